@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Split, Threads
+from recordsmith.cli.wording import how_to_show
 from recordsmith.words import first_of
+
+if TYPE_CHECKING:
+    from recordsmith.examining.diff.comparing import RecordPlace
 
 _SHOWN = 10
 _FEATURES_SHOWN = 20
@@ -102,6 +106,12 @@ def print_diff_report(report: rs.DiffReport) -> None:
             _SHOWN,
             number=count,
         )
+        _print_commands(record.place for record in listed)
+
+
+def _print_commands(places: Iterable[RecordPlace]) -> None:
+    for line in how_to_show((place.path, place.record) for place in places):
+        console.print_line(line, "  ")
 
 
 def _headline(report: rs.DiffReport) -> str:
@@ -176,6 +186,8 @@ def _print_changes(report: rs.DiffReport) -> None:
         if left_out:
             listed = len(report.changes)
             print(f"  {console.and_more(left_out, listed, _SHOWN, report.changed_count)}")
+        _print_commands(change.a for change in report.changes)
+        _print_commands(change.b for change in report.changes)
     if report.shared_key_count:
         print(
             f"  {report.shared_key_count:,} more may be changed records, but share "
