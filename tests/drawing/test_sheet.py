@@ -121,7 +121,7 @@ def test_a_split_or_an_open_dataset(tmp_path: Path, images: ModuleType) -> None:
     for dataset in (part, tmp_path / "in"):
         with pytest.raises(rs.OptionError) as caught:
             rs.sheet(dataset, tmp_path / "q.png", split="validation")
-        assert (caught.value.option, caught.value.value) == ("split", "validation")
+        assert caught.value.option == "split"
 
 
 def test_classes_boxes_and_masks_are_drawn(tmp_path: Path, images: ModuleType) -> None:

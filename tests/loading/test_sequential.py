@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -346,7 +347,7 @@ def test_other_shuffles_are_refused_when_the_loader_is_made(
 
 def test_slices_are_read_forwards_only(small: Any, zipped: rs.Dataset) -> None:
     expected = list(range(len(zipped)))[1::3]
-    assert small.ids(small.loader(zipped[1::3], batch_size=2))[0] == expected
+    assert [*itertools.chain(*small.ids(small.loader(zipped[1::3], batch_size=2)))] == expected
     for part in (zipped[::-1], zipped.shuffle(), zipped[[1, 0]]):
         with pytest.raises(rs.OptionError) as caught:
             small.loader(part, batch_size=2)

@@ -1,6 +1,13 @@
 """Datasets of many shards: names, indexes, manifest, random access."""
 
-from recordsmith.dataset.dataset import Dataset, preview_schema, records_of
+from recordsmith.dataset.dataset import (
+    Dataset,
+    DatasetSource,
+    known_schema,
+    preview_schema,
+    records_of,
+    source_of,
+)
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
@@ -28,7 +35,13 @@ from recordsmith.dataset.names import (
     shard_name,
 )
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
-from recordsmith.dataset.selected_records import RecordLocation, SelectedRecords, joined_shards
+from recordsmith.dataset.selected_records import (
+    AnyShard,
+    LocatedBlock,
+    RecordLocation,
+    SelectedRecords,
+    joined_shards,
+)
 from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.splits import is_split_name, tells_split
@@ -39,11 +52,14 @@ __all__ = [
     "LABELS_NAME",
     "LABEL_MAP_NAME",
     "MANIFEST_NAME",
+    "AnyShard",
     "Begun",
     "ClassNames",
     "Dataset",
+    "DatasetSource",
     "IndexFile",
     "IndexReport",
+    "LocatedBlock",
     "Manifest",
     "Positions",
     "RecordLocation",
@@ -60,6 +76,7 @@ __all__ = [
     "is_shard_name",
     "is_split_name",
     "joined_shards",
+    "known_schema",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",
@@ -70,5 +87,6 @@ __all__ = [
     "read_manifest",
     "records_of",
     "shard_name",
+    "source_of",
     "tells_split",
 ]

@@ -12,7 +12,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, SupportsIndex, overload
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
@@ -41,6 +41,20 @@ from recordsmith.example import (
 from recordsmith.summaries import Summarized, Summary, named
 from recordsmith.where import Where, parse_where
 from recordsmith.words import count as counted
+from recordsmith.words import first_of
+
+_NAMED_PATHS = 3
+
+
+class DatasetSource(NamedTuple):
+    """What was opened: paths, and splits; None for all."""
+
+    paths: tuple[str, ...]
+    splits: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        split = "" if self.splits is None else f", split {'+'.join(self.splits)}"
+        return first_of(self.paths, _NAMED_PATHS) + split
 
 
 class Dataset(Summarized):
@@ -67,19 +81,19 @@ class Dataset(Summarized):
         schema: Schema | None = None,
         class_names: ClassNames | None = None,
         split_schemas: Mapping[str, Schema | None] | None = None,
-        origin: str | None = None,
+        source: DatasetSource | None = None,
     ) -> None:
         """
         Args:
             split_schemas: the splits of the manifest, with their schemas if they are known.
-            origin: what was opened, for people.
+            source: what was opened.
         """
         self.class_names = class_names
         self._records = joined_shards(shards)
         self._schema = schema
         self._outer_schema = schema  # of this dataset, or of the one that it was selected from
         self._split_schemas = dict(split_schemas or {})
-        self._origin = origin
+        self._source = source
 
     def _with(self, positions: ChosenPositions) -> Dataset:
         """Return a Dataset of other records of the same shards."""
@@ -246,7 +260,7 @@ class Dataset(Summarized):
             schema=schema,
             class_names=self.class_names,
             split_schemas={name: schema},
-            origin=self._origin,
+            source=None if self._source is None else self._source._replace(splits=(name,)),
         )
 
     # -- reading -------------------------------------------------------------------------------
@@ -456,7 +470,7 @@ class Dataset(Summarized):
     def _summary(self) -> Summary:
         count = self._records.known_record_count
         records = "records not counted yet" if count is None else counted(count, "record")
-        origin = "" if self._origin is None else f"{self._origin}: "
+        origin = "" if self._source is None else f"{self._source}: "
         rows = [("splits", named(self.splits))]
         known = self._outer_schema
         if known is not None and known.features:
@@ -500,8 +514,23 @@ def preview_schema(dataset: Dataset, record_count: int) -> tuple[Schema, bool]:
     return dataset._preview_schema(record_count)  # noqa: SLF001
 
 
+def known_schema(dataset: Dataset) -> Schema | None:
+    """Return the schema of exactly these records, if it is known without reading."""
+    return dataset._schema  # noqa: SLF001
+
+
+def source_of(dataset: Dataset) -> DatasetSource:
+    """Return the paths and splits that were opened, or all files of the dataset."""
+    source = dataset._source  # noqa: SLF001
+    return source or DatasetSource(tuple(str(shard.path) for shard in dataset.shards))
+
+
 def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> ChosenPositions:
-    """Read all records, and return the positions of those that match."""
+    """Read all records in the order of the files; return the positions of those that match."""
+    positions, order = records.positions, None
+    if not positions.is_ascending:
+        order = positions.all().argsort(kind="stable")
+        records = records.select(PositionArray(positions.at(order)))
     found, start = [np.empty(0, np.int64)], 0
     for located in records.blocks():
         block = located.block
@@ -511,7 +540,10 @@ def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> Cho
         start += len(block)
     if must_find:
         where.check_features_found()
-    return PositionArray(records.positions.at(np.concatenate(found)), where=str(where))
+    places = np.concatenate(found)
+    if order is not None:
+        places = np.sort(order[places])
+    return PositionArray(positions.at(places), where=str(where))
 
 
 def _drawn(

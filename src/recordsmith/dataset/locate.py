@@ -30,13 +30,14 @@ from recordsmith.dataset.names import (
     shard_name,
 )
 from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.split_slices import is_split_slice
 from recordsmith.dataset.splits import (
     has_split_word,
     is_split_name,
     split_of,
     splits_of_folders,
 )
-from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
+from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError, option
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import begins_frame
@@ -186,6 +187,9 @@ def check_split(split: str, names: Collection[str]) -> None:
             option="split",
             value=split,
             expected=f"one of {', '.join(names)}" if names else "",
+            remedy=f"Here, {option('split')} takes the name of one split."
+            if is_split_slice(split)
+            else "",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recordsmith.dataset.dataset import Dataset, records_of
+from recordsmith.dataset.dataset import Dataset, DatasetSource, records_of
 from recordsmith.dataset.locate import (
     Located,
     Paths,
@@ -18,9 +18,6 @@ from recordsmith.dataset.locate import (
 )
 from recordsmith.dataset.split_slices import SplitPart, is_split_slice, parse_split
 from recordsmith.example import Schema
-from recordsmith.words import first_of
-
-_NAMED = 3
 
 
 def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - named as users say it
@@ -91,14 +88,15 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
             schema = manifest.schema
         elif len(known) == len(schemas):
             schema = known[0] if len(known) == 1 else Schema.merged(known)
-    listed = [str(path) for path in as_paths(paths)]
-    origin = first_of(listed, _NAMED) + (f", split {'+'.join(splits)}" if splits else "")
+    source = DatasetSource(
+        tuple(str(path) for path in as_paths(paths)), None if splits is None else tuple(splits)
+    )
     return Dataset(
         located.shards,
         schema=schema,
         class_names=located.class_names,
         split_schemas=schemas,
-        origin=origin,
+        source=source,
     )
 
 

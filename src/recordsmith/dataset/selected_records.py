@@ -104,6 +104,10 @@ class ShardPart:
         """The number of records in this part."""
         return len(self._numbers)
 
+    def numbers(self) -> range | Int64Array:
+        """Return the numbers in the file of all records."""
+        return self._numbers
+
     @property
     def compression(self) -> str:
         """none, gzip or zlib."""
@@ -184,6 +188,14 @@ class SelectedRecords:
     def all_shards(self) -> tuple[Shard, ...]:
         """All shards, also those without selected records."""
         return self._records.shards
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a record is selected more than once; the positions must be ascending."""
+        if self.positions.run is not None:
+            return False
+        positions = self.positions.all()
+        return bool((positions[1:] == positions[:-1]).any())
 
     def select(self, positions: ChosenPositions) -> SelectedRecords:
         """Return other records of the same shards."""

@@ -12,7 +12,6 @@ import operator
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from functools import cached_property, partial
 from typing import Any, Protocol, TypeAlias
 
@@ -107,7 +106,8 @@ class ChosenPositions(ABC):
             IndexError, OptionError: as `integer_positions`.
         """
         if self.known_count is None:
-            return DeferredPositions(partial(_pick, self, copy(places)))  # the caller may change it
+            numbers = np.array(_numbers(places))  # a copy: the caller may change its array
+            return DeferredPositions(partial(_pick, self, numbers))
         return PositionArray(self.at(integer_positions(places, len(self))))
 
     def shuffled(self, seed: int) -> ChosenPositions:
@@ -365,21 +365,12 @@ def integer_positions(positions: Positions, count: int) -> Int64Array:
         IndexError: a position is out of range.
         OptionError: the positions are not integers or a mask of the right length.
     """
-    try:
-        array = np.asarray(positions)
-    except ValueError:  # lists of unequal length
-        array = np.empty(0, object)
+    array = _numbers(positions)
     kind = array.dtype.kind
-    if array.ndim != 1 or kind not in "biuO":
-        if array.ndim == 1 and not array.size and not isinstance(positions, np.ndarray):
-            return np.empty(0, np.int64)
-        raise _not_positions(f"an array of {array.dtype}, shape {array.shape}")
     if kind == "b":
         if len(array) != count:
             raise _not_positions(f"a boolean mask of {len(array)} values")
         return np.flatnonzero(array)
-    if kind == "O" and not (array.size and all(type(number) is int for number in array)):
-        raise _not_positions("objects")
     # for one position, minimum and maximum would cost more than the read
     if len(array) == 1 and kind == "i" and 0 <= array[0] < count:
         return array.astype(np.int64, copy=False)
@@ -389,6 +380,22 @@ def integer_positions(positions: Positions, count: int) -> Int64Array:
             raise no_position(int(array[outside[0]]), count)
         array = np.where(array < 0, array + count, array)
     return array.astype(np.int64, copy=False)
+
+
+def _numbers(positions: Positions) -> npt.NDArray[Any]:
+    """Convert positions to an array of integers, or a mask, without a check of their range."""
+    try:
+        array = np.asarray(positions)
+    except ValueError:  # lists of unequal length
+        array = np.empty(0, object)
+    kind = array.dtype.kind
+    if array.ndim != 1 or kind not in "biuO":
+        if array.ndim == 1 and not array.size and not isinstance(positions, np.ndarray):
+            return np.empty(0, np.int64)
+        raise _not_positions(f"an array of {array.dtype}, shape {array.shape}")
+    if kind == "O" and not (array.size and all(type(number) is int for number in array)):
+        raise _not_positions("objects")
+    return array
 
 
 def one_place(index: Any, count: int) -> int:

@@ -162,6 +162,10 @@ class Shard:
         """Return the number in the file of a record: the same, unlike in a part of a shard."""
         return number
 
+    def numbers(self) -> range:
+        """Return the numbers of all records."""
+        return range(self.record_count)
+
     @property
     def index(self) -> ShardIndex:
         """The offsets of its records; built and saved on first use.

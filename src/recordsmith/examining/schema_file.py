@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from recordsmith.dataset import Dataset
 from recordsmith.dataset.documents import json_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, names_like
@@ -175,13 +176,15 @@ class SchemaFile:
 
 
 def schema(
-    paths: Paths, split: str | None = None, *, progress: Progress | None = None
+    paths_or_dataset: Paths | Dataset,
+    split: str | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> SchemaFile:
     """Derive a schema file from the records of a dataset.
 
     Args:
-        paths: a file, folder, glob, or a list of these.
-        split: use only this split.
+        paths_or_dataset, split: as in `inspect`.
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Raises:
@@ -192,7 +195,7 @@ def schema(
         rs.schema("train").save("schema.json")
         rs.verify("other", schema="schema.json")
     """
-    return SchemaFile.of(inspect(paths, split, progress=progress).schema)
+    return SchemaFile.of(inspect(paths_or_dataset, split, progress=progress).schema)
 
 
 def _loose_rule(feature: FeatureSchema, record_count: int | None) -> FeatureRule:

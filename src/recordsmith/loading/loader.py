@@ -30,7 +30,7 @@ from recordsmith.loading.making import batch_maker, check_dataset
 from recordsmith.loading.mix import Mix
 from recordsmith.loading.options import seed_number, whole_number
 from recordsmith.loading.order import BlockShuffle
-from recordsmith.loading.ordering import order_of, reader_of
+from recordsmith.loading.ordering import order_of, reader_of, selection_of
 from recordsmith.loading.reuse import Ring
 from recordsmith.loading.schedule import Progress, Schedule, Step
 from recordsmith.loading.sequential import HeldRecords
@@ -128,7 +128,7 @@ class Loader:
         order = order_of(
             dataset, shuffle=shuffle, seed=self._seed, buckets=buckets, step_size=share.step_size
         )
-        self._schedule = Schedule(order, share, epochs)
+        self._schedule = Schedule(order, share, epochs, selection_of(dataset))
         self._reader = reader_of(dataset, order)
         self._maker = batch_maker(
             dataset,

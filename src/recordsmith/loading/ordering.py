@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
@@ -50,6 +52,15 @@ def order_of(
         is_shuffled=shuffle is not False,
         seed=seed,
     )
+
+
+def selection_of(dataset: Dataset | Mix) -> Any:
+    """Return a description of the selected records, for a state; None for all records."""
+    datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
+    described = [records_of(one).positions.describe() for one in datasets]
+    if all(one is None for one in described):
+        return None
+    return described if isinstance(dataset, Mix) else described[0]
 
 
 def reader_of(dataset: Dataset | Mix, order: PositionOrder) -> SequentialReader | None:

@@ -54,16 +54,23 @@ class Step(NamedTuple):
 class Schedule:
     """Computes the steps of one rank, starting anywhere."""
 
-    def __init__(self, order: PositionOrder, share: Share, epochs: int | None) -> None:
-        """`epochs`: how many an iteration has; None for an endless one."""
+    def __init__(
+        self, order: PositionOrder, share: Share, epochs: int | None, selection: Any = None
+    ) -> None:
+        """
+        Args:
+            epochs: how many an iteration has; None for an endless one.
+            selection: the description of the records of the dataset; None for all.
+        """
         self._order = order
+        self._selection = selection
         self.share = share
         self._epochs = None if epochs is None else whole_number("epochs", epochs, 1)
 
     def for_worker(self, worker: int, worker_count: int) -> Schedule:
         """Return the schedule of one of several workers that feed this rank in turn."""
         share = replace(self.share, worker=worker, worker_count=worker_count)
-        return Schedule(self._order, share, self._epochs)
+        return Schedule(self._order, share, self._epochs, self._selection)
 
     def steps(self, progress: Progress, skipped_count: int = 0) -> Iterator[Step]:
         """Yield the steps of an iteration, starting at a place in it.
@@ -153,7 +160,12 @@ class Schedule:
 
     def state(self, progress: Progress) -> dict[str, Any]:
         """Return a progress as a small JSON-able dict."""
-        return {"version": _VERSION, **asdict(progress), "order": self._order.describe()}
+        return {"version": _VERSION, **asdict(progress), "order": self._describe(self._order)}
+
+    def _describe(self, order: PositionOrder) -> dict[str, Any]:
+        """Return what must be equal for a state to fit."""
+        selection = {} if self._selection is None else {"selection": self._selection}
+        return {**order.describe(), **selection}
 
     def progress(self, state: Mapping[str, Any]) -> Progress:
         """Return the progress of a state, and adopt the order of that state.
@@ -205,7 +217,7 @@ class Schedule:
                 expected="a dict",
             )
         order = self._order.adopt(found)
-        own = order.describe()
+        own = self._describe(order)
         for name in {**own, **found}:
             if found.get(name) != own.get(name):
                 raise OptionError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -11,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordsmith.dataset import Shard
 from recordsmith.examining.stats import duplicates
 from recordsmith.examining.stats.duplicates import SHOWN, DuplicateSearch
 from recordsmith.examining.stats.places import Place, Places, place_numbers
 from recordsmith.examining.stats.sketches import hash_keys
 
 contents = st.lists(st.integers(0, 15), max_size=25)
-PLACES = Places(["a", "b", "c"])
+PLACES = Places([Shard(Path(name), "") for name in "abc"])
 
 
 @given(st.permutations([0, 1, 2]), st.tuples(contents, contents, contents))

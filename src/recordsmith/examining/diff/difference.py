@@ -11,7 +11,8 @@ from collections import Counter
 
 import numpy as np
 
-from recordsmith.dataset.locate import Paths, locate_whole
+from recordsmith.dataset import Dataset, dataset_of
+from recordsmith.dataset.locate import Paths
 from recordsmith.examining.diff.comparing import Reading, Side, Wanted, each
 from recordsmith.examining.diff.diff_report import (
     MAX_COMPARED,
@@ -40,8 +41,8 @@ from recordsmith.work import Work, thread_count
 
 
 def diff(
-    a: Paths,
-    b: Paths,
+    a: Paths | Dataset,
+    b: Paths | Dataset,
     *,
     split: str | None = None,
     by: str | None = None,
@@ -51,8 +52,8 @@ def diff(
     """Compare two datasets by the content of their records, independent of order and shards.
 
     Args:
-        a, b: each a file, folder, glob, or a list of these.
-        split: compare only this split.
+        a, b: each a file, folder, glob, or a list of these; or a Dataset, such as a slice.
+        split: compare only this split, or part of one, as in `recordsmith.open`.
         by: the feature that identifies a record, used to report what changed in it. None uses the
             first of `naming.KEY_FEATURES` that most records have with unique values. Records that
             no key pairs count as changed if they differ in one feature, otherwise as records only
@@ -74,7 +75,7 @@ def diff(
         print(report.is_equal, report.changed_count)
     """
     work = Work(thread_count(threads), progress)
-    sides = (Side.of(locate_whole(a, split)), Side.of(locate_whole(b, split)))
+    sides = (Side.of(dataset_of(a, split)), Side.of(dataset_of(b, split)))
     reading = Reading(sides, work)
     partners = Partners(reading)
     partners.match_first(each(digest_of))

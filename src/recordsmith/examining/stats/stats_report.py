@@ -11,10 +11,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.locate import Paths, locate_whole
-from recordsmith.dataset.shard import Shard
-from recordsmith.errors import located
+from recordsmith.dataset import (
+    AnyShard,
+    ClassNames,
+    Dataset,
+    LocatedBlock,
+    dataset_of,
+    records_of,
+)
+from recordsmith.dataset.locate import Paths
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.class_counts import (
     NUMBERED_KEYS,
@@ -88,7 +93,7 @@ class StatsReport(ShardTotals):
 
 
 def stats(
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     split: str | None = None,
     *,
     threads: int | None = None,
@@ -102,8 +107,8 @@ def stats(
     label feature and split; and one block of records per thread.
 
     Args:
-        paths: a file, folder, glob, or a list of these.
-        split: use only this split.
+        paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
+        split: use only this split, or part of one, as in `recordsmith.open`.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done_bytes, total_bytes)`.
 
@@ -116,16 +121,16 @@ def stats(
         FileAccessError, OptionError: as in `recordsmith.open`.
     """
     work = Work(thread_count(threads), progress)
-    found = locate_whole(paths, split)
-    survey = _DatasetSurvey(found.shards, work)
+    dataset = dataset_of(paths_or_dataset, split)
+    survey = _DatasetSurvey(records_of(dataset).in_file_order().parts(), work)
     survey.read()
-    return survey.finish(found.class_names)
+    return survey.finish(dataset.class_names)
 
 
 class _DatasetSurvey:
     """Reads shards and collects their statistics."""
 
-    def __init__(self, shards: Sequence[Shard], work: Work) -> None:
+    def __init__(self, shards: Sequence[AnyShard], work: Work) -> None:
         self._shards = shards
         self._sizes = [shard.size_bytes for shard in shards]
         self._counts = [0] * len(shards)
@@ -163,7 +168,7 @@ class _DatasetSurvey:
             before = 0
             for block in shard.blocks():
                 self._work.check()
-                with located(shard.path, block.position):
+                with LocatedBlock(block, shard).located():
                     survey.add(block, place_numbers(number, block.position, len(block)))
                 self._counts[number] += len(block)
                 if shard.compression == "none":
@@ -181,7 +186,7 @@ class _DatasetSurvey:
 
     def finish(self, class_names: ClassNames | None) -> StatsReport:
         """Return the statistics and findings."""
-        places = Places([str(shard.path) for shard in self._shards])
+        places = Places(self._shards)
         records, payloads = self._all.record_count, self._all.payloads
         sections: dict[str, dict[str, FeatureStats]] = {}
         for name, counted, section in self._sections():

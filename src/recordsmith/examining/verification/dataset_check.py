@@ -14,8 +14,9 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from recordsmith.dataset import Dataset, dataset_of, records_of, source_of
 from recordsmith.dataset.locate import Located, Paths, locate
-from recordsmith.errors import CorruptDataError, FileAccessError
+from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
@@ -37,7 +38,7 @@ _AHEAD = 4  # jobs that wait per thread: few, whatever the number of shards
 
 
 def verify(
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     split: str | None = None,
     *,
     deep: bool = False,
@@ -48,7 +49,7 @@ def verify(
     """Verify every record of every shard, and the shards against the manifest.
 
     Args:
-        paths: a file, folder, glob, or a list of these.
+        paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset of whole splits.
         split: verify only this split.
         deep: also check the contents. Each payload must parse and match the schema of the manifest
             or, without a manifest, the other shards. Each image must decode with the size and
@@ -63,7 +64,7 @@ def verify(
     Raises:
         FileAccessError: a path does not exist or cannot be read.
         OptionError: no file looks like a TFRecord file, the split does not exist, or the schema
-            file is invalid.
+            file is invalid; or the dataset is a selection of records.
 
     Example:
         report = rs.verify("out", deep=True)
@@ -72,6 +73,7 @@ def verify(
     """
     count = thread_count(threads)
     report = VerifyReport()
+    paths, split = _whole_files(paths_or_dataset, split)
     if schema is not None and not isinstance(schema, SchemaFile):
         schema = SchemaFile.load(schema)
     try:
@@ -101,6 +103,28 @@ def verify(
     for findings in found:
         report.add_shard(findings)
     return report
+
+
+def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[Paths, str | None]:
+    """The paths and the split to verify.
+
+    Raises:
+        OptionError: the dataset is a selection of records.
+    """
+    if not isinstance(paths_or_dataset, Dataset):
+        return paths_or_dataset, split
+    dataset = dataset_of(paths_or_dataset, split)
+    if not records_of(dataset).positions.is_everything_known:
+        raise OptionError(
+            "verify reads whole files, but the dataset is a selection of their records",
+            option="dataset",
+            value=dataset,
+            remedy="Pass the path, or the dataset as it was opened.",
+        )
+    paths, splits = source_of(dataset)
+    if splits is None or len(splits) == 1:
+        return paths, None if splits is None else splits[0]
+    return [str(shard.path) for shard in dataset.shards], None
 
 
 def _check_deeply(

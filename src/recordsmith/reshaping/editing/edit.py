@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recordsmith.building import Shards
-from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
 from recordsmith.files import PathLike, Progress
@@ -19,7 +19,7 @@ from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 
 
 def edit(
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     out: PathLike,
     *,
     drop: Iterable[str] = (),
@@ -42,7 +42,7 @@ def edit(
     `rename`, `recode` and `where` use the features of the input; features are added last.
 
     Args:
-        paths, out: as in `reshard`.
+        paths_or_dataset, out: as in `reshard`.
         drop: names of features, or patterns such as `image/object/*`.
         rename: new names by old ones.
         add: values by name, equal for all records, as in `encode_example`. In SequenceExamples
@@ -52,7 +52,7 @@ def edit(
             the default for values without a row; the new value `*` leaves those unchanged. Class
             names follow recoded labels.
         where: a condition that records must match, such as "image/class/label in (1, 2)".
-        split: only this split.
+        split: only this split, or part of one.
         shards, shard_size_bytes, shard_names: write other shards, as in `reshard`.
         compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
         overwrite: replace an existing dataset.
@@ -90,4 +90,6 @@ def edit(
         shard_names=shard_names,
         keep_shards=not has_shard_options,
     )
-    return reshard_by(options, paths, out, overwrite=overwrite, threads=threads, progress=progress)
+    return reshard_by(
+        options, paths_or_dataset, out, overwrite=overwrite, threads=threads, progress=progress
+    )

@@ -121,12 +121,12 @@ class Inputs:
         return found.pop() if len(found) == 1 else "none"
 
 
-def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
-    """Find the shards of `paths`, of one split or of all.
+def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Path) -> Inputs:
+    """Find the shards of `paths`, of some splits or of all.
 
     Args:
         paths: files, folders or globs.
-        split: None for all.
+        splits: None for all.
         out: the output folder.
 
     Raises:
@@ -138,10 +138,11 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     listed = as_paths(paths)
     check_separate(out, [path for path in listed if path.is_dir()])
     parts = locate_each(listed)
-    if split is not None:
-        check_split(split, split_names(parts))
+    if splits is not None:
+        for split in splits:
+            check_split(split, split_names(parts))
         for part in parts:
-            part.keep_splits([split])
+            part.keep_splits(splits)
     for part in parts:
         part.check_whole()
     found = [shard for part in parts for shard in part.shards]

@@ -8,6 +8,7 @@ complete shards in a hidden folder for resuming.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from recordsmith.building import (
     tidying_up,
     working_in,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
+from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
 from recordsmith.example import Schema
@@ -35,6 +36,7 @@ from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
+from recordsmith.reshaping.inputs.selected_inputs import SelectedInputs, selected_inputs
 from recordsmith.reshaping.resharding.feature_checks import check_features_found, check_with, survey
 from recordsmith.reshaping.resharding.record_selection import KeptRecords
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
@@ -46,7 +48,7 @@ from recordsmith.work import Work, thread_count
 
 
 def reshard(
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     out: PathLike,
     *,
     split: str | None = None,
@@ -70,10 +72,11 @@ def reshard(
     Applies `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
 
     Args:
-        paths: a file, a folder, a glob pattern, or a list of these; splits with the same name
-            are joined in this order.
+        paths_or_dataset: a file, a folder, a glob pattern, or a list of these; splits with the
+            same name are joined in this order. Or a Dataset, such as a slice or a filter, whose
+            records are in the order of its files.
         out: the folder of the new dataset; created if necessary.
-        split: only this split.
+        split: only this split, or part of one, as in `recordsmith.open`.
         shards: number of shards of each split, or one number for all.
         shard_size_bytes: approximate size of a shard before compression, instead of a number; by
             default 256 MB.
@@ -118,12 +121,14 @@ def reshard(
         compression=compression,
         shard_names=shard_names,
     )
-    return reshard_by(options, paths, out, overwrite=overwrite, threads=threads, progress=progress)
+    return reshard_by(
+        options, paths_or_dataset, out, overwrite=overwrite, threads=threads, progress=progress
+    )
 
 
 def reshard_by(
     options: ReshardOptions,
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     out: PathLike,
     *,
     overwrite: bool,
@@ -134,8 +139,10 @@ def reshard_by(
     folder = as_path(out)
     check_folder(folder)
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
-    inputs = find_inputs(paths, options.split, folder)
-    return _Job(options, inputs, folder, work, overwrite=overwrite).run()
+    selected = selected_inputs(paths_or_dataset, options.split)
+    inputs = find_inputs(selected.paths, selected.splits, folder)
+    options = replace(options, split=selected.split, selection=selected.description)
+    return _Job(options, inputs, selected, folder, work, overwrite=overwrite).run()
 
 
 class _Job:
@@ -145,6 +152,7 @@ class _Job:
         self,
         options: ReshardOptions,
         inputs: Inputs,
+        selected: SelectedInputs,
         folder: Path,
         work: Work,
         *,
@@ -152,6 +160,7 @@ class _Job:
     ) -> None:
         self._options = options
         self._inputs = inputs
+        self._selected = selected
         self._folder = folder
         self._work = work
         self._overwrite = overwrite
@@ -242,15 +251,19 @@ class _Job:
         check_with(Schema.merged(schemas), self._options, inputs.class_names)
 
     def _choose(self, records: InputRecords) -> dict[int, KeptRecords] | None:
-        """Return the records of each input that match the condition."""
-        where = self._options.where
-        if where is None:
+        """Return the selected records of each input that match the condition."""
+        where, selected = self._options.where, self._selected
+        if where is None and selected.numbers is None:
             return None
+
+        def choose(number: int) -> KeptRecords:
+            flags = selected.flags(records.path(number), records.counts[number])
+            return select(records, number, where, flags, self._work.advance)
+
         numbers = range(len(records))
-        kept = self._work.each(
-            lambda number: select(records, number, where, self._work.advance), numbers
-        )
-        check_features_found(where)
+        kept = self._work.each(choose, numbers)
+        if where is not None:
+            check_features_found(where)
         return dict(zip(numbers, kept, strict=True))
 
     def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:

@@ -24,6 +24,8 @@ class ReshardOptions:
     """
 
     split: str | None = None
+    selection: Any = None
+    """The description of the selected records of a Dataset; None for all."""
     shards: Shards | None = None
     shard_size_bytes: int | None = None
     shuffle: bool = False
@@ -66,6 +68,7 @@ class ReshardOptions:
         """Return the options that are set as a JSON-able dict."""
         document: dict[str, Any] = {
             "split": self.split,
+            "selection": self.selection,
             "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
             "shard_size_bytes": self.shard_size_bytes,
             "shuffle": self.shuffle or None,
