@@ -289,6 +289,7 @@ class SourceError(RecordsmithError, ValueError):
         sample: the name of the sample at fault, or None.
         problems: the first problems, at most 100, if there may be several.
         problem_count: how many there are in all.
+        records: the positions of the records at fault in the dataset, where they are known.
     """
 
     def __init__(
@@ -301,6 +302,7 @@ class SourceError(RecordsmithError, ValueError):
         sample: str | None = None,
         remedy: str = "",
         lists_problems: bool = False,
+        records: Iterable[int] = (),
     ) -> None:
         """
         Args:
@@ -314,6 +316,7 @@ class SourceError(RecordsmithError, ValueError):
         found = problems if isinstance(problems, Problems) else Problems(problems)
         self.problems = tuple(found) or (self._clause(),)
         self.problem_count = max(1, found.count)
+        self.records = tuple(records)
         self._lists_problems = lists_problems
 
     def _clause(self) -> str:

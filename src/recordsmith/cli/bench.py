@@ -15,6 +15,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.wording import can_be_shown, how_to_show
 from recordsmith.errors import OptionError
 
 if TYPE_CHECKING:
@@ -139,7 +140,12 @@ def print_bench_report(report: BenchReport, paths: Sequence[str] = ()) -> None:
         advice = sentence.replace("pack PATH OUT", f"pack {typed} OUT")
         line = console.printable(f"- {advice}")
         print("\n".join(console.wrapped(line, width, "  ")))
-    console.print_list(f"skipped, {len(report.skipped):,}", report.skipped)
+    skipped = report.skipped
+    console.print_list(f"skipped, {len(skipped):,}", list(map(str, skipped)))
+    for command in how_to_show(
+        (str(error.path), error.record or 0) for error in skipped if can_be_shown(error)
+    ):
+        console.print_line(command, "  ")
 
 
 def _table(report: BenchReport, width: int) -> list[tuple[str, ...]]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recordsmith.words import count, printable, size
+from recordsmith.words import shortened as shortened_in_middle
 
 if TYPE_CHECKING:
     from recordsmith.packing import PackReport
@@ -43,16 +44,22 @@ __all__ = [
     "progress_bar",
     "quiet",
     "shortened",
+    "shortened_in_middle",
     "size",
+    "width",
     "wrapped",
 ]
 
 _REFRESH_SECONDS = 0.05
 _LONGEST_LINE = 2000
 _LONGEST_CELL = 200
+_NARROWEST_CELL = 8
 _MOST_SPLITS = 10
 _NARROWEST = 40  # columns; narrower terminals wrap by themselves
 _GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
+
+_NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
+_SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
 
 _is_quiet = False
 
@@ -99,6 +106,13 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
     """
     lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
     print(bold(title) + lines[len(title) :] if title and lines.startswith(title) else lines)
+
+
+def width(most: int) -> int:
+    """Return the number of columns of the terminal, at most `most`; `most` without a terminal."""
+    if not sys.stdout.isatty():
+        return most
+    return max(_NARROWEST, min(most, shutil.get_terminal_size().columns))
 
 
 def _for_terminal(line: str, stream: TextIO) -> str:
@@ -175,12 +189,32 @@ def print_table(
     cells = [list(head), *([printable(_cut(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     to_right = [title in names for title in head]
+    if sys.stdout.isatty():
+        widths = _fitting(widths, to_right, shutil.get_terminal_size().columns)
+        cells = [
+            [shortened_in_middle(*pair) for pair in zip(row, widths, strict=True)] for row in cells
+        ]
     for number, row in enumerate(cells):
         line = "  ".join(
             cell.rjust(width) if at_right else cell.ljust(width)
             for cell, width, at_right in zip(row, widths, to_right, strict=True)
         ).rstrip()
         print(bold(line) if number == 0 else line)
+
+
+def _fitting(widths: list[int], to_right: list[bool], columns: int) -> list[int]:
+    """Return the widths of columns in a terminal: columns of text get narrower, the widest first.
+
+    Numbers stay whole.
+    """
+    fitting = list(widths)
+    texts = [place for place, is_right in enumerate(to_right) if not is_right]
+    while sum(fitting) + 2 * (len(fitting) - 1) > columns and texts:
+        widest = max(texts, key=fitting.__getitem__)
+        if fitting[widest] <= _NARROWEST_CELL:
+            break
+        fitting[widest] -= 1
+    return fitting
 
 
 def _cut(cell: str) -> str:
@@ -259,6 +293,22 @@ def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> N
             f"  resumed: {count(report.reused_count, 'shard')} of an earlier run verified and "
             f"kept, {written:,} written now"
         )
+
+
+def note_text(number: int, sentence: str) -> str:
+    """Return a note with its count: `41 JPEGs are progressive`, `1 image was resized`.
+
+    Args:
+        number: how many.
+        sentence: begins with a noun in the plural and its verb.
+    """
+    match = _NOTE.fullmatch(sentence) if number == 1 else None
+    if match is not None:
+        nouns, verb, rest = match.groups()
+        noun = nouns[:-2] if nouns.endswith("xes") else nouns[:-1]
+        rest = rest.replace(" their ", " its ").replace(" with them", " with it")
+        sentence = f"{noun} {_SINGULAR.get(verb, verb)}{rest}"
+    return f"{number:,} {sentence}"
 
 
 def place(number: int, noun: str, folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +11,12 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Split, Threads
+from recordsmith.cli.wording import how_to_show
 from recordsmith.words import first_of
 
 if TYPE_CHECKING:
     from recordsmith.examining.diff import DiffReport
+    from recordsmith.examining.diff.comparing import RecordPlace
 
 
 _SHOWN = 10
@@ -106,6 +108,12 @@ def print_diff_report(report: DiffReport) -> None:
             _SHOWN,
             number=count,
         )
+        _print_commands(record.place for record in listed)
+
+
+def _print_commands(places: Iterable[RecordPlace]) -> None:
+    for line in how_to_show((place.path, place.record) for place in places):
+        console.print_line(line, "  ")
 
 
 def _headline(report: DiffReport) -> str:
@@ -180,6 +188,8 @@ def _print_changes(report: DiffReport) -> None:
         if left_out:
             listed = len(report.changes)
             print(f"  {console.and_more(left_out, listed, _SHOWN, report.changed_count)}")
+        _print_commands(change.a for change in report.changes)
+        _print_commands(change.b for change in report.changes)
     if report.shared_key_count:
         print(
             f"  {report.shared_key_count:,} more may be changed records, but share "

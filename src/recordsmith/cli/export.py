@@ -8,8 +8,8 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, OnePath, Split, parse_size
-from recordsmith.errors import MOST_PROBLEMS
+from recordsmith.cli.options import At, Json, OnePath, Split, Where, chosen_records, parse_size
+from recordsmith.errors import MOST_PROBLEMS, SourceError
 
 if TYPE_CHECKING:
     from recordsmith.exporting import ExportReport
@@ -29,6 +29,8 @@ def export(
         ),
     ] = "folder",
     split: Split = None,
+    at: At = None,
+    where: Where = None,
     shard_size: Annotated[
         str | None,
         typer.Option(
@@ -54,24 +56,33 @@ def export(
     OUT appears when it is complete; an interrupted job leaves no output.
 
     Example: `recordsmith export out images --format coco`
+
+    Filter: `recordsmith export out cats --where "image/class/text == 'cat'"`
     """
-    with console.progress_bar("exporting") as progress:
-        report = rs.export(
-            path,
-            out,
-            format,
-            split=split,
-            shard_size_bytes=None
-            if shard_size is None
-            else parse_size(shard_size, "shard_size_bytes"),
-            skip_errors=skip_errors,
-            overwrite=overwrite,
-            progress=progress,
-        )
+    chosen = chosen_records(path, split, at, where)
+    size = None if shard_size is None else parse_size(shard_size, "shard_size_bytes")
+    try:
+        with console.progress_bar("exporting") as progress:
+            report = rs.export(
+                chosen.dataset,
+                out,
+                format,
+                shard_size_bytes=size,
+                skip_errors=skip_errors,
+                overwrite=overwrite,
+                progress=progress,
+            )
+    except SourceError as error:
+        if error.records:
+            error.advise(f"`{chosen.command([path], split, error.records)}` shows the first ones.")
+        raise
     if json:
         console.print_json(report.to_json())
-    else:
-        print_export_report(report)
+        return
+    print_export_report(report)
+    if report.skipped_positions:
+        command = chosen.command([path], split, report.skipped_positions)
+        console.print_line(f"show it: `{command}`", "  ")
 
 
 def print_export_report(report: ExportReport) -> None:

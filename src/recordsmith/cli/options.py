@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
+import recordsmith as rs
+from recordsmith.cli.wording import show_command
 from recordsmith.errors import OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.dataset import Dataset
 
 WHICH, SHARDS = "Which records", "Shards"
 """Panels of the help that several commands share."""
@@ -82,6 +88,15 @@ WritingThreads: TypeAlias = Annotated[
     ),
 ]
 
+At: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        help="Only the records at these positions, such as 9 or 143,10-20.",
+        metavar="POSITIONS",
+        rich_help_panel=WHICH,
+    ),
+]
 Where: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -303,6 +318,72 @@ def parse_numbers(text: str, name: str) -> list[int]:
 
 def _repeated(name: str, text: str, repeated: str) -> OptionError:
     return OptionError(f"{option(name)} contains {repeated!r} twice", option=name, value=text)
+
+
+class ChosenRecords(NamedTuple):
+    """The records that the options choose.
+
+    dataset: these records.
+    positions: their positions in the dataset as opened, in order.
+    """
+
+    dataset: Dataset
+    positions: Sequence[int]
+
+    def command(self, paths: Sequence[str], split: str | None, places: Sequence[int]) -> str:
+        """Return the command that shows the records at some places of `dataset`.
+
+        Args:
+            paths, split: as typed.
+        """
+        return show_command(paths, [self.positions[place] for place in places], split)
+
+
+def chosen_records(
+    paths: str | list[str], split: str | None, at: str | None, where: str | None
+) -> ChosenRecords:
+    """Open paths and apply --at and --where; positions count in the dataset as opened.
+
+    Raises:
+        OptionError: a position is not below the number of records, or both options are given.
+    """
+    if at is not None and where is not None:
+        raise OptionError(
+            f"{option('at')} and {option('where')} exclude each other",
+            option="at",
+            remedy="Pass only one of them.",
+        )
+    opened = rs.open(paths, split)
+    if where is not None:
+        found = opened.filter(where)
+        return ChosenRecords(found, _positions_in(opened, found))
+    if at is None:
+        return ChosenRecords(opened, range(sys.maxsize))
+    positions = sorted({*parse_numbers(at, "at")})
+    count = len(opened)
+    if positions[-1] >= count:
+        of_split = "" if split is None else f" in {split}"
+        raise OptionError(
+            f"there is no record {positions[-1]:,}{of_split}",
+            option="at",
+            value=at,
+            expected=f"positions from 0 to {count - 1:,}" if count else "a dataset with records",
+        )
+    return ChosenRecords(opened.select(positions), positions)
+
+
+def _positions_in(opened: Dataset, found: Dataset) -> list[int]:
+    """Return the places in `opened` of the records of `found`, which is selected from it."""
+    import numpy as np
+
+    from recordsmith.dataset import records_of
+
+    positions, whole = records_of(found).positions.all(), records_of(opened).positions
+    if not whole.is_everything:
+        known = whole.all()
+        order = np.argsort(known)
+        positions = order[np.searchsorted(known, positions, sorter=order)]
+    return list(map(int, positions))
 
 
 def one_or_all(paths: list[str]) -> str | list[str]:

@@ -509,7 +509,7 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
         print(f"  {_checked(report, noun)}")
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
-        title = f"{noted.count:,} {sentence}"
+        title = console.note_text(noted.count, sentence)
         console.print_list(title, noted.places, most=3, number=noted.count)
     console.print_list("notices", report.notices)
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from recordsmith.cli import console
+from recordsmith.cli.wording import how_to_show
 from recordsmith.examining.stats.bytes_stats import BytesStats
 from recordsmith.examining.stats.class_counts import ClassStats
 from recordsmith.examining.stats.feature_stats import FeatureStats
@@ -49,7 +50,7 @@ def print_stats(report: StatsReport) -> None:
         if features:
             _print_section(section, features)
     for line in filter(None, (left_out_text(report), uncounted_text(report))):
-        print(f"\n{textwrap.fill(line, _WIDTH)}")
+        print(f"\n{textwrap.fill(line, console.width(_WIDTH))}")
     for key, classes in report.classes.items():
         _print_classes(key, classes)
     _print_findings(report)
@@ -236,13 +237,15 @@ def _print_findings(report: StatsReport) -> None:
         print(
             textwrap.fill(
                 line,
-                _WIDTH,
+                console.width(_WIDTH),
                 initial_indent="  ",
                 subsequent_indent="    ",
                 break_on_hyphens=False,
                 break_long_words=False,
             )
         )
+        for command in how_to_show((place.path, place.record) for place in group.places):
+            console.print_line(command, "    ")
 
 
 def _about(values: NumberStats | BytesStats) -> str:

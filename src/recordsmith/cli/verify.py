@@ -22,7 +22,8 @@ from recordsmith.cli.options import (
     one_or_all,
     title_of,
 )
-from recordsmith.errors import Defect
+from recordsmith.cli.wording import can_be_shown, how_to_show
+from recordsmith.errors import DAMAGED_RECORDS, Defect
 from recordsmith.words import first_of
 
 if TYPE_CHECKING:
@@ -118,6 +119,13 @@ def print_verify_report(
     _print_defects(report)
     if report.defect_count > len(report.defects):
         print(f"  … and {report.defect_count - len(report.defects):,} more")
+    unreadable = {error.path for error in report.defects if _hinders(error, report)}
+    for line in how_to_show(
+        (str(error.path), error.record or 0)
+        for error in report.defects
+        if can_be_shown(error) and error.path not in unreadable
+    ):
+        console.print_line(line, "  ")
     notices: dict[Defect, list[rs.CorruptDataError]] = {}
     for notice in report.notices:
         notices.setdefault(notice.defect, []).append(notice)
@@ -136,6 +144,13 @@ def print_verify_report(
         print()
         console.print_line(f"{name}: {explanation['meaning']}", title=name)
         console.print_line(explanation["advice"].replace("`recordsmith salvage`", salvage), "  ")
+
+
+def _hinders(error: rs.CorruptDataError, report: VerifyReport) -> bool:
+    """Whether records of the file cannot be read by their positions because of the defect."""
+    return error.defect in DAMAGED_RECORDS and (
+        error.defect is not Defect.PAYLOAD_CRC or error.path in report.compressions
+    )
 
 
 def _of_compression(report: VerifyReport) -> Iterator[str]:

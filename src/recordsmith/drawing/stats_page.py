@@ -93,7 +93,7 @@ def _findings(report: StatsReport) -> Iterable[str]:
     if not report.findings:
         return
     yield '<h2>Findings</h2><div class="kinds">'
-    for kind, features, more, words in groups_of(report.findings, _MOST_NAMED, _MOST_OF_A_KIND):
+    for kind, features, more, words, _ in groups_of(report.findings, _MOST_NAMED, _MOST_OF_A_KIND):
         names = ", ".join(map(_text, features)) + (f" and {more:,} more" if more else "")
         about = f'<p class="quiet">{names}</p>' if names else ""
         yield (

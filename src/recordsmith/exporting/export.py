@@ -15,7 +15,15 @@ from typing import Any
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located, option
+from recordsmith.errors import (
+    MOST_PROBLEMS,
+    CorruptDataError,
+    OptionError,
+    Problems,
+    SourceError,
+    located,
+    option,
+)
 from recordsmith.example import Features, classify, decode_example
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
@@ -59,6 +67,7 @@ class ExportReport(Report):
         dropped_features: features that the format cannot hold -> how many records have them.
         skipped: the first 100 skipped records, with the reason.
         skipped_count: the number of all skipped records.
+        skipped_positions: the positions of the first 100 in the dataset.
     """
 
     folder: Path
@@ -73,6 +82,7 @@ class ExportReport(Report):
     dropped_features: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     skipped_count: int = 0
+    skipped_positions: list[int] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON-able dict; the counts are named `records` and `files`."""
@@ -91,6 +101,7 @@ class ExportReport(Report):
             ],
             "skipped": self.skipped,
             "skipped_count": self.skipped_count,
+            "skipped_positions": self.skipped_positions,
         }
 
 
@@ -204,6 +215,8 @@ def _export_all(
             exporter.add(example, split, position)
         except SourceError as error:
             skipped.add(f"record {position}: {'; '.join(error.lines)}")
+            if len(report.skipped_positions) < MOST_PROBLEMS:
+                report.skipped_positions.append(position)
         else:
             report.record_count += 1
             report.splits[split] = report.splits.get(split, 0) + 1
@@ -220,6 +233,7 @@ def _export_all(
                 f"{option('skip_errors', True)}."
             ),
             lists_problems=True,
+            records=report.skipped_positions,
         )
     if not report.record_count:
         raise SourceError("the dataset has no records to export")

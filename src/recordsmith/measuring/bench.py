@@ -166,8 +166,8 @@ class _Measuring:
         measured, skipped = load_for(
             seconds, lambda: alternative.loader(self._features, self._options), keep
         )
-        all_skipped = dict.fromkeys(self.report.skipped) | skipped
-        self.report = replace(self.report, skipped=tuple(all_skipped))
+        known = {str(error): error for error in self.report.skipped}
+        self.report = replace(self.report, skipped=tuple((known | skipped).values()))
         keep(measured)
 
     @property

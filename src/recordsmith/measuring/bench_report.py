@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from recordsmith.errors import CorruptDataError
 from recordsmith.summaries import Report
 
 
@@ -174,7 +175,7 @@ class BenchReport(Report):
         unknown.
     trials: the measurements; the first one is of the requested options.
     sample: of the trials `sample` and `smaller`.
-    skipped: skipped records, with the reason.
+    skipped: the errors of skipped records.
     elapsed_seconds, total_seconds: the time since the start, and the time limit.
     activity: what is measured now, as text; empty at the end.
     advice: sentences based on these figures.
@@ -191,7 +192,7 @@ class BenchReport(Report):
     total_seconds: float
     trials: tuple[Trial, ...] = ()
     sample: ResizedSample | None = None
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[CorruptDataError, ...] = ()
     elapsed_seconds: float = 0.0
     activity: str = ""
     advice: tuple[str, ...] = field(default=())
@@ -216,6 +217,6 @@ class BenchReport(Report):
             "is_complete": not self.activity,
             "trials": [trial.to_json() for trial in self.trials],
             "sample": None if self.sample is None else self.sample.to_json(),
-            "skipped": list(self.skipped),
+            "skipped": list(map(str, self.skipped)),
             "advice": list(self.advice),
         }

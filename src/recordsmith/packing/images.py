@@ -49,7 +49,7 @@ IMAGES = (IMAGE, MASK, OBJECT_MASK)
 
 _SIGNATURES = (b"\xff\xd8\xff", SIGNATURE, b"GIF87a", b"GIF89a")
 IS_PROGRESSIVE = (
-    "JPEGs are progressive, so they take two to three times as long to decode; conversion to "
+    "JPEGs are progressive, which takes two to three times as long to decode; conversion to "
     "baseline keeps every pixel and adds about 3 % to their size"
 )
 HAS_ORIENTATION = (

@@ -17,7 +17,7 @@ def test_equal_findings_are_grouped() -> None:
     findings = [Finding("constant", f"f{n}", "same") for n in range(7)]
     findings[3:3] = [Finding("nan", "x", "one"), Finding("constant", "g", "other")]
     findings.append(Finding("empty-shards", None, "none"))
-    assert list(groups_of(findings, 3, 5)) == [
+    assert [group[:-1] for group in groups_of(findings, 3, 5)] == [
         ("constant", ("f0", "f1", "f2"), 4, "same"),
         ("nan", ("x",), 0, "one"),
         ("constant", ("g",), 0, "other"),

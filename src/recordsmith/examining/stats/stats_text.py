@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from recordsmith.examining.stats.findings import Finding
+from recordsmith.examining.stats.places import Place
 from recordsmith.examining.stats.record_survey import MOST_FEATURES, MOST_LEFT_OUT
 from recordsmith.examining.stats.stats_report import StatsReport
 from recordsmith.words import count
@@ -26,12 +27,14 @@ class FindingGroup(NamedTuple):
 
     features: the first features; empty if the finding is about the dataset.
     more: the number of further features.
+    places: records that show the problem.
     """
 
     kind: str
     features: tuple[str, ...]
     more: int
     text: str
+    places: tuple[Place, ...] = ()
 
 
 def payloads_text(report: StatsReport) -> str:
@@ -80,18 +83,19 @@ def groups_of(findings: Iterable[Finding], features: int, of_a_kind: int) -> Ite
 
     A last group counts the other findings of its kind.
     """
-    groups: dict[tuple[str, str], list[str | None]] = {}
+    groups: dict[tuple[str, str, tuple[Place, ...]], list[str | None]] = {}
     for finding in findings:
-        groups.setdefault((finding.kind, finding.text), []).append(finding.feature)
+        same = (finding.kind, finding.text, finding.places)
+        groups.setdefault(same, []).append(finding.feature)
     shown: Counter[str] = Counter()
     hidden: Counter[str] = Counter()
-    for (kind, text), keys in groups.items():
+    for (kind, text, places), keys in groups.items():
         named = [key for key in keys if key is not None]
         if shown[kind] == of_a_kind:
             hidden[kind] += len(keys)
             continue
         shown[kind] += 1
-        yield FindingGroup(kind, tuple(named[:features]), len(named[features:]), text)
+        yield FindingGroup(kind, tuple(named[:features]), len(named[features:]), text, places)
     for kind, number in hidden.items():
         yield FindingGroup(
             kind, (), 0, f"and {count(number, 'more such finding')}; the JSON report lists all."

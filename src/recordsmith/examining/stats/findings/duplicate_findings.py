@@ -20,7 +20,7 @@ def leakage(found: DuplicateStats) -> Iterator[Finding]:
         )
         if shared.places:
             text += f" First duplicate: {shared.places[0][0]} and {shared.places[0][1]}."
-        yield Finding("leakage", found.feature, text)
+        yield Finding("leakage", found.feature, text, shared.places[0] if shared.places else ())
 
 
 def repeated(found: DuplicateStats) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def repeated(found: DuplicateStats) -> Iterator[Finding]:
         )
         if found.places:
             text += f" First duplicate: {found.places[0][0]} and {found.places[0][1]}."
-        yield Finding("duplicates", found.feature, text)
+        yield Finding("duplicates", found.feature, text, found.places[0] if found.places else ())
 
 
 def _how_many(found: DuplicateStats, number: int) -> str:

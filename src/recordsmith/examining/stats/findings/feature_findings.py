@@ -81,6 +81,7 @@ def _images(key: str, images: ImageStats) -> Iterator[Finding]:
             f"the declared height or width of {count(images.differing, 'image')} in "
             f"{images.declared:,} differs from the image header{swapped}. First image: "
             f"{images.differing_place}. Fix the declared values.",
+            () if images.differing_place is None else (images.differing_place,),
         )
     quantiles = dict(images.pixels.quantiles)
     largest = images.pixels.max
@@ -91,6 +92,7 @@ def _images(key: str, images: ImageStats) -> Iterator[Finding]:
             key,
             f"the largest image has {largest:,} pixels, {times:,.0f} times the median: "
             f"{images.largest_place}. Such images slow down batches; resize them when packing.",
+            () if images.largest_place is None else (images.largest_place,),
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recordsmith.examining.stats.places import Place
 from recordsmith.words import first_of
 
 _NAMED = 5
@@ -18,15 +19,22 @@ class Finding:
     kind: a stable name for the problem; see docs/stats.md.
     feature: the feature with the problem; None for the dataset.
     text: what was found, and what to do about it.
+    places: records that show the problem, if they are known.
     """
 
     kind: str
     feature: str | None
     text: str
+    places: tuple[Place, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return kind, feature and text."""
-        return {"kind": self.kind, "feature": self.feature, "text": self.text}
+        """Return kind, feature, text and places."""
+        return {
+            "kind": self.kind,
+            "feature": self.feature,
+            "text": self.text,
+            "places": [place.to_json() for place in self.places],
+        }
 
 
 def are(count: int) -> str:
