@@ -29,6 +29,7 @@ from recordsmith.image.drawing.overlay import (
     fit_to_tile,
     message_tile,
 )
+from recordsmith.serialization import fields_to_json
 
 _LEGEND_MOST = 60
 
@@ -53,15 +54,8 @@ class SheetReport:
     problems: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON-able dict; record_count is named `records`."""
-        return {
-            "path": str(self.path),
-            "height": self.height,
-            "width": self.width,
-            "records": self.record_count,
-            "positions": self.positions,
-            "problems": self.problems,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
 
 
 def sheet(

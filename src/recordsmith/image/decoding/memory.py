@@ -140,7 +140,7 @@ def reserve_for_decoding(
     pixel_count = height * width
     if pixel_count > max_pixels:
         check_size(height, width, max_pixels)
-    if pixel_count <= UNCOUNTED_PIXELS or getattr(_thread, "room", None) is not None:
+    if pixel_count <= UNCOUNTED_PIXELS or getattr(_thread, "reservation", None) is not None:
         return _NOTHING_HELD
     peak = peak_bytes(data, format_, pixel_count, channels=channels, divisor=divisor)
     limit = BYTES_PER_PIXEL * max(max_pixels, MAX_PIXELS)
@@ -155,7 +155,7 @@ def reserve_memory(byte_count: int) -> AbstractContextManager[None]:
     """
     if (
         byte_count <= BYTES_PER_PIXEL * UNCOUNTED_PIXELS
-        or getattr(_thread, "room", None) is not None
+        or getattr(_thread, "reservation", None) is not None
     ):
         return _NOTHING_HELD
     return _Reservation(byte_count, MOST_BYTES)
@@ -169,9 +169,9 @@ def reserve_more(byte_count: int) -> None:
     Raises:
         CorruptDataError: unreadable-image: this is more than one image may use.
     """
-    room = getattr(_thread, "room", None)
-    if room is not None:
-        room.exchange(byte_count)
+    reservation = getattr(_thread, "reservation", None)
+    if reservation is not None:
+        reservation.exchange(byte_count)
 
 
 def check_size(height: int, width: int, max_pixels: int) -> None:
@@ -195,10 +195,10 @@ class _Reservation:
 
     def __enter__(self) -> None:
         self._held = _memory.take(self._wanted)
-        _thread.room = self
+        _thread.reservation = self
 
     def __exit__(self, *error: object) -> None:
-        _thread.room = None
+        _thread.reservation = None
         _memory.give_back(self._held)
 
     def exchange(self, byte_count: int) -> None:
