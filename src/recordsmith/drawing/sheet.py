@@ -24,9 +24,9 @@ from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_pa
 from recordsmith.files import PathLike, as_path
 from recordsmith.image.drawing.overlay import (
     blend_mask,
-    colour_of,
     draw_boxes,
     fit_to_tile,
+    label_colour,
     message_tile,
 )
 from recordsmith.serialization import fields_to_json
@@ -196,7 +196,7 @@ def _draw(
         lines = [line for line in (caption, name, f"#{position:,}") if line]
         tiles.append(Tile(pixels, lines[0], "  ".join(reversed(lines[1:])), colour))
     common = sorted(key for key, _ in legend.most_common(_LEGEND_MOST))
-    named = [(colour_of(label), text) for label, text in common]
+    named = [(label_colour(label), text) for label, text in common]
     if reader.mask_key is None and len(named) == 1:
         named = []  # the tags show it already
     return contact_sheet(
@@ -222,7 +222,7 @@ def _draw_scene(scene: Scene) -> Any:
 def _caption(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
     """(caption, colour of the class)."""
     if scene.text:
-        return scene.text, None if scene.label is None else colour_of(scene.label)
+        return scene.text, None if scene.label is None else label_colour(scene.label)
     if scene.boxes:
         counts = Counter(text or "object" for text in scene.box_texts)
         return ", ".join(

@@ -104,7 +104,7 @@ class Memory:
 
 
 _memory = Memory(MOST_BYTES)
-_thread = threading.local()  # `room`: the _Room of this thread
+_thread = threading.local()  # `reservation`: the _Reservation of this thread
 _NOTHING_HELD: AbstractContextManager[None] = nullcontext()
 
 if hasattr(os, "register_at_fork"):
@@ -233,10 +233,10 @@ def peak_bytes(
         frame = find_frame(view)
         assert frame is not None
         decoded = 7 if channels == 4 else 4 if frame.component_count == 4 else 3
-        coefficients = pixel_count * _bytes_of_coefficients(view, frame)
+        coefficients = pixel_count * _coefficient_bytes(view, frame)
         return coefficients + pixel_count * decoded // divisor**2
     if format_ == "png":
-        peak, depth = _peak_of_png(bytes(data))  # bytes are not copied
+        peak, depth = _png_peak(bytes(data))  # bytes are not copied
     elif format_ == "webp":
         kind = bytes(view[12:16])
         is_animated = kind == b"VP8X" and bool(view[20] & 2)
@@ -248,7 +248,7 @@ def peak_bytes(
     return peak * depth * pixel_count
 
 
-def _bytes_of_coefficients(data: memoryview, frame: FrameHeader) -> int:
+def _coefficient_bytes(data: memoryview, frame: FrameHeader) -> int:
     """The bytes per pixel that libjpeg keeps for a JPEG with several scans: 2 per coefficient."""
     if frame.marker not in PROGRESSIVE:
         scan = next((segment for segment in segments(data) if segment.marker == SCAN), None)
@@ -260,7 +260,7 @@ def _bytes_of_coefficients(data: memoryview, frame: FrameHeader) -> int:
     return -(-2 * samples // max(1, largest))
 
 
-def _peak_of_png(data: bytes) -> tuple[int, int]:
+def _png_peak(data: bytes) -> tuple[int, int]:
     """The bytes per pixel for 8-bit channels, and the bytes of a channel."""
     header = read_header(data)
     assert header is not None
@@ -299,7 +299,7 @@ def convert_rows(
     return out
 
 
-def array_of(image: Any, convert: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def image_to_array(image: Any, convert: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Convert a Pillow image to an array, in strips of rows if it is large.
 
     Pillow makes several copies when it converts and exports; strips keep them small.

@@ -35,9 +35,13 @@ from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
-from recordsmith.reshaping.resharding.feature_checks import check_features_found, check_with, survey
+from recordsmith.reshaping.resharding.feature_checks import (
+    check_features_found,
+    check_options,
+    survey,
+)
 from recordsmith.reshaping.resharding.record_selection import SelectedRecords, select
-from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, parse_selection
 from recordsmith.reshaping.resharding.reshard_plan import (
     ReshardPlan,
     make_plan,
@@ -116,7 +120,7 @@ def reshard(
         take=take,
         sample=sample,
         splits=splits,
-        where=selection_of(where),
+        where=parse_selection(where),
         change=change,
         compression=compression,
         shard_names=shard_names,
@@ -164,7 +168,7 @@ class _Job:
         names = inputs.class_names
         self._class_names = names if options.change is None else options.change.class_names(names)
         if inputs.schema is not None:
-            check_with(inputs.schema, options, names)
+            check_options(inputs.schema, options, names)
 
     def run(self) -> ReshardReport:
         with locked_folder(self._folder) as notices:
@@ -249,7 +253,7 @@ class _Job:
         numbers = range(len(records))
         work.total += sum(records.sizes)
         schemas = work.each(lambda number: survey(records, number, work.advance), numbers)
-        check_with(Schema.merged(schemas), self._options, inputs.class_names)
+        check_options(Schema.merged(schemas), self._options, inputs.class_names)
 
     def _choose(self, records: InputRecords) -> dict[int, SelectedRecords] | None:
         """Return the records of each input that match the condition."""

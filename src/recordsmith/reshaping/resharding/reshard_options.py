@@ -70,7 +70,7 @@ class ReshardOptions:
         return fields_to_json(self, is_set)
 
 
-def selection_of(where: Selection | str | None) -> Selection | None:
+def parse_selection(where: Selection | str | None) -> Selection | None:
     """Parse `where` if it is text."""
     if not isinstance(where, str):
         if where is not None and not hasattr(where, "matches"):
