@@ -14,7 +14,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import MissingFileError
-from recordsmith.image.drawing.overlay import colour_of
+from recordsmith.image.drawing.overlay import label_colour
 
 
 def colour(number: int) -> tuple[int, int, int]:
@@ -47,7 +47,7 @@ def shown(path: Path, total: int = 40) -> list[int]:
 
 def count_colour(path: Path, label: int) -> int:
     with Image.open(path) as image:
-        return int((np.array(image.convert("RGB")) == colour_of(label)).all(axis=2).sum())
+        return int((np.array(image.convert("RGB")) == label_colour(label)).all(axis=2).sum())
 
 
 def test_the_examples_of_the_report_are_drawn_in_order(tmp_path: Path, images: ModuleType) -> None:

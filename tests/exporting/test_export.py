@@ -428,7 +428,7 @@ def below_records() -> list[str]:
 def test_full_disk_leaves_no_partial_output(
     records: Path, tmp_path: Path, format: str, at_file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recordsmith.exporting import outbox
+    from recordsmith.exporting import export_writer
 
     class Full:
         """A file on a disk that is full."""
@@ -449,7 +449,7 @@ def test_full_disk_leaves_no_partial_output(
         opened.append(file)
         return Full(file) if len(opened) > at_file else file
 
-    monkeypatch.setattr(outbox, "open", open_full, raising=False)
+    monkeypatch.setattr(export_writer, "open", open_full, raising=False)
     with pytest.raises(rs.FileAccessError) as caught:
         rs.export(records, tmp_path / "out", format)
     assert (caught.value.errno, caught.value.operation) == (errno.ENOSPC, "write")

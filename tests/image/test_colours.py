@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from recordsmith.image.masks.colours import (
     UnknownColours,
-    colours_in,
     colours_to_numbers,
+    distinct_colours,
     grey_colours,
     voc_colours,
 )
@@ -58,4 +58,4 @@ def test_colours_are_sorted_by_frequency() -> None:
     pixels = np.zeros((2, 3, 3), np.uint8)
     pixels[0, 0] = (9, 8, 7)
     pixels[1] = (255, 0, 1)
-    assert colours_in(pixels) == [(255, 0, 1), (0, 0, 0), (9, 8, 7)]
+    assert distinct_colours(pixels) == [(255, 0, 1), (0, 0, 0), (9, 8, 7)]

@@ -21,8 +21,8 @@ from recordsmith.image.decoding import memory
 from recordsmith.image.decoding.memory import (
     BYTES_PER_PIXEL,
     Memory,
-    array_of,
     convert_rows,
+    image_to_array,
     reserve_for_decoding,
     reserve_memory,
     reserve_more,
@@ -299,10 +299,10 @@ def test_convert_rows_matches_converting_at_once(
 def test_array_of_matches_converting_at_once(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = np.random.default_rng(3).integers(0, 256, (13, 9, 3), np.uint8)
     image = Image.fromarray(numbers).convert("L" if mode == "I;16" else mode).convert(mode)
-    expected = array_of(image, np.array)
+    expected = image_to_array(image, np.array)
     monkeypatch.setattr(memory, "UNCOUNTED_PIXELS", 1)
     monkeypatch.setattr(memory, "_STRIP", 20)
-    np.testing.assert_array_equal(array_of(image, np.array), expected)
+    np.testing.assert_array_equal(image_to_array(image, np.array), expected)
 
 
 @pytest.mark.parametrize("size", [(7, 20), (13, 31), (40, 60), (1, 1)])

@@ -39,7 +39,7 @@ def _plan(listing: Listing, **options: Any) -> Plan:
             "seed": 0,
             "stratify": False,
             "compression": "none",
-            "making": {"kind": "x"},
+            "other_options": {"kind": "x"},
             **options,
         },
     )
@@ -409,7 +409,7 @@ def test_plan_is_the_same_in_every_process() -> None:
         "samples = tuple(Sample(f'{n}', n, n % 3) for n in range(50))\n"
         "plan = make_plan(Listing(samples, ('a', 'b', 'c')), splits={'x': .5, 'y': .5}, shards=3,"
         " shard_size_bytes=None, seed=5, stratify=True, compression='none',"
-        " making={'kind': 'x'})\n"
+        " other_options={'kind': 'x'})\n"
         "print(plan.fingerprint, [[*shard.samples] for shard in plan.shards])"
     )
     outputs = {

@@ -107,7 +107,7 @@ def by_hand(editing: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes 
     """The new payload, or what is wrong."""
     if classify(payload) not in ("Example", "SequenceExample"):
         return rs.CorruptDataError(rs.Defect.NOT_AN_EXAMPLE, "")
-    tables = {key: RecodeTable.of(table, key) for key, table in edit["recode"].items()}
+    tables = {key: RecodeTable.from_option(table, key) for key, table in edit["recode"].items()}
     added = {}
     for key, value in edit["add"].items():
         alone = rs.encode_example({key: value})

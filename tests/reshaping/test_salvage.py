@@ -517,14 +517,14 @@ def test_a_job_that_was_killed_while_it_gave_names(
     from recordsmith.building import publishing
 
     out = tmp_path / "out"
-    name = publishing._name
+    name = publishing._rename
 
     def dying(partial: Path, final: Path) -> None:
         if final.name == "labels.txt":
             raise SystemExit
         name(partial, final)
 
-    monkeypatch.setattr(publishing, "_name", dying)
+    monkeypatch.setattr(publishing, "_rename", dying)
     with pytest.raises(SystemExit):
         rs.salvage(packed, out)
     monkeypatch.undo()

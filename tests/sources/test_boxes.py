@@ -9,7 +9,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources.boxes import AnnotatedBox, BoxReader, Frame, box_features, check_policy
-from recordsmith.sources.classes import Classes, classes_by_label, classes_of
+from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 
 from ..raising import raises
 from .annotated import image
@@ -30,7 +30,7 @@ class _Reader(BoxReader):
         )
 
     def boxes(self, *corners: Any, name: str = "cat", frame: Frame | None = None) -> list[Any]:
-        frame = frame or self.frame_of(40, 20, "a.xml")
+        frame = frame or self.make_frame(40, 20, "a.xml")
         boxes = [AnnotatedBox(f"a.xml, line {n}", name, c) for n, c in enumerate(corners, 1)]
         placed = self.place(boxes, frame, CLASSES)
         return [tuple(round(v, 9) for v in item.box) for item in placed]
@@ -173,7 +173,7 @@ def test_frames_that_are_clear(
     tmp_path: Path, policy: str, size: Any, orientation: Any, frame: Frame, noted: str | None
 ) -> None:
     reader = _Reader(policy, tmp_path, orientation)
-    assert reader.frame_of(*size, "a.xml") == frame
+    assert reader.make_frame(*size, "a.xml") == frame
     reader.finish("a.jpg")
     assert len(reader.notes) == (noted is not None)
     if noted is not None:
@@ -196,12 +196,12 @@ def test_frames_of_another_size(
     tmp_path: Path, size: Any, orientation: Any, frame: Frame, noted: str
 ) -> None:
     reader = _Reader("stop", tmp_path, orientation)
-    reader.frame_of(*size, "a.xml")
+    reader.make_frame(*size, "a.xml")
     with pytest.raises(rs.SourceError, match=f"size {size[0]}x{size[1]}"):
         reader.finish("a.jpg")
     for policy in ("clip", "drop"):
         reader = _Reader(policy, tmp_path, orientation)
-        assert reader.frame_of(*size, "a.xml") == frame
+        assert reader.make_frame(*size, "a.xml") == frame
         ((what, where),) = reader.notes
         assert noted in what
         assert "40x20" in where
@@ -212,20 +212,20 @@ def test_the_orientation_of_square_images_is_ambiguous(tmp_path: Path) -> None:
     data = image(tmp_path / "a.jpg", (20, 20), 6)
     features = {"image/encoded": data, "image/width": 20, "image/height": 20}
     reader = BoxReader(features, "stop", lambda *note: notes.append(note))
-    assert reader.frame_of(20, 20, "a.xml") == Frame(20, 20)
+    assert reader.make_frame(20, 20, "a.xml") == Frame(20, 20)
     assert "drawn on" in notes[0][0]
 
 
 def test_scaled_and_rotated(tmp_path: Path) -> None:
     reader = _Reader("clip", tmp_path, 6)
-    assert reader.frame_of(100, 200, "a.xml") == Frame(100, 200, 6)
+    assert reader.make_frame(100, 200, "a.xml") == Frame(100, 200, 6)
     assert len(reader.notes) == 2
 
 
 def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     """Upright, 6 means: the stored top is on the right."""
     reader = _Reader("stop", tmp_path, 6)
-    frame = reader.frame_of(20, 40, "a.xml")
+    frame = reader.make_frame(20, 40, "a.xml")
     assert reader.boxes(UPRIGHT_OF_6, frame=frame) == [(0.25, 0.25, 0.75, 0.75)]
     assert reader.boxes((0, 0, 5, 10), frame=frame) == [(0.75, 0, 1, 0.25)]  # upper left
     assert reader.boxes((0, 0, 21, 10), frame=frame) == []  # 21 is outside of its width, 20
@@ -246,7 +246,7 @@ def test_relative_boxes_are_upright_or_stored_as_their_layout_has_them(tmp_path:
 
 
 def test_classes_of_the_data_are_sorted_as_text() -> None:
-    classes = classes_of(["b", "a", "B", "10", "9", "a"], None)
+    classes = make_classes(["b", "a", "B", "10", "9", "a"], None)
     assert classes.names() == (None, "10", "9", "B", "a", "b")
     assert classes.label_of("B") == 3
     (notice,) = classes.notices()
@@ -257,7 +257,7 @@ def test_classes_of_the_data_are_sorted_as_text() -> None:
 def test_label_map_is_used_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "label_map.pbtxt"
     path.write_text("item { id: 7 name: 'a' } item { id: 2 name: 'b' }")
-    for classes in (classes_of(["x"], path), classes_by_label({1: "x"}, path, "data")):
+    for classes in (make_classes(["x"], path), classes_by_label({1: "x"}, path, "data")):
         assert classes.names() == (None, None, "b", None, None, None, None, "a")
         assert classes.label_of("x") is None
         assert "label_map.pbtxt" in classes.unknown("x")

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.versions import size_and_time, version_of_files
+from recordsmith.sources.versions import size_and_time
 
 from ..raising import raises
 from .annotated import coco, voc_xml, write
@@ -71,4 +71,4 @@ def test_images_of_a_table(folder: Path) -> None:
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert size_and_time(tmp_path / "gone") == (0, 0)
     with raises(rs.FileAccessError, path=tmp_path / "gone"):
-        version_of_files([tmp_path / "gone"])
+        files_version([tmp_path / "gone"])

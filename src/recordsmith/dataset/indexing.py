@@ -41,6 +41,7 @@ from recordsmith.files import (
     remove_leftovers,
     write_atomically,
 )
+from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
@@ -79,20 +80,8 @@ class IndexReport(Report):
         return sum(file.is_new for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict: format, records, files."""
-        return {
-            "format": self.format,
-            "records": self.record_count,
-            "files": [
-                {
-                    "shard": file.shard,
-                    "path": file.path,
-                    "records": file.record_count,
-                    "is_new": file.is_new,
-                }
-                for file in self.files
-            ],
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self, ("format", "record_count", "files"))
 
 
 def index(

@@ -24,11 +24,12 @@ from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_pa
 from recordsmith.files import PathLike, as_path
 from recordsmith.image.drawing.overlay import (
     blend_mask,
-    colour_of,
     draw_boxes,
     fit_to_tile,
+    label_colour,
     message_tile,
 )
+from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
 _LEGEND_MOST = 60
@@ -54,15 +55,8 @@ class SheetReport(Report):
     problems: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON-able dict; record_count is named `records`."""
-        return {
-            "path": str(self.path),
-            "height": self.height,
-            "width": self.width,
-            "records": self.record_count,
-            "positions": self.positions,
-            "problems": self.problems,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
 
 
 def sheet(
@@ -204,7 +198,7 @@ def _draw(
         lines = [line for line in (caption, name, f"#{position:,}") if line]
         tiles.append(Tile(pixels, lines[0], "  ".join(reversed(lines[1:])), colour))
     common = sorted(key for key, _ in legend.most_common(_LEGEND_MOST))
-    named = [(colour_of(label), text) for label, text in common]
+    named = [(label_colour(label), text) for label, text in common]
     if reader.mask_key is None and len(named) == 1:
         named = []  # the tags show it already
     return contact_sheet(
@@ -230,7 +224,7 @@ def _draw_scene(scene: Scene) -> Any:
 def _caption(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
     """(caption, colour of the class)."""
     if scene.text:
-        return scene.text, None if scene.label is None else colour_of(scene.label)
+        return scene.text, None if scene.label is None else label_colour(scene.label)
     if scene.boxes:
         counts = Counter(text or "object" for text in scene.box_texts)
         return ", ".join(

@@ -122,7 +122,7 @@ def _classes(key: str, classes: ClassStats) -> Iterable[str]:
     yield '<div class="charts">'
     for split in classes.splits:
         bars = [(name, counts.get(split, 0)) for name, counts in ordered[:_MOST_CLASSES]]
-        yield f"<div><h3>{_text(split)}</h3>{_rows_of_bars(bars)}</div>"
+        yield f"<div><h3>{_text(split)}</h3>{_bar_rows(bars)}</div>"
     yield "</div>"
     if len(ordered) > _MOST_CLASSES:
         yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
@@ -204,8 +204,8 @@ def _image_charts(images: ImageStats | None) -> list[str]:
     return [
         _histogram("widths", images.widths),
         _histogram("heights", images.heights),
-        f"<figure>{_rows_of_bars([*formats, *channels])}</figure>",
-        f"<figure>{_rows_of_bars(often)}{caption}</figure>" if often else "",
+        f"<figure>{_bar_rows([*formats, *channels])}</figure>",
+        f"<figure>{_bar_rows(often)}{caption}</figure>" if often else "",
     ]
 
 
@@ -226,7 +226,7 @@ def _duplicates(every: Sequence[DuplicateStats]) -> Iterable[str]:
 
 def _top(values: Iterable[tuple[str, int]]) -> str:
     often = _frequent(list(values))
-    return f'<p class="quiet">most frequent</p>{_rows_of_bars(often)}' if often else ""
+    return f'<p class="quiet">most frequent</p>{_bar_rows(often)}' if often else ""
 
 
 def _frequent(values: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -258,7 +258,7 @@ def _histogram(caption: str, numbers: NumberStats) -> str:
     )
 
 
-def _rows_of_bars(bars: Sequence[tuple[str, int]]) -> str:
+def _bar_rows(bars: Sequence[tuple[str, int]]) -> str:
     """A bar for each name, proportional to its count."""
     most = max((count for _, count in bars), default=0) or 1
     rows = "".join(

@@ -142,7 +142,7 @@ def iter_fields(data: bytes, start: int, stop: int) -> Iterator[FieldSpan]:
         if field.wire_type == _GROUP_END:
             raise MalformedError(at, "the end of a group without a start")
         yield field
-        at = _end_of(data, field)
+        at = _field_end(data, field)
 
 
 def varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
@@ -189,7 +189,7 @@ def _field(data: bytes, at: int, stop: int, depth: int) -> FieldSpan:
             if field.number != number:
                 raise MalformedError(inner, f"the end of group {field.number} in group {number}")
             return FieldSpan(number, wire_type, at, start, inner)
-        inner = _end_of(data, field)
+        inner = _field_end(data, field)
     raise MalformedError(at, "a group without an end")
 
 
@@ -199,7 +199,7 @@ def _within(at: int, end: int, stop: int) -> int:
     return end
 
 
-def _end_of(data: bytes, field: FieldSpan) -> int:
+def _field_end(data: bytes, field: FieldSpan) -> int:
     """Return the end of a field: of its value, or of the tag that ends its group."""
     if field.wire_type == _GROUP_START:
         return varint(data, field.stop, len(data))[1]

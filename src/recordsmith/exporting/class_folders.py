@@ -33,7 +33,7 @@ class ClassFolders:
         image = read_image(example, out.warn)
         mask = read_mask(example, image, out.warn)
         root = out.split_name(split) + "/" if len(out.splits) > 1 else ""
-        name_of_class = self._class_of(example)
+        name_of_class = self._class_name(example)
         if mask is not None:
             out.write_image(example, image, root + "images", mask=mask, masks=root + "masks")
             out.count_dropped(example, IMAGE_KEYS | MASK_KEYS)
@@ -59,7 +59,7 @@ class ClassFolders:
                 "class folders are numbered by name: " + "; ".join(moved[:3]) + more
             )
 
-    def _class_of(self, example: Features) -> str | None:
+    def _class_name(self, example: Features) -> str | None:
         text = get_text(example, CLASS_TEXT)
         if text is not None:
             return text

@@ -36,6 +36,7 @@ from recordsmith.exporting.voc import VocFiles
 from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
 from recordsmith.exporting.yolo import YoloFiles
 from recordsmith.files import PathLike, Progress, as_path
+from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
 _EXPORTERS: dict[str, Callable[[], Exporter]] = {
@@ -85,24 +86,9 @@ class ExportReport(Report):
     skipped_positions: list[int] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON-able dict; the counts are named `records` and `files`."""
-        return {
-            "folder": str(self.folder),
-            "format": self.format,
-            "records": self.record_count,
-            "splits": self.splits,
-            "files": self.file_count,
-            "size_bytes": self.size_bytes,
-            "changed_names": [changed._asdict() for changed in self.changed_names],
-            "problems": self.problems,
-            "problem_count": self.problem_count,
-            "dropped_features": [
-                {"feature": key, "records": count} for key, count in self.dropped_features.items()
-            ],
-            "skipped": self.skipped,
-            "skipped_count": self.skipped_count,
-            "skipped_positions": self.skipped_positions,
-        }
+        """Return a JSON-able dict; `dropped_features` becomes a list."""
+        dropped = [{"feature": key, "records": n} for key, n in self.dropped_features.items()]
+        return fields_to_json(self) | {"dropped_features": dropped}
 
 
 def export(
@@ -157,18 +143,18 @@ def export(
     shards = [shard.path for shard in dataset.shards]
     problems = Problems()
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
-        outbox = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
+        writer = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
-            exporter.begin(dataset, outbox)
-            _export_all(dataset, exporter, outbox, report, skip_errors, progress)
+            exporter.begin(dataset, writer)
+            _export_all(dataset, exporter, writer, report, skip_errors, progress)
             exporter.finish()
         finally:
-            outbox.discard()
-    report.file_count, report.size_bytes = outbox.file_count, outbox.size_bytes
-    report.changed_names = outbox.changed_names
-    problems.extend(outbox.problems)
+            writer.discard()
+    report.file_count, report.size_bytes = writer.file_count, writer.size_bytes
+    report.changed_names = writer.changed_names
+    problems.extend(writer.problems)
     report.problems, report.problem_count = problems.first, problems.count
-    report.dropped_features = dict(sorted(outbox.dropped_features.items()))
+    report.dropped_features = dict(sorted(writer.dropped_features.items()))
     return report
 
 
@@ -202,7 +188,7 @@ def _check_apart(dataset: Dataset, folder: Path) -> None:
 def _export_all(
     dataset: Dataset,
     exporter: Exporter,
-    outbox: ExportWriter,
+    writer: ExportWriter,
     report: ExportReport,
     skip_errors: bool,
     progress: Progress | None,
@@ -210,7 +196,7 @@ def _export_all(
     total = records_of(dataset).known_record_count or 0
     skipped = Problems()
     for position, (split, example) in enumerate(_examples(dataset)):
-        outbox.position = position
+        writer.position = position
         try:
             exporter.add(example, split, position)
         except SourceError as error:

@@ -91,7 +91,7 @@ def staged(
                 write_atomically(new / EXPORT_NOTE, _to_json(document))
                 with accessing(named, "write"):
                     if is_there:
-                        _move_in(staging, folder, keeping, named)
+                        _move_entries(staging, folder, keeping, named)
                     else:
                         os.rename(new, folder)
             except FileAccessError:
@@ -152,7 +152,7 @@ def _clear_left_over(adjacent: Path, named: Path) -> None:
 # -- moving into a folder that exists --------------------------------------------------------------
 
 
-def _move_in(staging: Path, folder: Path, keeping: Iterable[Path], named: Path) -> None:
+def _move_entries(staging: Path, folder: Path, keeping: Iterable[Path], named: Path) -> None:
     """Move new entries into `folder`, and entries of an earlier export out of it."""
     new, old = staging / "new", staging / "old"
     coming = sorted(os.listdir(new))

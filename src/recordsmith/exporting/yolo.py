@@ -40,7 +40,7 @@ class YoloFiles:
         self._classes = LabelNames.known(dataset.class_names)
         labels = set(self._classes.names)
         if OBJECT_LABEL in dataset.schema.features and not labels:
-            labels = _labels_in(dataset)
+            labels = _find_labels(dataset)
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
 
     def add(self, example: Features, split: str, position: int) -> None:
@@ -96,7 +96,7 @@ class YoloFiles:
         return lines
 
 
-def _labels_in(dataset: Dataset) -> set[int]:
+def _find_labels(dataset: Dataset) -> set[int]:
     """The labels of all records, read in one pass, for a dataset without a list of classes."""
     labels: set[int] = set()
     for batch in dataset.batches(_BATCH, [OBJECT_LABEL]):

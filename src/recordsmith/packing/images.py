@@ -89,7 +89,7 @@ def apply_image_options(
     data = _only(given, IMAGE, bytes)
     if data is None:
         return given
-    where = _name_of(given)
+    where = _sample_name(given)
     stored = _store(data, given, options, where)
     for change in stored.changes:
         note(change, where)
@@ -120,7 +120,7 @@ def check_png_chunks(features: Mapping[str, Any]) -> None:
                 try:
                     check_chunks(data)
                 except CorruptDataError as error:
-                    error.path, error.feature = _name_of(features), key
+                    error.path, error.feature = _sample_name(features), key
                     raise
 
 
@@ -150,7 +150,7 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
         ]
         errors = check_example_images(features, found)[1]
         if errors:
-            errors[0].path = _name_of(features)
+            errors[0].path = _sample_name(features)
             raise errors[0]
 
 
@@ -169,9 +169,9 @@ def find_image_note(features: Mapping[str, Any], note: Note) -> None:
         return
     is_progressive, orientation = read_jpeg_info(data)
     if is_progressive:
-        note(IS_PROGRESSIVE, _name_of(features))
+        note(IS_PROGRESSIVE, _sample_name(features))
     if orientation != 1:
-        note(HAS_ORIENTATION, _name_of(features))
+        note(HAS_ORIENTATION, _sample_name(features))
 
 
 def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: str) -> StoredImage:
@@ -283,13 +283,13 @@ def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
     if len(listed) > 1:
         raise SourceError(
             f"feature {key!r} has {len(listed)} values; image options need exactly one",
-            sample=_name_of(features),
+            sample=_sample_name(features),
         )
     if not listed:
         return None
     if kind is not int and not isinstance(listed[0], kind):
         raise SourceError(
-            f"feature {key!r} must be bytes, got {listed[0]!r:.60}", sample=_name_of(features)
+            f"feature {key!r} must be bytes, got {listed[0]!r:.60}", sample=_sample_name(features)
         )
     return int(listed[0]) if kind is int else listed[0]
 
@@ -300,7 +300,7 @@ def _listed(value: Any) -> list[Any]:
     return [value] if isinstance(value, (bytes, str, int, float)) else list(value)
 
 
-def _name_of(features: Mapping[str, Any]) -> str:
+def _sample_name(features: Mapping[str, Any]) -> str:
     listed = _listed(features.get(FILENAME))
     if len(listed) != 1:
         return "an image without image/filename"

@@ -8,6 +8,7 @@ from typing import Any
 
 from recordsmith.building import Occurrences
 from recordsmith.dataset import Manifest
+from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
 
@@ -54,25 +55,5 @@ class PackReport(Report):
         self.bytes_out = manifest.size_bytes
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict of all fields; the counts are named samples, classes, shards
-        and kept.
-        """
-        return {
-            "folder": str(self.folder),
-            "samples": self.sample_count,
-            "classes": self.class_count,
-            "shards": self.shard_count,
-            "reused": self.reused_count,
-            "splits": self.splits,
-            "bytes_in": self.bytes_in,
-            "bytes_out": self.bytes_out,
-            "skipped": self.skipped,
-            "skipped_count": self.skipped_count,
-            "notes": {
-                what: {"count": noted.count, "places": noted.places}
-                for what, noted in self.notes.items()
-            },
-            "notices": list(self.notices),
-            "images_are_checked": self.images_are_checked,
-            "is_new": self.is_new,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)

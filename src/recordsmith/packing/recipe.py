@@ -16,6 +16,7 @@ from recordsmith.image import ImageOptions
 from recordsmith.packing.keys import KeyScheme, resolve_keys
 from recordsmith.packing.planning import Plan, make_plan
 from recordsmith.packing.preparing import Preparation
+from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression
 
@@ -89,19 +90,7 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Return all options as a JSON-able dict."""
-        return {
-            "splits": None if self.splits is None else dict(self.splits),
-            "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
-            "shard_size_bytes": self.shard_size_bytes,
-            "seed": self.seed,
-            "stratify": self.stratify,
-            "shuffle": self.shuffle,
-            "image_options": None if self.image_options is None else self.image_options.to_json(),
-            "keys": dict(self.keys) if isinstance(self.keys, Mapping) else self.keys,
-            "shard_names": self.shard_names,
-            "compression": self.compression,
-            "check_images": self.check_images,
-        }
+        return fields_to_json(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Recipe:

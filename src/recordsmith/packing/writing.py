@@ -86,7 +86,7 @@ class ShardJobs:
             self._plan.compression,
             lambda writer: self._write(shard, writer),
             fingerprint=self._plan.fingerprint,
-            versions=lambda: _versions_of(self._listing, shard),
+            versions=lambda: _hash_versions(self._listing, shard),
             trusting=trusting,
         )
         if not is_new:
@@ -165,7 +165,7 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
     return dict(sorted(skipped.items())[:MOST_PROBLEMS])
 
 
-def _versions_of(listing: Listing, shard: PackShard) -> str | None:
+def _hash_versions(listing: Listing, shard: PackShard) -> str | None:
     """The hash of the versions of a shard's samples."""
     versions = VersionHash()
     for number in shard.samples:

@@ -116,7 +116,7 @@ def check_policy(boxes: object) -> BoxPolicy:
 class BoxReader:
     """Checks and places the boxes of one image, and collects their problems.
 
-    Call `frame_of` (or make a frame), `place`, `finish`.
+    Call `make_frame` (or make a frame), `place`, `finish`.
     """
 
     def __init__(self, image: Mapping[str, Any], policy: BoxPolicy, note: Note) -> None:
@@ -126,7 +126,7 @@ class BoxReader:
         self.note = note
         self.problems = Problems()
 
-    def frame_of(self, width: float, height: float, place: str) -> Frame:
+    def make_frame(self, width: float, height: float, place: str) -> Frame:
         """The frame for the image size in an annotation; 0 if the annotation has no size."""
         size = (self._image[WIDTH], self._image[HEIGHT])
         orientation = exif_orientation(self._image[IMAGE])

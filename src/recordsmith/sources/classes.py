@@ -92,7 +92,7 @@ def check_class_names(names: Iterable[str], noun: str = "class") -> None:
             )
 
 
-def classes_of(names: Iterable[str], label_map: PathLike | None) -> Classes:
+def make_classes(names: Iterable[str], label_map: PathLike | None) -> Classes:
     """The classes of a label map; without one, those of the data, sorted by name, from 1.
 
     Raises:

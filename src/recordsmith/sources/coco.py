@@ -42,8 +42,8 @@ from recordsmith.sources.boxes import (
 )
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.coco_json import CocoFile
-from recordsmith.sources.coco_layout import Described, entry_of, find_files, image_folders
-from recordsmith.sources.entries import Entry, samples_of
+from recordsmith.sources.coco_layout import Described, find_files, image_folders, make_entry
+from recordsmith.sources.entries import Entry, make_samples
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
@@ -53,7 +53,7 @@ from recordsmith.sources.regions import (
     rasterize,
 )
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
-from recordsmith.sources.splits import in_split_order
+from recordsmith.sources.splits import sort_splits
 from recordsmith.words import count
 
 Masks = Literal["instance", "class"]
@@ -146,7 +146,7 @@ class Coco:
         for split, file in files.items():
             folders = image_folders(index, file, split) if self._images is None else [self._images]
             for image in file.images:
-                entry = entry_of(index, folders, Described(file, image))
+                entry = make_entry(index, folders, Described(file, image))
                 name = entry.image
                 if name in entries:
                     problem = f"image {image['id']}: {name} is already listed in {first[name]}"
@@ -160,7 +160,7 @@ class Coco:
         self._entries = entries
         if len(files) == 1:
             splits = {}
-        samples = samples_of(entries, splits, index, lambda described: described.file.version)
+        samples = make_samples(entries, splits, index, lambda described: described.file.version)
         used = {entry.image for entry in entries.values()}
         left = [path for path in index.paths if has_image_name(path) and path not in used]
         notices += count_notice(left, "image", "missing from annotation files skipped")
@@ -170,7 +170,7 @@ class Coco:
             samples,
             class_names,
             tuple(notices),
-            in_split_order(splits.values()),
+            sort_splits(splits.values()),
             has_label_map=True,
         )
 
@@ -189,11 +189,11 @@ class Coco:
         features[SOURCE_ID] = str(image["id"]).encode("utf-8", "surrogateescape")
         reader = BoxReader(features, self._policy, note)
         place = entry.annotation.place
-        frame = reader.frame_of(number(image["width"] or 0), number(image["height"] or 0), place)
+        frame = reader.make_frame(number(image["width"] or 0), number(image["height"] or 0), place)
         placed = reader.place(_boxes(file, image, reader), frame, self._classes)
         masks: dict[str, Any] = {}
         if self._masks is not None and not reader.problems:
-            placed, masks = self._with_masks(placed, frame, features, reader, place)
+            placed, masks = self._add_masks(placed, frame, features, reader, place)
         reader.finish(entry.image)
         return features | self._features(placed, features) | masks
 
@@ -266,7 +266,7 @@ class Coco:
                 notices.append(f"{number} of unlisted images in {file.name} skipped: {ids}")
         return notices
 
-    def _with_masks(
+    def _add_masks(
         self,
         placed: list[PlacedBox],
         frame: Frame,
@@ -321,7 +321,7 @@ class Coco:
 
 def _boxes(file: CocoFile, image: Mapping[str, Any], reader: BoxReader) -> list[AnnotatedBox]:
     boxes = []
-    for annotation in file.annotations_of(image["id"]):
+    for annotation in file.read_annotations(image["id"]):
         place = f"{file.name}, annotation {annotation.get('id')}"
         category, box = annotation.get("category_id"), annotation.get("bbox")
         name = file.categories.get(category) if isinstance(category, int) else None

@@ -15,7 +15,7 @@ from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
 from recordsmith.files import read_head
 from recordsmith.sources.coco_json import CocoFile, looks_like_coco
-from recordsmith.sources.entries import Entry, notes_of
+from recordsmith.sources.entries import Entry, path_notes
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.problems import Fault, join_names
@@ -58,7 +58,7 @@ def find_files(index: FileIndex) -> dict[str, str]:
         instances = [path for path in known if "instances" in posixpath.basename(path)]
         boxed = instances or [path for path in known if not _is_of_other_task(path)]
         if boxed:
-            return _by_split(boxed)
+            return _group_by_split(boxed)
     if not documents:
         raise no_files(index.root, _EXPECTED, index)
     head = read_head(index.full_path(documents[0]), 20)
@@ -74,7 +74,7 @@ def _is_of_other_task(path: str) -> bool:
     return posixpath.basename(path).startswith(_OTHER_TASKS)
 
 
-def _by_split(paths: list[str]) -> dict[str, str]:
+def _group_by_split(paths: list[str]) -> dict[str, str]:
     if len(paths) == 1:
         return {"": paths[0]}
     for tokens_of in (_split_words, _split_words_with_years):
@@ -121,12 +121,12 @@ def image_folders(index: FileIndex, file: CocoFile, split: str) -> list[str]:
     return list(dict.fromkeys([*sorted(wanted, key=rank), *sorted(near)]))
 
 
-def entry_of(index: FileIndex, folders: list[str], described: Described) -> Entry[Described]:
+def make_entry(index: FileIndex, folders: list[str], described: Described) -> Entry[Described]:
     """The entry of an image; `folders` are where to look for its file, best first."""
     name, place = described.image["file_name"], described.place
     found = index.find_image(name, folders, described.file.name) if name else []
     if isinstance(found, Found):
-        return Entry(found.path, described, notes_of(found, name, place))
+        return Entry(found.path, described, path_notes(found, name, place))
     image_id = described.image["id"]
     problem = not_found(found, name, join_names(folder or "." for folder in folders))
     fault = Fault(f"image {image_id}: {problem}", described.file.name)

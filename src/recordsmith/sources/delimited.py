@@ -12,7 +12,7 @@ from typing import Any
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import Kind
-from recordsmith.sources.cells import Column, check_number, kind_of_cell
+from recordsmith.sources.cells import Column, cell_kind, check_number
 from recordsmith.sources.json_values import as_float
 from recordsmith.sources.lines import TextRows, TextTable
 from recordsmith.sources.problems import count_notice, join_names, raise_problems
@@ -180,19 +180,19 @@ class _DelimitedFile(TextRows):
                 value = cells[place].strip() if len(cells) == width else ""
                 mark.append(value or None, number)
             if len(batch) == _BATCH_ROWS:
-                self._look_at(batch, batch_lines, columns)
-        self._look_at(batch, batch_lines, columns)
+                self._update_columns(batch, batch_lines, columns)
+        self._update_columns(batch, batch_lines, columns)
         self.end(lines.offset)
         if not len(self):
             raise SourceError(
                 f"no rows below the column names ({join_names(self.names)})", path=self.path
             )
 
-    def _look_at(
+    def _update_columns(
         self, batch: list[list[str]], lines: list[int], columns: Mapping[str, Column]
     ) -> None:
         for name, cells in zip(self.names, zip(*batch, strict=True), strict=False):
-            columns[name].look_at(cells, lines, self.path)
+            columns[name].update(cells, lines, self.path)
         batch.clear()
         lines.clear()
 
@@ -246,9 +246,9 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
     numbers = [
         name
         for name in names
-        if any(map(str.isdigit, name)) and kind_of_cell(name) in ("int64", "float")
+        if any(map(str.isdigit, name)) and cell_kind(name) in ("int64", "float")
     ]
-    whole = [int(name) for name in numbers if kind_of_cell(name) == "int64"]
+    whole = [int(name) for name in numbers if cell_kind(name) == "int64"]
     counts_up = len(whole) == len(numbers) > 1 and whole == list(
         range(whole[0], whole[0] + len(whole))
     )

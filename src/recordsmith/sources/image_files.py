@@ -16,7 +16,7 @@ from recordsmith.sources.folders import check_folder, read_image_tree
 from recordsmith.sources.images import read_image
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.splits import are_split_names, in_split_order
+from recordsmith.sources.splits import are_split_names, sort_splits
 
 
 class ImageFiles:
@@ -94,7 +94,7 @@ class ImageFiles:
             *count_notice(tree.links, "link to a folder", "not followed", "links to folders"),
             *count_notice(tree.others, "non-image file", "skipped"),
         )
-        splits = in_split_order(tops) if has_splits else ()
+        splits = sort_splits(tops) if has_splits else ()
         return Listing(samples, self._class_names, notices, splits)
 
     def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:

@@ -16,11 +16,11 @@ from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.folders import Folder, check_folder, list_names_in, read_folder
+from recordsmith.sources.folders import Folder, check_folder, list_names, read_folder
 from recordsmith.sources.images import has_image_name, read_image
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.splits import are_split_names, in_split_order
+from recordsmith.sources.splits import are_split_names, sort_splits
 from recordsmith.words import count
 
 _LAYOUT = "one folder per class, {}/<class>/<image>"
@@ -67,7 +67,7 @@ class ImageFolder:
             if not inner.images and inner.folders:
                 base = inner
         parts = _split_folders(base)
-        splits = in_split_order(parts)
+        splits = sort_splits(parts)
         classes = [
             (read_folder(Path(entry.path)), split)
             for split, part in ({**parts} if parts else {None: base}).items()
@@ -139,7 +139,7 @@ def _split_folders(base: Folder) -> dict[str, Folder]:
     if any(part.images for part in parts.values()):
         return {}  # classes of these names
     filled = {split: part for split, part in parts.items() if part.folders}
-    return {split: filled[split] for split in in_split_order(filled)}
+    return {split: filled[split] for split in sort_splits(filled)}
 
 
 # -- messages ------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _folders_that_would_pack(root: Path) -> list[str]:
     """Folders below whose folders contain images; only the start of a large tree is searched."""
     found = {
         str(Path(folder).parent)
-        for folder, files in list_names_in(root)
+        for folder, files in list_names(root)
         if any(map(has_image_name, files))
     }
     return sorted(found)

@@ -59,7 +59,7 @@ class KindSurvey:
                 continue
             seen = self._seen.setdefault(key, {})
             if kind is list:
-                for found in _kinds_in(value):
+                for found in _value_kinds(value):
                     seen.setdefault(found, where)
             else:
                 known.add((key, kind))
@@ -213,7 +213,7 @@ def _as_bytes(value: str | bytes) -> bytes:
     return value if isinstance(value, bytes) else value.encode()
 
 
-def _kinds_in(values: Sequence[Any]) -> set[Any]:
+def _value_kinds(values: Sequence[Any]) -> set[Any]:
     """The kinds of what is in a list."""
     types = set(map(type, values))
     if dict in types or type(None) in types:

@@ -28,8 +28,8 @@ from recordsmith.image.masks.colours import (
     LARGEST_NUMBER,
     Colour,
     UnknownColours,
-    colours_in,
     colours_to_numbers,
+    distinct_colours,
     grey_colours,
     voc_colours,
 )
@@ -238,7 +238,7 @@ def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
 
 def _color_coded(name: str, pixels: npt.NDArray[np.uint8]) -> SourceError:
     """The error for a color-coded mask without a table of colours."""
-    colours = colours_in(pixels)
+    colours = distinct_colours(pixels)
     shown = ", ".join(map(str, colours[:_SHOWN])) + (", …" if len(colours) > _SHOWN else "")
     if set(colours) <= set(grey_colours()):
         remedy = f"If the brightness is the class number, pass {option('colours', 'grey')}."

@@ -33,7 +33,7 @@ class NumberedSample(Sample):
     number: int = -1
 
 
-def number_of(sample: Sample) -> int:
+def sample_number(sample: Sample) -> int:
     """The place of a sample in the listing that it is from.
 
     Raises:

@@ -17,9 +17,9 @@ from recordsmith.errors import SourceError, option
 from recordsmith.files import list_folder
 from recordsmith.sources.folders import (
     ImageTree,
-    folders_in,
     has_images,
-    list_names_in,
+    list_folders,
+    list_names,
     read_image_tree,
 )
 from recordsmith.sources.pair_lists import Line, read_list
@@ -36,7 +36,7 @@ from recordsmith.sources.pairing import (
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.sources.splits import (
     are_split_names,
-    in_split_order,
+    sort_splits,
     split_lists,
 )
 from recordsmith.words import count
@@ -74,23 +74,23 @@ def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
     """
     base = root
     for _ in range(_NESTED):
-        folders = folders_in(base)
-        found = list(_pairs_in(folders, None)) or [
+        folders = list_folders(base)
+        found = list(_find_pairs(folders, None)) or [
             pair
-            for name in in_split_order(filter(is_split_name, folders))
-            for pair in _of_split(folders, name)
+            for name in sort_splits(filter(is_split_name, folders))
+            for pair in _select_split(folders, name)
         ]
         if found:
             return base, found
         if len(folders) != 1:
             break
         (base,) = folders.values()
-    if any(has_adjacent_masks(files) for _, files in list_names_in(root)):
+    if any(has_adjacent_masks(files) for _, files in list_names(root)):
         return root, [FolderPair(root, root)]
     raise _no_folders(root)
 
 
-def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
+def match_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
     """Pair the files in folders; names are relative to `base` if the images are below it.
 
     Raises:
@@ -197,7 +197,7 @@ def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: P
     places: dict[str, tuple[Path, int]] = {}  # of the first occurrence of a name
     repeated: list[str] = []
     for split, path in listed.items():
-        lines = [(line.number, _name_in(line, known)) for line in read_list(path)]
+        lines = [(line.number, _find_name(line, known)) for line in read_list(path)]
         if lines and all(name in lone for _, name in lines):
             found.notices.append(
                 f"{count(len(lines), 'image')} without a mask skipped, the whole split: {path}"
@@ -236,7 +236,7 @@ def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: P
     found.add_notice(others, "list", "unused")
 
 
-def _name_in(line: Line, known: set[str]) -> str:
+def _find_name(line: Line, known: set[str]) -> str:
     """The name on a line of a list: the whole line, or the part before VOC's numbers."""
     whole = without_suffix(" ".join(line.fields))
     return whole if whole in known else without_suffix(line.fields[0])
@@ -245,7 +245,7 @@ def _name_in(line: Line, known: set[str]) -> str:
 # -- layouts -------------------------------------------------------------------------------------
 
 
-def _pairs_in(folders: dict[str, Path], split: str | None) -> Iterator[FolderPair]:
+def _find_pairs(folders: dict[str, Path], split: str | None) -> Iterator[FolderPair]:
     """The first known pair of folders that exists and has masks."""
     for names in _FOLDER_NAMES:
         images, masks = (folders.get(name.lower()) for name in names)
@@ -254,10 +254,10 @@ def _pairs_in(folders: dict[str, Path], split: str | None) -> Iterator[FolderPai
             return
 
 
-def _of_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
+def _select_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
     """train/images + train/masks, or train + train_masks."""
     split = folders[name].name
-    yield from _pairs_in(folders_in(folders[name]), split)
+    yield from _find_pairs(list_folders(folders[name]), split)
     for ending in MASK_ENDINGS:
         masks = folders.get(name + ending)
         if masks is not None and has_images(masks):

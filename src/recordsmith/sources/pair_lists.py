@@ -47,7 +47,7 @@ def read_list(path: Path) -> list[Line]:
     return lines
 
 
-def pairs_of_list(path: Path, root: Path) -> Pairing:
+def read_pairs(path: Path, root: Path) -> Pairing:
     """Read the pairs of a list; a wrong line becomes a sample that cannot be read.
 
     Raises:
@@ -95,7 +95,7 @@ def pairs_of_list(path: Path, root: Path) -> Pairing:
     return found
 
 
-def pairs_of_paths(pairs: Sequence[tuple[Path, Path]], root: Path | None) -> Pairing:
+def check_pairs(pairs: Sequence[tuple[Path, Path]], root: Path | None) -> Pairing:
     """The pairs that the caller passed, relative to the root if there is one.
 
     Raises:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from recordsmith.errors import option
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.problems import Fault, count_notice, join_names
-from recordsmith.sources.versions import size_and_time, version_of_times
+from recordsmith.sources.versions import size_and_time, times_version
 
 _MASK_WORDS = ("mask", "masks", "seg", "segmentation", "label", "labels", "gt")
 MASK_ENDINGS = tuple(f"{mark}{word}" for word in _MASK_WORDS for mark in "_-.")
@@ -48,7 +48,7 @@ class Pairing:
     def add(self, name: str, image: str, mask: str, split: str | None = None) -> None:
         """Add a pair of files; missing files fail when they are read."""
         sizes, times = zip(size_and_time(image), size_and_time(mask), strict=True)
-        self.pairs.append(Pair(name, image, mask, sum(sizes), version_of_times(times), split))
+        self.pairs.append(Pair(name, image, mask, sum(sizes), times_version(times), split))
 
     def add_fault(self, name: str, fault: Fault, split: str | None = None) -> None:
         """Add a sample that cannot be read."""

@@ -20,7 +20,7 @@ from recordsmith.sources.image_pairs import ImagePairs
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.shards import Shards
 from recordsmith.sources.source import Source
-from recordsmith.sources.splits import are_split_names, split_in
+from recordsmith.sources.splits import are_split_names, find_split
 from recordsmith.sources.table import Table
 from recordsmith.sources.voc import Voc
 from recordsmith.sources.webdataset import WebDataset
@@ -213,7 +213,7 @@ def _candidates(names: _Names) -> list[tuple[str, str]]:
         (
             path
             for path in names.files
-            if ("/" not in path or (path.count("/") == 1 and split_in(path) is not None))
+            if ("/" not in path or (path.count("/") == 1 and find_split(path) is not None))
             and any(suffix in path for suffix in RECORD_SUFFIXES)
         ),
         None,

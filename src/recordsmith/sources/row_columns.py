@@ -15,7 +15,7 @@ import numpy.typing as npt
 from recordsmith.dataset.labels import LARGEST_LABEL, ClassNames, class_names_of
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.numbered import Coding
-from recordsmith.sources.splits import in_split_order
+from recordsmith.sources.splits import sort_splits
 
 
 class ColumnSink(Protocol):
@@ -75,7 +75,7 @@ def as_splits(values: CategoryColumn) -> Coding:
 
     Rows without a split cannot be read, so that does not matter.
     """
-    names = in_split_order(values.values)
+    names = sort_splits(values.values)
     numbers = values.map_values({name: place for place, name in enumerate(names)})
     return names, np.maximum(numbers, 0)
 

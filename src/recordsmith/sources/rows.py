@@ -24,7 +24,7 @@ from recordsmith.example import (
     encode_sequence_example,
 )
 from recordsmith.sources.json_values import LOST_DIGITS
-from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
+from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
 from recordsmith.sources.problems import join_names, join_problems, raise_problems
 from recordsmith.sources.row_columns import CategoryColumn, as_labels, as_splits, category_text
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
@@ -111,11 +111,11 @@ class Rows:
             SourceError: the row could not be encoded.
         """
         self.list_samples()
-        number = number_of(sample)
+        number = sample_number(sample)
         if number in self._failures:
             raise SourceError(self._failures[number])
         payload = self._spool.read(number)
-        return _with_floats(payload, self._floats, note, number) if self._floats else payload
+        return _ints_to_floats(payload, self._floats, note, number) if self._floats else payload
 
     def describe(self) -> Mapping[str, Any]:
         options = {
@@ -246,7 +246,7 @@ class Rows:
             return []
         first: dict[str, dict[Kind, int]] = {key: {} for key in sorted(mixed)}
         for number in range(len(self._spool)):
-            for key, kind in _kinds_of(self._spool.read(number), mixed):
+            for key, kind in _payload_kinds(self._spool.read(number), mixed):
                 first[key].setdefault(kind, number)
         problems = [
             f"{key!r} is "
@@ -286,14 +286,14 @@ def _sections(decoded: Features | SequenceExample) -> Iterator[tuple[str, Any]]:
             yield key, step
 
 
-def _kinds_of(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]:
+def _payload_kinds(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]:
     for key, value in _sections(decode_payload(payload)):
         if key in keys and len(value):
             is_array = isinstance(value, np.ndarray)
             yield key, "bytes" if not is_array else "int64" if value.dtype == np.int64 else "float"
 
 
-def _with_floats(payload: bytes, floats: Mapping[str, Kind], note: Note, number: int) -> bytes:
+def _ints_to_floats(payload: bytes, floats: Mapping[str, Kind], note: Note, number: int) -> bytes:
     """The payload with ints of some keys converted to floats."""
     decoded = decode_payload(payload)
     found = [

@@ -25,12 +25,12 @@ from recordsmith.dataset.decompressing import decompress
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
+from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.splits import joined_notice, splits_of_shards
+from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.sources.spool import Spool
-from recordsmith.sources.versions import version_of_files
+from recordsmith.sources.versions import files_version
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
@@ -100,7 +100,7 @@ class Shards:
         self._names = RowNames(dict(zip(names, map(len, sizes), strict=True)))
         if not len(self._names):
             raise SourceError(f"no records in {join_names(names)}", path=self.root)
-        split_of_each = splits_of_shards(self._shards)
+        split_of_each = shard_splits(self._shards)
         splits = tuple(dict.fromkeys(split_of_each))
         splits = splits if len(splits) > 1 else ()
         coded = None
@@ -114,7 +114,7 @@ class Shards:
                 self._names,
                 np.concatenate(sizes),
                 splits=coded,
-                version=version_of_files(shard.path for shard in self._shards),
+                version=files_version(shard.path for shard in self._shards),
             ),
             class_names,
             tuple(notices),
@@ -131,7 +131,7 @@ class Shards:
         if self._names is None:
             self.list_samples()
         assert self._names is not None
-        number, row = self._names.locate(number_of(sample))
+        number, row = self._names.locate(sample_number(sample))
         if number in self._spools:
             return self._spools[number].read(row)
         return self._plain.read_record(self._starts[number] + row)

@@ -20,10 +20,9 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, SourceError, located
 from recordsmith.files import PathLike, access_error, accessing, open_file, read_head
 from recordsmith.wire import crc32c
-from recordsmith.wire.compression import Inflater
+from recordsmith.wire.compression import GZIP_MAGIC, Inflater
 
 _PENDING_BYTES = 1 << 20
-_GZIP = b"\x1f\x8b\x08"
 
 
 class RandomFile:
@@ -118,7 +117,7 @@ def temporary_copy(pieces: Iterable[BytesLike]) -> RandomFile:
 
 def is_gzip(path: PathLike) -> bool:
     """Whether a file is compressed with gzip, by its first bytes."""
-    return read_head(path, len(_GZIP)) == _GZIP
+    return read_head(path, len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
 def inflated(path: PathLike) -> Iterator[bytes]:

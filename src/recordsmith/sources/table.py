@@ -32,12 +32,12 @@ from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_he
 from recordsmith.sources.folders import check_folder, leads_to_folder
 from recordsmith.sources.images import read_image
 from recordsmith.sources.named_images import NamedImages, text_of
-from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, number_of
+from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, sample_number
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.row_columns import CategoryColumn, ColumnSink, as_labels, as_splits
 from recordsmith.sources.source import Content, Listing, Note, Sample, ignore_note
-from recordsmith.sources.splits import in_split_order
-from recordsmith.sources.versions import version_of_files
+from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.versions import files_version
 from recordsmith.words import count
 
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -200,7 +200,7 @@ class Table:
             splits = splits_by_folder, np.repeat(tables, rows.counts)
         sizes = np.concatenate([rows.sizes(number) for number in range(len(self._paths))])
         version: int | npt.NDArray[np.int64]
-        version = of_tables = version_of_files(self._paths)
+        version = of_tables = files_version(self._paths)
         if self._image_column is not None:
             sizes += images.sizes()
             version = images.versions(of_tables)
@@ -227,7 +227,7 @@ class Table:
             CorruptDataError: unreadable-image.
             FileAccessError: the table cannot be read.
         """
-        number, row = self._locate(number_of(sample))
+        number, row = self._locate(sample_number(sample))
         assert self._rows is not None
         content = self._rows.read(number, row, note)
         if self._image_column is None and self._split is None:
@@ -282,7 +282,7 @@ class Table:
             return []
         if self._options["image_column"] is None:
             self._image_column = "file_name"
-        own = _metadata_in(self.path)
+        own = _find_metadata(self.path)
         if own is not None:
             self._paths = [own]
             return []
@@ -291,7 +291,7 @@ class Table:
             for entry in list_folder(self.path)
             if leads_to_folder(entry)
             and not entry.name.startswith(".")
-            and (found := _metadata_in(Path(entry.path))) is not None
+            and (found := _find_metadata(Path(entry.path))) is not None
         }
         if not folders:
             raise SourceError(
@@ -306,7 +306,7 @@ class Table:
                 option="split_column",
                 value=self._split,
             )
-        splits = list(in_split_order(folders))
+        splits = list(sort_splits(folders))
         self._paths = [folders[name] for name in splits]
         if len({path.suffix for path in self._paths}) > 1:
             raise SourceError(
@@ -406,7 +406,7 @@ def _other_tables(folder: Path) -> str:
     return f"Pack one of its tables: {join_names(tables, 'or')}." if tables else ""
 
 
-def _metadata_in(folder: Path) -> Path | None:
+def _find_metadata(folder: Path) -> Path | None:
     """The metadata table in a folder, if any.
 
     Raises:

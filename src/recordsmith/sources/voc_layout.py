@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from recordsmith.errors import RecordsmithError, SourceError
-from recordsmith.sources.entries import Entry, notes_of
+from recordsmith.sources.entries import Entry, path_notes
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.name_files import Lines, read_lines
@@ -201,7 +201,7 @@ class _Survey:
         own = self._index.find_image(stem, folders, document)
         if isinstance(own, Found) and self._is_image(own.path):
             other = own._replace(change=_OTHER_NAME if filename else None)
-            return Entry(own.path, annotation, notes_of(other, filename, document))
+            return Entry(own.path, annotation, path_notes(other, filename, document))
         if isinstance(named, Found):
             return Entry(named.path, annotation, self._notes(document, filename, named, stem))
         fault = Fault(not_found(named or own, filename or stem), document)
@@ -210,9 +210,9 @@ class _Survey:
     def _notes(
         self, document: str, filename: str, found: Found, stem: str
     ) -> tuple[tuple[str, str], ...]:
-        notes = notes_of(found, filename, document)
+        notes = path_notes(found, filename, document)
         if _stem(found.path) != stem:
-            notes += notes_of(found._replace(change=_OTHER_NAME), filename, document)
+            notes += path_notes(found._replace(change=_OTHER_NAME), filename, document)
         return notes
 
     def _is_image(self, path: str) -> bool:

@@ -27,13 +27,13 @@ from recordsmith.sources.folders import leads_to_folder
 from recordsmith.sources.images import image_features
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
 from recordsmith.sources.npy import npy_features
-from recordsmith.sources.numbered import Names, NumberedSamples, number_of
+from recordsmith.sources.numbered import Names, NumberedSamples, sample_number
 from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
 from recordsmith.sources.row_columns import CategoryColumn, as_splits
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.tar_samples import TarSamples, empty_kinds, parsed_json
-from recordsmith.sources.versions import version_of_files
+from recordsmith.sources.versions import files_version
 
 _SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _MASKS = ("seg", "mask")
@@ -106,7 +106,7 @@ class WebDataset:
         joined, ends, splits = bytearray(), array("q", [0]), CategoryColumn()
         for path in paths:
             archive = Path(os.path.abspath(path)).relative_to(folder).as_posix()
-            split = _split_of(archive)
+            split = _archive_split(archive)
             for name in members.add(TarFile(path), archive, survey):
                 joined += f"{archive}/{name}".encode("utf-8", "surrogateescape")
                 ends.append(len(joined))
@@ -128,7 +128,7 @@ class WebDataset:
         names = Names(BytesArray(joined, np.array(ends, np.int64)))
         return Listing(
             NumberedSamples(
-                names, members.sample_sizes(), splits=coded, version=version_of_files(paths)
+                names, members.sample_sizes(), splits=coded, version=files_version(paths)
             ),
             notices=tuple(notices),
             splits=() if coded is None else tuple(coded[0]),
@@ -143,7 +143,7 @@ class WebDataset:
         """
         if not self._was_listed:
             self.list_samples()
-        number = number_of(sample)
+        number = sample_number(sample)
         features: dict[str, Any] = {}
         problems = Problems()
         named: dict[str, Any] = {}  # its former image/filename; None if it had none
@@ -273,7 +273,7 @@ def _is_npy(extension: str) -> bool:
     return extension.rpartition(".")[2] == "npy"
 
 
-def _split_of(archive: str) -> str | None:
+def _archive_split(archive: str) -> str | None:
     """The split in the path of an archive, if any."""
     folder, _, name = archive.rpartition("/")
     stem = _DIGITS_BEHIND.sub("", name.partition(".")[0])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.entries import Entry, notes_of
+from recordsmith.sources.entries import Entry, path_notes
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.foreign_paths import is_absolute, path_endings
 from recordsmith.sources.images import has_image_name
@@ -174,22 +174,22 @@ class _Survey:
         prefix = "" if folder == "." else f"{folder}/"
         for path in self._index.paths:
             if path.startswith(prefix) and has_image_name(path):
-                self._add(split, Entry(path, self._labels_of(path)))
+                self._add(split, Entry(path, self._labels_path(path)))
 
     def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_above(path)]))
         for line, text in read_lines(self._index.full_path(path)):
             found = self._index.find_image(text, folders, path)
             if isinstance(found, Found) and has_image_name(found.path):
-                notes = notes_of(found, text, f"{path}, line {line}")
-                entry = Entry(found.path, self._labels_of(found.path), notes)
+                notes = path_notes(found, text, f"{path}, line {line}")
+                entry = Entry(found.path, self._labels_path(found.path), notes)
             else:
                 entry = Entry(f"{path}/{line}", fault=Fault(not_found(found, text), path, line))
             self._add(split, entry)
 
     def _add_all(self) -> None:
         images = [path for path in self._index.paths if has_image_name(path)]
-        labelled = {path: labels for path in images if (labels := self._labels_of(path))}
+        labelled = {path: labels for path in images if (labels := self._labels_path(path))}
         if labelled:
             self.entries = {path: Entry(path, labelled.get(path)) for path in images}
             self.splits = splits_by_folder(images)
@@ -203,7 +203,7 @@ class _Survey:
         else:
             self._twice.append(f"{name} twice in {split}")
 
-    def _labels_of(self, image: str) -> str | None:
+    def _labels_path(self, image: str) -> str | None:
         """The label file: in labels/ like the image in images/, or next to it."""
         stem = posixpath.splitext(image)[0]
         folder, name = posixpath.split(stem)

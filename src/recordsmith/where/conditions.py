@@ -58,7 +58,7 @@ class Comparison:
             return self._hits(lengths)
         if column is None:
             return np.zeros(row_count, np.bool_)
-        self.check_kind(_kind_of(column.values))
+        self.check_kind(_common_kind(column.values))
         counts = _counts(self._hits(column.values), column)
         if self.measure == "all":
             return np.asarray((counts == column.lengths) & (column.lengths > 0))
@@ -219,7 +219,7 @@ def format_value(value: Value) -> str:
     return f'"{written}"'
 
 
-def _kind_of(values: npt.NDArray[Any] | BytesArray) -> str:
+def _common_kind(values: npt.NDArray[Any] | BytesArray) -> str:
     if isinstance(values, BytesArray):
         return "bytes"
     return "int64" if values.dtype == np.int64 else "float"

@@ -47,7 +47,7 @@ class Where:
             OptionError: a feature has a kind that cannot be compared this way.
         """
         if self._known is None and len(block):
-            self._known = _features_of(block)
+            self._known = _feature_spans(block)
         try:
             return self._holds(block.buffer, block.starts, block.lengths)
         except CorruptDataError as error:
@@ -150,7 +150,7 @@ def parse_where(text: str) -> Where:
     return Where(parse_condition(text))
 
 
-def _features_of(block: RecordBlock) -> tuple[str, ...]:
+def _feature_spans(block: RecordBlock) -> tuple[str, ...]:
     """Return the names of the features of the first records."""
     survey = SchemaSurvey()
     with suppress(CorruptDataError):

@@ -25,6 +25,7 @@ MAX_COMPRESSED_RECORD_BYTES = 1 << 30
 HEAD_BYTES = 512
 """How many bytes `detect_compression` and `detect_other_format` need."""
 
+GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952, and deflate
 _WINDOW_BITS: dict[str, int] = {"gzip": 31, "zlib": 15}
 _INPUT_BYTES = 1 << 18
 
@@ -37,7 +38,7 @@ def detect_compression(head: bytes) -> Compression:
     """
     if starts_with_frame(head):
         return "none"
-    if head[:3] == b"\x1f\x8b\x08":
+    if head.startswith(GZIP_MAGIC):
         return "gzip"
     if _begins_zlib(head):
         try:

@@ -108,7 +108,7 @@ def detect_other_format(head: bytes, tail: bytes = b"") -> OtherFormat | None:
         if head.startswith(signature):
             return OtherFormat(name, advice)
     if head.startswith(b"\x1f\x8b"):
-        return _inside_of_gzip(head)
+        return _describe_gzip(head)
     return (
         _container(head)
         or _changed_by_transfer(head)
@@ -151,7 +151,7 @@ def _container(head: bytes) -> OtherFormat | None:
     return None
 
 
-def _inside_of_gzip(head: bytes) -> OtherFormat:
+def _describe_gzip(head: bytes) -> OtherFormat:
     """Identify the contents of a gzip file."""
     try:
         inner = zlib.decompressobj(31).decompress(head, _MOST_INFLATED)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.decoding.memory import array_of, convert_rows, reserve_more
+from recordsmith.image.decoding.memory import convert_rows, image_to_array, reserve_more
 from recordsmith.image.formats.jpeg import (
     END,
     read_frame,
@@ -143,7 +143,7 @@ def _decode_unusual(data: bytes, is_grey: bool, divisor: int) -> npt.NDArray[np.
             image.draft("L", image.size)
         is_fast = is_grey or not _is_interpolated(data)
         image.decoderconfig = (1, int(is_fast))  # type: ignore[attr-defined]
-        pixels: Any = array_of(
+        pixels: Any = image_to_array(
             image,
             lambda part: np.array(part if part.mode in ("L", "RGB") else part.convert("RGB")),
         )

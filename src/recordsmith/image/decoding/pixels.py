@@ -21,7 +21,7 @@ from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import check_size, convert_rows
 from recordsmith.image.formats import bmp, webp
 from recordsmith.image.formats.jpeg import find_frame
-from recordsmith.image.formats.pillow import format_of, read_by_pillow, unreadable
+from recordsmith.image.formats.pillow import pillow_format, read_by_pillow, unreadable
 from recordsmith.image.formats.png import read_header
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
@@ -123,7 +123,7 @@ def _read_other_head(data: memoryview) -> ImageHead:
     if not data:
         raise unreadable("the image is empty")
     with read_by_pillow(bytes(data)) as image:
-        return ImageHead(format_of(image), image.height, image.width)
+        return ImageHead(pillow_format(image), image.height, image.width)
 
 
 def with_channels(pixels: ExactPixels, channels: int) -> ExactPixels:

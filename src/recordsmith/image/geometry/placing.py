@@ -48,7 +48,7 @@ def place_image(
             times the pixels of its target, otherwise `linear`. `nearest` selects the same pixels
             as for masks.
     """
-    part, target = _part_of(pixels, placement, divisor), frame
+    part, target = _crop(pixels, placement, divisor), frame
     to_height, to_width = placement.to_height, placement.to_width
     if frame.shape[:2] != (to_height, to_width):
         top, left = placement.at_top, placement.at_left
@@ -86,7 +86,7 @@ def place_mask(
         frame[:] = frame[::rows_step, ::columns_step].copy()
 
 
-def _part_of(pixels: npt.NDArray[Any], placement: Placement, divisor: int) -> npt.NDArray[Any]:
+def _crop(pixels: npt.NDArray[Any], placement: Placement, divisor: int) -> npt.NDArray[Any]:
     top, left, height, width = placement[:4]
     if pixels.shape[:2] == (height, width) and divisor == 1:
         return pixels

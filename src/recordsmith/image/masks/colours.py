@@ -86,7 +86,7 @@ def colours_to_numbers(
     return numbers[places].reshape(pixels.shape[:2])
 
 
-def colours_in(pixels: npt.NDArray[np.uint8]) -> list[Colour]:
+def distinct_colours(pixels: npt.NDArray[np.uint8]) -> list[Colour]:
     """The different colours of an image, uint8, (height, width, 3), the most frequent first."""
     codes, counts = np.unique(_codes(pixels), return_counts=True)
     ordered = codes[np.argsort(-counts, kind="stable")].tolist()

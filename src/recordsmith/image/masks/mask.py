@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.decoding.memory import array_of, reserve_for_decoding
-from recordsmith.image.formats.pillow import format_of, read_by_pillow, unreadable
+from recordsmith.image.decoding.memory import image_to_array, reserve_for_decoding
+from recordsmith.image.formats.pillow import pillow_format, read_by_pillow, unreadable
 from recordsmith.image.formats.png import (
     GREY,
     PALETTE,
@@ -57,10 +57,10 @@ def decode_mask(data: BytesLike) -> MaskValues:
             )
         size = image.height, image.width
         with reserve_for_decoding(
-            encoded, format_of(image), *size, max_pixels=MOST_PIXELS, channels=1
+            encoded, pillow_format(image), *size, max_pixels=MOST_PIXELS, channels=1
         ):
             scale = _grey_scale(encoded)
-            return array_of(image, lambda part: _as_numbers(np.array(part), mode, scale))
+            return image_to_array(image, lambda part: _as_numbers(np.array(part), mode, scale))
 
 
 def encode_mask(values: MaskValues) -> bytes:

@@ -78,7 +78,7 @@ def shrink_jpeg(data: bytes) -> bytes:
         coded = mozjpeg_lossless_optimization.optimize(data)
     except ValueError as error:
         raise NotLosslessError(str(error)) from None
-    smaller = _with_metadata_of(data, coded)
+    smaller = _copy_metadata(data, coded)
     return smaller if len(smaller) < len(data) else data
 
 
@@ -97,7 +97,7 @@ def to_baseline(data: bytes) -> bytes:
         raise MissingExtraError("shrink", "jpeglib") from None
     _check_is_plain(data)
     coded = _coded_pixels(data)
-    rewritten = _with_metadata_of(data, _recode(jpeglib, coded))
+    rewritten = _copy_metadata(data, _recode(jpeglib, coded))
     if not _same_pixels(data, rewritten):
         raise NotLosslessError("the pixels changed")
     return rewritten
@@ -133,7 +133,7 @@ def _coded_pixels(data: bytes) -> bytes:
     return data[:2] + _select(data, lambda segment: not _is_metadata(segment)) + _scans(data)
 
 
-def _with_metadata_of(data: bytes, coded: bytes) -> bytes:
+def _copy_metadata(data: bytes, coded: bytes) -> bytes:
     """The coded pixels of one JPEG with the metadata of another."""
     without_metadata = _select(coded, lambda segment: not _is_metadata(segment))
     return data[:2] + _select(data, _is_metadata) + without_metadata + _scans(coded)

@@ -154,7 +154,7 @@ def _reencode(
 ) -> StoredImage:
     """Decode, rotate, resize and encode an image."""
     decoded = decode_exact(data, max_pixels=options.max_pixels)
-    changes = _changes_of(decoded)
+    changes = _decoding_changes(decoded)
     pixels = decoded.pixels
     orientation = exif_orientation(data)
     applied, kept = (orientation, 1) if options.orientation == "apply" else (1, orientation)
@@ -188,7 +188,7 @@ def _reencode(
     return StoredImage(encoded, format_, *size, None, None, applied, tuple(changes))
 
 
-def _changes_of(decoded: Decoded) -> list[str]:
+def _decoding_changes(decoded: Decoded) -> list[str]:
     changes = []
     if decoded.is_animated:
         changes.append(FIRST_FRAME)

@@ -54,7 +54,7 @@ from recordsmith.reshaping.appending.joined_manifest import (
 )
 from recordsmith.reshaping.appending.renumbering import Renumbered, renumbered
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
-from recordsmith.reshaping.inputs.fingerprints import fingerprint, fingerprint_of_bytes
+from recordsmith.reshaping.inputs.fingerprints import fingerprint, fingerprint_bytes
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
@@ -194,7 +194,7 @@ class _Job:
             old_names = read_labels(folder)
         names, more = merge_class_names(old_names, inputs.class_names, folder)
         check_schemas_match(manifest.schema, Schema.merged(list(inputs.schemas.values())))
-        base = fingerprint_of_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
+        base = fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
         job = self._fingerprint(base)
         records, notices = open_records(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)

@@ -14,7 +14,7 @@ from recordsmith.reshaping.changes import Selection
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import TableLike
 from recordsmith.reshaping.resharding.reshard import reshard_from_options
-from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, parse_selection
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 
 
@@ -84,7 +84,7 @@ def edit(
         split=split,
         shards=shards,
         shard_size_bytes=shard_size_bytes,
-        where=selection_of(where),
+        where=parse_selection(where),
         change=change,
         compression=compression,
         shard_names=shard_names,

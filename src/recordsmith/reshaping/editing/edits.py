@@ -58,7 +58,9 @@ class Edits:
         self.recode = {key: RecodeTable.from_option(table, key) for key, table in tables.items()}
         recoders = {key: Recoder(key, table) for key, table in self.recode.items()}
         self._actions = Actions(self.drop, self.rename, self.add, recoders)
-        self._added = {encode_key(key): _field_of(key, value) for key, value in self.add.items()}
+        self._added = {
+            encode_key(key): _encode_value(key, value) for key, value in self.add.items()
+        }
         self._idle: list[Rewriter] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -191,7 +193,7 @@ def _checked(name: str, given: Any) -> Mapping[str, Any]:
     return given
 
 
-def _field_of(key: str, value: Any) -> bytes:
+def _encode_value(key: str, value: Any) -> bytes:
     """Encode an added feature as a map entry."""
     if value is None:
         raise OptionError(f"{option('add')} has no value for {key!r}", option="add")

@@ -29,7 +29,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
 from recordsmith.files import accessing
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
-from recordsmith.sources.splits import joined_notice, splits_of_shards
+from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.wire import Compression
 from recordsmith.words import first_of
 
@@ -146,7 +146,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Path) -> Inputs
     for part in parts:
         part.check_whole()
     found = [shard for part in parts for shard in part.shards]
-    of_each = splits_of_shards(found)
+    of_each = shard_splits(found)
     shards = tuple(
         _input(number, shard, split)
         for number, (shard, split) in enumerate(zip(found, of_each, strict=True))

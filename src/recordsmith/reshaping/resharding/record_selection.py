@@ -119,7 +119,7 @@ class Pool:
             return numbers
         return numbers[self._draw.keeps(int(self.drawn_from[at]), int(self.drawn_from[at + 1]))]
 
-    def has_all_of(self, at: int) -> bool:
+    def has_all_records_at(self, at: int) -> bool:
         """Whether all records of `inputs[at]` are selected."""
         return int(self.starts[at + 1] - self.starts[at]) == self._record_counts[at]
 

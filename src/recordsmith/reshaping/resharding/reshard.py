@@ -37,9 +37,13 @@ from recordsmith.reshaping.inputs.decompressed_shards import open_records
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
 from recordsmith.reshaping.inputs.selected_inputs import SelectedInputs, selected_inputs
-from recordsmith.reshaping.resharding.feature_checks import check_features_found, check_with, survey
+from recordsmith.reshaping.resharding.feature_checks import (
+    check_features_found,
+    check_options,
+    survey,
+)
 from recordsmith.reshaping.resharding.record_selection import MatchedRecords, select
-from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, parse_selection
 from recordsmith.reshaping.resharding.reshard_plan import (
     ReshardPlan,
     make_plan,
@@ -119,7 +123,7 @@ def reshard(
         take=take,
         sample=sample,
         splits=splits,
-        where=selection_of(where),
+        where=parse_selection(where),
         change=change,
         compression=compression,
         shard_names=shard_names,
@@ -171,7 +175,7 @@ class _Job:
         names = inputs.class_names
         self._class_names = names if options.change is None else options.change.class_names(names)
         if inputs.schema is not None:
-            check_with(inputs.schema, options, names)
+            check_options(inputs.schema, options, names)
 
     def run(self) -> ReshardReport:
         with locked_folder(self._folder) as notices:
@@ -253,7 +257,7 @@ class _Job:
         numbers = range(len(records))
         work.total += sum(records.sizes)
         schemas = work.each(lambda number: survey(records, number, work.advance), numbers)
-        check_with(Schema.merged(schemas), self._options, inputs.class_names)
+        check_options(Schema.merged(schemas), self._options, inputs.class_names)
 
     def _choose(self, records: InputRecords) -> dict[int, MatchedRecords] | None:
         """Return the selected records of each input that match the condition."""

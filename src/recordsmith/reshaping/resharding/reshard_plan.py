@@ -62,7 +62,7 @@ class ReshardPlan:
     @property
     def size_bytes(self) -> int:
         """Approximate size of the copied records."""
-        return sum(_size_of(pool, self.orders[split]) for split, pool in self.pools.items())
+        return sum(_pool_size_bytes(pool, self.orders[split]) for split, pool in self.pools.items())
 
     def is_unchanged(self, split: str) -> bool:
         """Whether the split keeps all its records, in any order."""
@@ -116,7 +116,7 @@ def make_plan(
         return ReshardPlan(kept_shards, pools, orders, compression, tuple(notices))
     counts = shard_counts(
         {split: order.count for split, order in orders.items()},
-        {split: _size_of(pool, orders[split]) for split, pool in pools.items()},
+        {split: _pool_size_bytes(pool, orders[split]) for split, pool in pools.items()},
         options.shards,
         options.shard_size_bytes,
     )
@@ -188,7 +188,7 @@ def _pools(
             value=str(options.where),
         )
     if options.splits is not None:
-        drawn = _share_of(len(whole), options.sample)
+        drawn = _round_share(len(whole), options.sample)
         shares = share_counts(drawn, options.splits)
         for split, count in shares.items():
             if not count:
@@ -205,7 +205,7 @@ def _pools(
         numbers = [shard.number for shard in inputs.shards if shard.split == split]
         pool = _pool(records, numbers, kept)
         if options.sample is not None:
-            share = {split: _share_of(len(pool), options.sample)}
+            share = {split: _round_share(len(pool), options.sample)}
             pool = _draw_pools(options, split, pool, share, records, kept)[split]
         if len(pool):
             pools[split] = pool
@@ -258,11 +258,11 @@ def _order(options: ReshardOptions, split: str, count: int) -> PoolOrder:
     )
 
 
-def _size_of(pool: Pool, order: PoolOrder) -> int:
+def _pool_size_bytes(pool: Pool, order: PoolOrder) -> int:
     """Approximate size of the written records of a pool."""
     return pool.size_bytes * order.count // len(pool)
 
 
-def _share_of(count: int, share: float | None) -> int:
+def _round_share(count: int, share: float | None) -> int:
     """Return a share of a count, rounded half up."""
     return count if share is None else math.floor(count * exact_share(share) + exact_share(0.5))

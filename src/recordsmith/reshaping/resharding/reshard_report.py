@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import Manifest
+from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
 
@@ -57,19 +58,8 @@ class ReshardReport(Report):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; counts are named records, shards and kept."""
-        return {
-            "folder": str(self.folder),
-            "records_in": self.records_in,
-            "records": self.record_count,
-            "shards": self.shard_count,
-            "reused": self.reused_count,
-            "splits": self.splits,
-            "bytes_in": self.bytes_in,
-            "bytes_out": self.bytes_out,
-            "notices": list(self.notices),
-            "is_new": self.is_new,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
 
 
 @dataclass(repr=False)
@@ -110,14 +100,5 @@ class AppendReport(Report):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; counts are named appended, records, shards and renamed."""
-        return {
-            "folder": str(self.folder),
-            "appended": self.appended_count,
-            "records": self.record_count,
-            "shards": self.shard_count,
-            "splits": self.splits,
-            "renamed": self.renamed_count,
-            "notices": list(self.notices),
-            "is_new": self.is_new,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)

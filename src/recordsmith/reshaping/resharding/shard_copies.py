@@ -156,7 +156,7 @@ class ShardCopies:
             start, stop = max(low, shard.start) - low, min(high, shard.stop) - low
             if low >= shard.stop:
                 return
-            if start < stop and pool.has_all_of(at):
+            if start < stop and pool.has_all_records_at(at):
                 yield from _consecutive(self._records, pool.inputs[at], start, stop)
             elif start < stop:
                 dataset = joined_shards((self._records.shard(pool.inputs[at]),))

@@ -86,7 +86,7 @@ def salvage(
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     found = locate(paths, split, around_defects=True)
     check_separate(folder, [*as_paths(paths), *(shard.path for shard in found.shards)])
-    names = _names_of(found.shards)
+    names = _shard_names(found.shards)
     job = _Salvage(found, folder, names, work)
     with locked_folder(folder) as notices:
         job.report.notices += notices
@@ -132,7 +132,7 @@ class _Salvage:
         self._folder = folder
         self._names = names
         self._work = work
-        self._compression = _compression_of(found)
+        self._compression = _common_compression(found)
         self.fingerprint = self._fingerprint()
         self.has_label_map = found.class_names is not None and any(
             (shard.path.parent / LABEL_MAP_NAME).is_file() for shard in found.shards[:1]
@@ -225,7 +225,7 @@ class _Salvage:
         )
 
 
-def _compression_of(found: Located) -> Compression:
+def _common_compression(found: Located) -> Compression:
     """Return the compression for the new dataset: that of the manifest, or of most shards."""
     if found.manifest is not None:
         return found.manifest.compression
@@ -237,7 +237,7 @@ def _compression_of(found: Located) -> Compression:
     return heads.most_common(1)[0][0] if heads else "none"
 
 
-def _names_of(shards: list[Shard]) -> dict[Path, str]:
+def _shard_names(shards: list[Shard]) -> dict[Path, str]:
     """Return the name of each shard in the new folder.
 
     Raises:

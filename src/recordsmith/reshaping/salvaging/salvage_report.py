@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import Defect
+from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 from recordsmith.wire import LostBytes, Repair
 
@@ -79,23 +80,8 @@ class SalvagedShard:
             self.repairs.append(repair)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; counts are named records and expected."""
-        return {
-            "path": str(self.path),
-            "split": self.split,
-            "file": self.file,
-            "records": self.record_count,
-            "expected": self.expected_count,
-            "size_bytes": self.size_bytes,
-            "compression": self.compression,
-            "lost_count": self.lost_count,
-            "lost_bytes": self.lost_bytes,
-            "lost": [_range_to_json(lost) for lost in self.lost],
-            "breaks": [_range_to_json(lost) for lost in self.breaks],
-            "repair_count": self.repair_count,
-            "repairs": [repair._asdict() for repair in self.repairs],
-            "problem": self.problem,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
 
 
 @dataclass(repr=False)
@@ -145,19 +131,9 @@ class SalvageReport(Report):
         return not self.missing and all(shard.is_complete for shard in self.shards)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; counts are named records and expected."""
-        return {
-            "folder": str(self.folder),
-            "records": self.record_count,
-            "expected": self.expected_count,
-            "is_complete": self.is_complete,
-            "lost_bytes": self.lost_bytes,
-            "repair_count": self.repair_count,
-            "shards": [shard.to_json() for shard in self.shards],
-            "missing": self.missing,
-            "notices": self.notices,
-            "is_new": self.is_new,
-        }
+        """Return a JSON-able dict."""
+        totals = ("record_count", "expected_count", "is_complete", "lost_bytes", "repair_count")
+        return fields_to_json(self) | fields_to_json(self, totals)
 
 
 def _range_to_json(lost: LostBytes) -> dict[str, Any]:
