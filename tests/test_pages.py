@@ -92,7 +92,7 @@ def value_of(place: str) -> int:
     if where.endswith(".h"):
         if not (PACKAGE / where).exists():
             pytest.skip("the headers are not installed")
-        found = re.search(rf"#define {name} (\d+)", (PACKAGE / where).read_text())
+        found = re.search(rf"#define {name} (\d+)", (PACKAGE / where).read_text("utf-8"))
         assert found is not None, place
         return int(found[1])
     module = importlib.import_module(f"recordsmith.{where}")
@@ -112,14 +112,14 @@ def test_every_limit_of_the_code_is_on_the_page() -> None:
     documented = {place.strip("`").split(".")[-1].split(" ")[-1] for _, _, place, _ in limits()}
     for layer in LAYERS:
         for path in (PACKAGE / layer).rglob("*.py"):
-            for statement in ast.parse(path.read_text()).body:
+            for statement in ast.parse(path.read_text("utf-8")).body:
                 if not isinstance(statement, ast.Assign):
                     continue
                 for target in statement.targets:
                     if isinstance(target, ast.Name) and LIMIT_NAME.match(target.id):
                         assert target.id.lstrip("_") in documented, f"{path.name}: {target.id}"
         for path in (PACKAGE / layer).rglob("*.h"):
-            for name in re.findall(r"#define (\w+_(?:DEPTH|LIMIT)) ", path.read_text()):
+            for name in re.findall(r"#define (\w+_(?:DEPTH|LIMIT)) ", path.read_text("utf-8")):
                 assert name in documented, f"{path.name}: {name}"
 
 
@@ -133,7 +133,7 @@ def test_named_defects_exist() -> None:
 def test_the_limit_of_digits_and_labels(tmp_path: Path, made: Any) -> None:
     made.write_shard(tmp_path / "a.tfrecord", [1])
     for text, count in (("1000000:x", 1_000_001), ("1000001:x", None), ("0" * 21 + ":x", None)):
-        (tmp_path / "labels.txt").write_text(text)
+        (tmp_path / "labels.txt").write_text(text, "utf-8")
         names = rs.inspect(tmp_path).class_names
         assert (None if names is None else len(names)) == count
 
@@ -220,7 +220,9 @@ def test_written_bytes_match_the_page(tmp_path: Path) -> None:
 def test_named_tests_and_files_exist(page: str) -> None:
     paths = re.findall(r"`((?:tests|src|docs|\.ci)/[\w./]+)`", page)
     names = re.findall(r"`(test_\w+)`", page)
-    sources = "\n".join(path.read_text() for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    sources = "\n".join(
+        path.read_text("utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py")
+    )
     for path in paths:
         if (REPOSITORY / path.partition("/")[0]).exists():  # an installed package has no sources
             assert (REPOSITORY / path).exists(), path

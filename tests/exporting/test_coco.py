@@ -12,7 +12,9 @@ import recordsmith as rs
 
 
 def documents(out: Path) -> dict[str, Any]:
-    return {path.name: json.loads(path.read_text()) for path in (out / "annotations").iterdir()}
+    return {
+        path.name: json.loads(path.read_text("utf-8")) for path in (out / "annotations").iterdir()
+    }
 
 
 def test_each_split_has_a_folder_and_a_document(
@@ -103,7 +105,7 @@ def test_all_categories_of_the_dataset_are_written(
     write: Any, image: Any, box_features: Any, tmp_path: Path
 ) -> None:
     folder = write(train=[image("a.jpg", more=box_features((0, 0, 1, 1), label=5, name="e"))])
-    (folder / "labels.txt").write_text("1:a\n5:e\n9:ä\n")
+    (folder / "labels.txt").write_text("1:a\n5:e\n9:ä\n", "utf-8")
     rs.export(folder, tmp_path / "out", "coco")
     found = documents(tmp_path / "out")["instances_train.json"]["categories"]
     assert [(category["id"], category["name"]) for category in found] == [

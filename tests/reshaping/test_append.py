@@ -154,7 +154,9 @@ def test_indexes_are_renamed_too(made: ModuleType, more: Path, tmp_path: Path) -
 
 
 def with_names(folder: Path, names: list[str]) -> Path:
-    (folder / LABELS_NAME).write_text("".join(f"{n}:{name}\n" for n, name in enumerate(names)))
+    (folder / LABELS_NAME).write_text(
+        "".join(f"{n}:{name}\n" for n, name in enumerate(names)), "utf-8"
+    )
     return folder
 
 
@@ -169,7 +171,7 @@ def test_names_of_classes(packed: Path, more: Path) -> None:
     rs.append(with_names(more, longer), packed)
     expected = (*(name or "zero" for name in names), "new")
     assert rs.open(packed).class_names == expected
-    assert (packed / LABELS_NAME).read_text().endswith(f"{len(names)}:new\n")
+    assert (packed / LABELS_NAME).read_text("utf-8").endswith(f"{len(names)}:new\n")
     assert rs.verify(packed).is_good
 
 

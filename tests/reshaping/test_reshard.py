@@ -267,7 +267,7 @@ def test_changed_records(tmp_path: Path, made, options: Any, compression: str) -
     assert_is_true(report.folder)
     assert ids_in(report.folder) == [-number for number in ids_in(tmp_path / "plain")]
     assert rs.open(report.folder).class_names == tuple(f"not {name}" for name in made.class_names)
-    assert "not a b" in (report.folder / "labels.txt").read_text()
+    assert "not a b" in (report.folder / "labels.txt").read_text("utf-8")
     assert read_manifest(report.folder).provenance["reshard"]["change"] == {"negate": True}
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.versions import size_and_time
+from recordsmith.sources.versions import files_version, size_and_time
 
 from ..raising import raises
 from .annotated import coco, voc_xml, write
