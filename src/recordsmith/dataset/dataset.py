@@ -201,7 +201,7 @@ class Dataset(Summarized):
                 first use if the schema is not known.
 
         Example:
-            wide = dataset.filter("image/width > image/height")
+            wide = dataset.filter("image/width > 640")
         """
         condition = parse_where(where) if isinstance(where, str) else where
         if not isinstance(condition, Where):
