@@ -98,9 +98,9 @@ class Dataset(Summarized):
     def _with(self, positions: ChosenPositions) -> Dataset:
         """Return a Dataset of other records of the same shards."""
         other = copy(self)
-        vars(other)["_records"] = self._records.select(positions)
+        other._records = self._records.select(positions)  # noqa: SLF001 - of the same class
         if positions is not self._records.positions:
-            vars(other)["_schema"] = None
+            other._schema = None  # noqa: SLF001
         return other
 
     def __len__(self) -> int:

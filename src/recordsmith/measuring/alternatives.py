@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, records_of
 from recordsmith.loading import BlockShuffle, BufferShuffle, Loader
 from recordsmith.measuring.bench_report import Trial
 
@@ -48,4 +48,4 @@ def other_ways(asked: Way, processor_count: int) -> list[Way]:
 
 
 def _is_compressed(dataset: Dataset) -> bool:
-    return any(shard.compression != "none" for shard in dataset.shards)
+    return records_of(dataset).compressed_shard() is not None
