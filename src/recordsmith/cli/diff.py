@@ -98,11 +98,7 @@ def print_diff_report(report: rs.DiffReport) -> None:
     ):
         console.print_list(
             f"{console.count(count, 'record')} only in {side}",
-            [
-                f"{record.place.path}, record {record.place.record}"
-                + (f": {record.key}" if record.key else "")
-                for record in listed
-            ],
+            [_place(record.place) + (f": {record.key}" if record.key else "") for record in listed],
             _SHOWN,
             number=count,
         )
@@ -110,7 +106,7 @@ def print_diff_report(report: rs.DiffReport) -> None:
 
 
 def _print_commands(places: Iterable[RecordPlace]) -> None:
-    for line in how_to_show((place.path, place.record) for place in places):
+    for line in how_to_show((place.path, place.record) for place in places)[:1]:
         console.print_line(line, "  ")
 
 
@@ -169,10 +165,7 @@ def _print_changes(report: rs.DiffReport) -> None:
         )
     lines = []
     for change in report.changes[:_SHOWN]:
-        lines.append(
-            f"{change.key or 'a record'}  ({change.a.path}, record {change.a.record}; "
-            f"{change.b.path}, record {change.b.record})"
-        )
+        lines.append(f"{change.key or 'a record'}  ({_place(change.a, 2)}; {_place(change.b, 2)})")
         lines += [
             f"  {feature.feature}{_of_section(feature.section)}: "
             f"{_arrow(feature.a, feature.b, 'missing')}"
@@ -181,7 +174,7 @@ def _print_changes(report: rs.DiffReport) -> None:
     if lines:
         print(f"{console.count(report.changed_count, 'changed record')}:")
         for line in lines:
-            print(f"  {console.shortened(console.printable(line))}")
+            console.print_line(line, "  ")
         left_out = report.changed_count - min(_SHOWN, len(report.changes))
         if left_out:
             listed = len(report.changes)
@@ -198,6 +191,11 @@ def _print_changes(report: rs.DiffReport) -> None:
             "Records that differ in several features are listed as only in A and only in B: no "
             "feature identifies them. Name one with `--by KEY`."
         )
+
+
+def _place(place: RecordPlace, of_line: int = 1) -> str:
+    """A file and a position in it; `of_line`: how many of these are in the line."""
+    return f"{console.fitting_path(place.path, 32, of_line)}, record {place.record}"
 
 
 def _arrow(a: str | None, b: str | None, none: str) -> str:
