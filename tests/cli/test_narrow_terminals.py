@@ -38,7 +38,7 @@ def test_lines_fit(packed: Path, terminals: Any, columns: int) -> None:
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.rpartition("\x1b[2K")[2])
         lines = [line.rstrip("\r") for line in text.splitlines()]
         wide = [line for line in lines if len(line) > columns and not COPIED.match(line)]
-        assert len(lines) > 1
+        assert any(lines)
         assert not wide, command
 
 

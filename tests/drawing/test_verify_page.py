@@ -184,9 +184,11 @@ def test_many_defects_keep_the_page_small(tmp_path: Path) -> None:
 
 def test_output_path(tmp_path: Path) -> None:
     report = rs.VerifyReport()
-    with pytest.raises(rs.OptionError, match="html"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.draw_verify_report(report, tmp_path / "report.txt")
+    assert caught.value.option == "out"
     path = rs.draw_verify_report(report, tmp_path / "report.html")
-    with pytest.raises(rs.OptionError, match="exists"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.draw_verify_report(report, path)
+    assert caught.value.option == "overwrite"
     rs.draw_verify_report(report, path, overwrite=True)
