@@ -189,28 +189,29 @@ def test_records_without_images(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("out", "options", "word"),
+    ("out", "options", "option"),
     [
-        ("s.gif", {}, "out must be a file name ending in .png or .jpg"),
-        ("s", {}, "out must be a file name"),
-        ("s.png", {"count": 0}, "count must be"),
-        ("s.png", {"columns": 0}, "columns must be"),
-        ("s.png", {"columns": "6"}, "got '6'"),
-        ("s.png", {"count": 2.5}, "got 2.5"),
-        ("s.png", {"count": 10_000}, "too large for one page"),
-        ("s.png", {"columns": 1000, "count": 1000}, "too large for one page"),
-        ("there.png", {}, "there.png"),
-        ("dangling.png", {}, "exists"),
+        ("s.gif", {}, "out"),
+        ("s", {}, "out"),
+        ("s.png", {"count": 0}, "count"),
+        ("s.png", {"columns": 0}, "columns"),
+        ("s.png", {"columns": "6"}, "columns"),
+        ("s.png", {"count": 2.5}, "count"),
+        ("s.png", {"count": 10_000}, "count"),
+        ("s.png", {"columns": 1000, "count": 1000}, "count"),
+        ("there.png", {}, "overwrite"),
+        ("dangling.png", {}, "overwrite"),
     ],
 )
 def test_wrong_arguments(
-    tmp_path: Path, images: ModuleType, out: str, options: dict[str, Any], word: str
+    tmp_path: Path, images: ModuleType, out: str, options: dict[str, Any], option: str
 ) -> None:
     data = write(tmp_path / "x.tfrecord", images, range(2))
     (tmp_path / "there.png").write_bytes(b"mine")
     (tmp_path / "dangling.png").symlink_to("nowhere")
-    with pytest.raises(rs.OptionError, match=word):
+    with pytest.raises(rs.OptionError) as caught:
         rs.sheet(data, tmp_path / out, **options)
+    assert caught.value.option == option
     assert (tmp_path / "there.png").read_bytes() == b"mine"
     assert sorted(os.listdir(tmp_path)) == ["dangling.png", "there.png", "x.tfrecord"]
 

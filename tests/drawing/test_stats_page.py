@@ -133,8 +133,9 @@ def test_existing_file_is_kept_without_overwrite(dataset: Path, tmp_path: Path) 
     report = rs.stats(dataset)
     path = tmp_path / "page.html"
     path.write_text("mine")
-    with pytest.raises(rs.OptionError, match="exists"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.save_html(report, path)
+    assert caught.value.option == "overwrite"
     assert path.read_text() == "mine"
     rs.save_html(report, path, overwrite=True)
     assert path.read_text("utf-8").startswith("<!doctype html>")

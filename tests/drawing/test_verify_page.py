@@ -185,9 +185,11 @@ def test_many_defects_keep_the_page_small(tmp_path: Path) -> None:
 
 def test_output_path(tmp_path: Path) -> None:
     report = VerifyReport()
-    with pytest.raises(rs.OptionError, match="html"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.save_html(report, tmp_path / "report.txt")
+    assert caught.value.option == "out"
     path = rs.save_html(report, tmp_path / "report.html")
-    with pytest.raises(rs.OptionError, match="exists"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.save_html(report, path)
+    assert caught.value.option == "overwrite"
     rs.save_html(report, path, overwrite=True)

@@ -41,8 +41,9 @@ def test_records_satisfy_the_schema_made_from_them(tmp_path: Path, made: SimpleN
         "max_values": None,
     }
     assert features["name"]["content"] == "text"
-    with pytest.raises(rs.OptionError, match="exists"):
+    with pytest.raises(rs.OptionError) as caught:
         rules.save(path)
+    assert caught.value.option == "overwrite"
     rules.save(path, overwrite=True)
 
 

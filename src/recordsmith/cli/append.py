@@ -71,10 +71,10 @@ def print_append_report(report: AppendReport) -> None:
     folder = console.printable(str(report.folder))
     what = console.count(report.appended_count, "record")
     if report.is_new:
-        title = console.bold(f"appended {what} to {folder}")
+        title = f"appended {what} to {folder}"
     else:
         done = f"nothing to do: these files were already appended to {folder}, {what}"
-        title = f"{console.bold(done)}; use --again to append them once more"
+        title = f"{done}; use --again to append them once more"
     console.print_summary(title, report.splits)
     if report.renamed_count and report.is_new:
         print(f"  {console.count(report.renamed_count, 'shard')} renumbered")

@@ -29,6 +29,7 @@ __all__ = [
     "and_more",
     "bold",
     "count",
+    "fitting_path",
     "place",
     "print_aside",
     "print_code",
@@ -37,6 +38,7 @@ __all__ = [
     "print_json",
     "print_line",
     "print_list",
+    "print_path",
     "print_summary",
     "print_table",
     "print_written",
@@ -54,6 +56,7 @@ _REFRESH_SECONDS = 0.05
 _LONGEST_LINE = 2000
 _LONGEST_CELL = 200
 _NARROWEST_CELL = 8
+_SHORTEST_PATH = 20
 _MOST_SPLITS = 10
 _NARROWEST = 40  # columns; narrower terminals wrap by themselves
 _GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
@@ -105,7 +108,31 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
         title: the beginning of the text that is printed in bold.
     """
     lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
-    print(bold(title) + lines[len(title) :] if title and lines.startswith(title) else lines)
+    if title and lines.startswith(title):
+        lines = bold(title) + lines[len(title) :]
+    elif title:  # wrapped
+        first, _, rest = lines.partition("\n")
+        lines = f"{bold(first)}\n{rest}"
+    print(lines)
+
+
+def print_path(path: str, indent: str = "") -> None:
+    """Print a path on a line of its own, on a terminal shortened in the middle to fit."""
+    print(f"{indent}{fitting_path(path, len(indent))}")
+
+
+def fitting_path(path: str, other: int, paths: int = 1) -> str:
+    """Return a path, on a terminal shortened in the middle to fit.
+
+    Args:
+        path: the path.
+        other: the characters of the line that are not of paths.
+        paths: the number of paths in the line.
+    """
+    shown = printable(path)
+    if not sys.stdout.isatty():
+        return shown
+    return shortened_in_middle(shown, max(_SHORTEST_PATH, (width(_LONGEST_LINE) - other) // paths))
 
 
 def width(most: int) -> int:
@@ -176,21 +203,31 @@ def _is_styled(stream: TextIO) -> bool:
 
 
 def print_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], right: str | Sequence[str] = ""
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: str | Sequence[str] = "",
+    optional: Sequence[str] = (),
 ) -> None:
-    """Print aligned columns.
+    """Print aligned columns; on a terminal, as many as fit, with long texts shortened.
 
     Args:
         head: the headings.
         rows: the cells.
         right: the headings of right-aligned columns.
+        optional: the headings of columns that a narrow terminal leaves out, in this order.
     """
     names = right.split() if isinstance(right, str) else right
     cells = [list(head), *([printable(_cut(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     to_right = [title in names for title in head]
     if sys.stdout.isatty():
-        widths = _fitting(widths, to_right, shutil.get_terminal_size().columns)
+        columns = shutil.get_terminal_size().columns
+        if optional and sum(widths) + 2 * (len(widths) - 1) > columns:
+            at = head.index(optional[0])
+            fewer = [(*row[:at], *row[at + 1 :]) for row in (head, *rows)]
+            print_table(fewer[0], fewer[1:], right, optional[1:])
+            return
+        widths = _fitting(widths, to_right, columns)
         cells = [
             [shortened_in_middle(*pair) for pair in zip(row, widths, strict=True)] for row in cells
         ]
@@ -266,15 +303,15 @@ def and_more(left_out: int, listed: int, shown: int, number: int | None = None) 
 
 
 def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
-    """Print the title, the records of each split, and more lines."""
-    print(title)
+    """Print the title in bold up to a semicolon, the records of each split, and more lines."""
+    print_line(title, title=title.partition(";")[0])
     shown = dict(list(splits.items())[:_MOST_SPLITS])
     for name, records in shown.items():
         print(f"  {printable(name)}: {count(records, 'record')}")
     if len(splits) > len(shown):
         print(f"  {and_more(len(splits) - len(shown), len(splits), len(shown))}")
     for line in more:
-        print(f"  {line}")
+        print_line(line, "  ")
 
 
 def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> None:
@@ -286,7 +323,7 @@ def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> N
         else f"nothing to do: {what} are already there, in {into}"
     )
     sizes = f"{size(report.bytes_in)} in, {size(report.bytes_out)} out"
-    print_summary(bold(title), report.splits, sizes)
+    print_summary(title, report.splits, sizes)
     if report.reused_count:
         written = report.shard_count - report.reused_count
         print(

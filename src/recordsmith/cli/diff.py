@@ -100,11 +100,7 @@ def print_diff_report(report: DiffReport) -> None:
     ):
         console.print_list(
             f"{console.count(count, 'record')} only in {side}",
-            [
-                f"{record.place.path}, record {record.place.record}"
-                + (f": {record.key}" if record.key else "")
-                for record in listed
-            ],
+            [_place(record.place) + (f": {record.key}" if record.key else "") for record in listed],
             _SHOWN,
             number=count,
         )
@@ -112,7 +108,7 @@ def print_diff_report(report: DiffReport) -> None:
 
 
 def _print_commands(places: Iterable[RecordPlace]) -> None:
-    for line in how_to_show((place.path, place.record) for place in places):
+    for line in how_to_show((place.path, place.record) for place in places)[:1]:
         console.print_line(line, "  ")
 
 
@@ -171,10 +167,7 @@ def _print_changes(report: DiffReport) -> None:
         )
     lines = []
     for change in report.changes[:_SHOWN]:
-        lines.append(
-            f"{change.key or 'a record'}  ({change.a.path}, record {change.a.record}; "
-            f"{change.b.path}, record {change.b.record})"
-        )
+        lines.append(f"{change.key or 'a record'}  ({_place(change.a, 2)}; {_place(change.b, 2)})")
         lines += [
             f"  {feature.feature}{_of_section(feature.section)}: "
             f"{_arrow(feature.a, feature.b, 'missing')}"
@@ -183,7 +176,7 @@ def _print_changes(report: DiffReport) -> None:
     if lines:
         print(f"{console.count(report.changed_count, 'changed record')}:")
         for line in lines:
-            print(f"  {console.shortened(console.printable(line))}")
+            console.print_line(line, "  ")
         left_out = report.changed_count - min(_SHOWN, len(report.changes))
         if left_out:
             listed = len(report.changes)
@@ -200,6 +193,11 @@ def _print_changes(report: DiffReport) -> None:
             "Records that differ in several features are listed as only in A and only in B: no "
             "feature identifies them. Name one with `--by KEY`."
         )
+
+
+def _place(place: RecordPlace, of_line: int = 1) -> str:
+    """A file and a position in it; `of_line`: how many of these are in the line."""
+    return f"{console.fitting_path(place.path, 32, of_line)}, record {place.record}"
 
 
 def _arrow(a: str | None, b: str | None, none: str) -> str:

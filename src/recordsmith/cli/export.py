@@ -89,7 +89,7 @@ def print_export_report(report: ExportReport) -> None:
     """Print the summary of a job."""
     what = f"{console.count(report.record_count, 'record')} as {report.format}"
     into = console.place(report.file_count, "file", report.folder)
-    title = console.bold(f"exported {what} into {into}")
+    title = f"exported {what} into {into}"
     console.print_summary(title, report.splits, console.size(report.size_bytes))
     changes = [
         f"{'' if change.position is None else f'record {change.position}: '}"

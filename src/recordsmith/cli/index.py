@@ -70,7 +70,7 @@ def print_index_report(report: IndexReport) -> None:
     else:
         print(f"{console.bold('nothing to do')}: the indexes of {of} are up to date")
     for file in report.files[:_LISTED]:
-        print(f"  {console.printable(file.path)}")
+        console.print_path(file.path, "  ")
     if len(report.files) > _LISTED:
         count = len(report.files)
         print(f"  {console.and_more(count - _LISTED, count, _LISTED)}")

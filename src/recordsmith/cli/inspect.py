@@ -148,7 +148,8 @@ def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], reco
                 f"{feature.value_bytes / max(1, feature.present):,.0f}",
             )
         )
-    console.print_table((title, "kind", "values", "records", "bytes each"), rows)
+    head = (title, "kind", "values", "records", "bytes each")
+    console.print_table(head, rows, optional=("bytes each",))
 
 
 def _print_other_fields(inspection: Inspection) -> None:

@@ -468,7 +468,8 @@ def _write_plan(source: Any, options: dict[str, Any], path: str, *, json: bool) 
         console.print_json({"plan": path, "shards": len(plan.shards)})
         return
     shown = console.printable(path)
-    print(console.bold(f"{console.count(len(plan.shards), 'shard')} planned in {shown}"))
+    title = f"{console.count(len(plan.shards), 'shard')} planned in {shown}"
+    console.print_line(title, title=title)
     command = f"recordsmith pack SOURCE OUT --plan {shown}"
     print(f"  write some of them, on any machine:  {command} --only 0-{len(plan.shards) - 1}")
     print(f"  then complete the dataset:           {command}")
@@ -506,7 +507,7 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
     console.print_written(report, "packed", what)
     if report.is_new:
-        print(f"  {_checked(report, noun)}")
+        console.print_line(_checked(report, noun), "  ")
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = console.note_text(noted.count, sentence)

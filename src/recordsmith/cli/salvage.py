@@ -71,10 +71,11 @@ def print_salvage_report(report: SalvageReport) -> None:
     what = f"{report.record_count:,}{of_all} records"
     folder = console.printable(str(report.folder))
     if report.is_new:
-        print(console.bold(f"recovered {what} into {folder}"))
+        title = f"recovered {what} into {folder}"
+        console.print_line(title, title=title)
     else:
-        done = console.bold(f"nothing to do: {what} were already recovered into {folder}")
-        print(f"{done}; use --overwrite to do it again")
+        done = f"nothing to do: {what} were already recovered into {folder}"
+        console.print_line(f"{done}; use --overwrite to do it again", title=done)
     lost = [shard for shard in report.shards if not shard.is_complete or shard.repair_count]
     for shard in lost[:_MOST_SHARDS]:
         _print_shard(shard)

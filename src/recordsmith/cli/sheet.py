@@ -92,5 +92,6 @@ def sheet(
         return
     drawn = console.count(len(report.positions), "record")
     size = f"{report.width}x{report.height} pixels"
-    print(console.bold(f"drew {drawn} into {console.printable(str(report.path))}") + f", {size}")
+    title = f"drew {drawn} into {console.printable(str(report.path))}"
+    console.print_line(f"{title}, {size}", title=title)
     console.print_list(f"{len(report.problems):,} could not be drawn", report.problems)

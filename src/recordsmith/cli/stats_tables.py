@@ -72,7 +72,8 @@ def _print_splits(report: StatsReport) -> None:
         )
     head = ("split", "records", "shards", "size", "smallest shard", "largest shard")
     shown = slice(None if any(len(shards) > 1 for shards in splits.values()) else -2)
-    console.print_table(head[shown], [row[shown] for row in rows], right=head[1:])
+    optional = ("smallest shard", "largest shard") if shown.stop is None else ()
+    console.print_table(head[shown], [row[shown] for row in rows], head[1:], optional)
 
 
 def _print_section(section: str, features: Mapping[str, FeatureStats]) -> None:
@@ -95,7 +96,8 @@ def _print_section(section: str, features: Mapping[str, FeatureStats]) -> None:
             )
         )
     head = (title, "kind", counted, "values", "distinct", "total size")
-    console.print_table(head, rows, right=(counted, "distinct", "total size"))
+    right = (counted, "distinct", "total size")
+    console.print_table(head, rows, right, optional=("total size",))
     more = len(features) - len(rows)
     if more > 0:
         print(f"  … and {console.count(more, 'more feature')} (all of them with --json)")
@@ -134,6 +136,7 @@ def _print_numbers(features: Mapping[str, FeatureStats]) -> None:
             ("numbers", "min", "median", "max", "mean", "std", "from min to max", ""),
             rows,
             right="min median max mean std",
+            optional=("from min to max", "std"),
         )
 
 
@@ -165,6 +168,7 @@ def _print_bytes(features: Mapping[str, FeatureStats]) -> None:
             ("bytes", "min size", "mean size", "max size", "content", "most frequent"),
             rows,
             right=("min size", "mean size", "max size"),
+            optional=("most frequent",),
         )
 
 
@@ -215,7 +219,7 @@ def _print_classes(key: str, classes: ClassStats) -> None:
         for name, counts in ordered[:_MOST_CLASSES]
     ]
     title = f"{console.count(len(ordered), 'class', 'classes')} in {_short(key, _MOST_KEY)}"
-    console.print_table((title, *splits, ""), rows, right=splits)
+    console.print_table((title, *splits, ""), rows, splits, optional=("",))
     if len(ordered) > _MOST_CLASSES:
         print(f"  … and {len(ordered) - _MOST_CLASSES:,} more (all of them with --json)")
     if classes.error:
