@@ -103,27 +103,27 @@ def wire(reference: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def editing() -> ModuleType:
-    """tests/editing.py: edits of a payload in plain Python."""
-    return _load("editing")
+def reference_edits() -> ModuleType:
+    """tests/reference_edits.py: edits of a payload in plain Python."""
+    return _load("reference_edits")
 
 
 @pytest.fixture(scope="session")
-def made() -> ModuleType:
-    """tests/made.py: small datasets of numbered Examples, foreign ones and packed ones."""
-    return _load("made")
+def numbered() -> ModuleType:
+    """tests/numbered_examples.py: small datasets of numbered Examples, packed or not."""
+    return _load("numbered_examples")
 
 
 @pytest.fixture(scope="session")
-def killing() -> ModuleType:
-    """tests/killing.py: jobs that are killed at random moments and run again."""
-    return _load("killing")
+def killed_jobs() -> ModuleType:
+    """tests/killed_jobs.py: jobs that are killed at random moments and run again."""
+    return _load("killed_jobs")
 
 
 @pytest.fixture(scope="session")
-def terminals() -> ModuleType:
-    """tests/terminals.py: programs on a terminal."""
-    return _load("terminals")
+def terminal() -> ModuleType:
+    """tests/terminal.py: programs on a terminal."""
+    return _load("terminal")
 
 
 @pytest.fixture(scope="session")

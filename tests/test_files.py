@@ -503,9 +503,9 @@ def test_only_a_regular_file_is_a_lock(tmp_path: Path, kind: str) -> None:
     "number", [errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.EBADF, errno.EPERM]
 )
 def test_a_file_system_without_locks_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any, number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbered: Any, number: int
 ) -> None:
-    made.packed(tmp_path / "in", {"train": [3]})
+    numbered.packed(tmp_path / "in", {"train": [3]})
 
     def refuse(_descriptor: int, _kind: int) -> None:
         raise OSError(number, os.strerror(number))
@@ -517,7 +517,7 @@ def test_a_file_system_without_locks_is_reported(
         assert rs.verify(tmp_path / job.__name__).is_good
     report = rs.export(tmp_path / "in", tmp_path / "npz", "npz")
     assert sum("locks" in problem for problem in report.problems) == 1
-    made.write_shard(tmp_path / "train.tfrecord", [7])
+    numbered.write_shard(tmp_path / "train.tfrecord", [7])
     out = tmp_path / "reshard"
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     with raises(OptionError, option="lock", match="lock=False"):

@@ -130,8 +130,8 @@ def test_named_defects_exist() -> None:
     assert named <= {str(defect) for defect in rs.Defect}
 
 
-def test_the_limit_of_digits_and_labels(tmp_path: Path, made: Any) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
+def test_the_limit_of_digits_and_labels(tmp_path: Path, numbered: Any) -> None:
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
     for text, count in (("1000000:x", 1_000_001), ("1000001:x", None), ("0" * 21 + ":x", None)):
         (tmp_path / "labels.txt").write_text(text, "utf-8")
         names = rs.inspect(tmp_path).class_names
@@ -141,8 +141,8 @@ def test_the_limit_of_digits_and_labels(tmp_path: Path, made: Any) -> None:
 # ---- layouts -----------------------------------------------------------------------------------
 
 
-def test_the_manifest_has_the_documented_keys(tmp_path: Path, made: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [2]})
+def test_the_manifest_has_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
+    folder = numbered.packed(tmp_path, {"train": [2]})
     document = json.loads((folder / "dataset.json").read_bytes())
     of_shard = document["splits"]["train"][0]
     whole = table_with(FORMAT, "| key | type | what |")
@@ -182,12 +182,12 @@ def test_the_text_index_has_lines_of_offset_and_size(tmp_path: Path, reference: 
     assert (tmp_path / "a.tfrecord.idx").read_text() == "0 19\n19 16\n"
 
 
-def test_notes_have_the_documented_keys(tmp_path: Path, made: Any) -> None:
+def test_notes_have_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
     _, _, section = FORMAT.partition("### Notes")
     section = section.partition("## Limits")[0]
     keys = set(json.loads(PublishNote("x", ("y",)).to_bytes()))
     (tmp_path / ".recordsmith").mkdir()
-    schema = rs.open(made.write_shard(tmp_path / "a.tfrecord", [1])).schema
+    schema = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", [1])).schema
     save_result(
         tmp_path,
         "plan",

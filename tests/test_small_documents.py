@@ -37,13 +37,13 @@ def huge(path: Path) -> Path:
     return path
 
 
-def edit(path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
+def edit(path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
     rs.edit(path.parent / "in" / "a.tfrecord", path.parent / "out", recode={"id": path})
 
 
-def verify(path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
+def verify(path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
     rs.verify(path.parent / "in" / "a.tfrecord", schema=path)
 
 
@@ -63,12 +63,12 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_document_without_end_is_refused(
-    name: str, tmp_path: Path, made: SimpleNamespace
+    name: str, tmp_path: Path, numbered: SimpleNamespace
 ) -> None:
     (tmp_path / "in").mkdir()
     path = huge(tmp_path / name)
     with raises(rs.FileAccessError, operation="read", errno=errno.EFBIG) as caught:
-        READERS[name](path, made)
+        READERS[name](path, numbered)
     assert caught.value.path.endswith(name)
 
 
@@ -100,8 +100,8 @@ def test_lines_end_as_in_any_system(
     assert read_lines(path) == expected
 
 
-def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [3]})
+def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path / "out", {"train": [3]})
     huge(folder / "dataset.json")
     with raises(
         rs.CorruptDataError,
@@ -114,8 +114,8 @@ def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, made: SimpleName
     assert [str(defect.defect) for defect in found] == ["broken-manifest"]
 
 
-def test_notes_without_end_are_passed_over(tmp_path: Path, made: SimpleNamespace) -> None:
-    shard = made.write_shard(tmp_path / "a.tfrecord", [0, 1])
+def test_notes_without_end_are_passed_over(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    shard = numbered.write_shard(tmp_path / "a.tfrecord", [0, 1])
     huge(index_paths(shard)[0])
     assert load_index(shard) is None
     assert len(rs.open(shard)) == 2

@@ -130,9 +130,9 @@ def test_a_damaged_record_is_named(run, packed: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [110, 60])
-def test_on_a_terminal_and_interrupted(packed: Path, terminals: Any, columns: int) -> None:
+def test_on_a_terminal_and_interrupted(packed: Path, terminal: Any, columns: int) -> None:
     """It shows its progress, and prints the results so far on Ctrl-C."""
-    code, shown, printed = terminals.run(
+    code, shown, printed = terminal.run(
         [sys.executable, "-m", "recordsmith", "bench", packed, "--size", "8", "--seconds", "60"],
         columns=columns,
         pipe=True,

@@ -184,9 +184,9 @@ def test_piped_output_has_no_control_characters(run_process, images: Path) -> No
         assert "Traceback" not in outcome.err
 
 
-def test_a_terminal_gets_a_progress_bar(images: Path, terminals: Any) -> None:
+def test_a_terminal_gets_a_progress_bar(images: Path, terminal: Any) -> None:
     """The bar goes away when the job is done."""
-    code, shown, _ = terminals.run(
+    code, shown, _ = terminal.run(
         [sys.executable, "-m", "recordsmith", "pack", images, images.parent / "out"]
     )
     assert code == 0

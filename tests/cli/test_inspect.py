@@ -85,10 +85,10 @@ def test_fields_of_records_that_are_not_examples(run, reference: Any, tmp_path: 
     assert "is not a protobuf message" in run("inspect", tmp_path / "y.tfrecord").out
 
 
-def test_many_files_without_split_names(run, made, tmp_path: Path) -> None:
+def test_many_files_without_split_names(run, numbered, tmp_path: Path) -> None:
     """They are listed as files, and only the first ones."""
     for number in range(12):
-        made.write_shard(tmp_path / f"part-{number:02d}.tfrecord", [number])
+        numbered.write_shard(tmp_path / f"part-{number:02d}.tfrecord", [number])
     heading, *rows = run("inspect", tmp_path).out.splitlines()[2:14]
     assert heading.split() == ["file", "records", "shards", "size"]
     assert [row.split()[0] for row in rows[:10]] == [f"part-{number:02d}" for number in range(10)]

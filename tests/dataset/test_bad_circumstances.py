@@ -74,8 +74,8 @@ def test_positions_of_a_growing_file_do_not_change(shard: Path) -> None:
     assert len(rs.open(shard)) == len(PAYLOADS) + 1
 
 
-def test_packed_shard_that_grows_while_reading_is_an_error(tmp_path: Path, made: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [30_000]})
+def test_packed_shard_that_grows_while_reading_is_an_error(tmp_path: Path, numbered: Any) -> None:
+    folder = numbered.packed(tmp_path, {"train": [30_000]})
     path = folder / "train-00000-of-00001.tfrecord"
     dataset = iter(rs.open(folder))
     next(dataset)
@@ -143,9 +143,9 @@ def test_two_writers_of_one_name(tmp_path: Path) -> None:
     assert list(rs.open(path).records()) == [b"first"]
 
 
-def test_two_exports_to_one_folder(tmp_path: Path, made: Any) -> None:
+def test_two_exports_to_one_folder(tmp_path: Path, numbered: Any) -> None:
     """A second job that starts while the first is running is refused."""
-    folder = made.packed(tmp_path / "in", {"train": [3]})
+    folder = numbered.packed(tmp_path / "in", {"train": [3]})
     refused = []
 
     def meanwhile(_done: int, _total: int) -> None:
@@ -351,9 +351,9 @@ def test_empty_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_empty_dataset(tmp_path: Path, made: Any, *, is_packed: bool) -> None:
+def test_empty_dataset(tmp_path: Path, numbered: Any, *, is_packed: bool) -> None:
     if is_packed:
-        made.packed(tmp_path, {"train": [0, 0]})
+        numbered.packed(tmp_path, {"train": [0, 0]})
     else:
         for name in ("a.tfrecord", "b.tfrecord"):
             (tmp_path / name).touch()

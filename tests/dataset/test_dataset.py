@@ -29,8 +29,8 @@ SLICES = st.builds(slice, BOUNDS, BOUNDS, st.none() | st.integers(-6, 6).filter(
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, made: SimpleNamespace) -> Path:
-    return made.packed(tmp_path_factory.mktemp("numbers"), {"train": COUNTS})  # type: ignore[no-any-return]
+def folder(tmp_path_factory: pytest.TempPathFactory, numbered: SimpleNamespace) -> Path:
+    return numbered.packed(tmp_path_factory.mktemp("numbers"), {"train": COUNTS})  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
@@ -45,25 +45,29 @@ def foreign(folder: Path) -> rs.Dataset:
 
 @pytest.fixture(scope="module", params=["gzip", "zlib"])
 def compressed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, made: SimpleNamespace
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    numbered: SimpleNamespace,
 ) -> rs.Dataset:
     folder = tmp_path_factory.mktemp(request.param)
-    return rs.open(made.packed(folder, {"train": COUNTS}, request.param))
+    return rs.open(numbered.packed(folder, {"train": COUNTS}, request.param))
 
 
 # -- as a sequence -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["dataset", "foreign"])
-def test_every_position(request: pytest.FixtureRequest, made: SimpleNamespace, name: str) -> None:
+def test_every_position(
+    request: pytest.FixtureRequest, numbered: SimpleNamespace, name: str
+) -> None:
     dataset = request.getfixturevalue(name)
     assert len(dataset) == len(IDS)
     for position in range(-len(IDS), len(IDS)):
-        made.assert_is_example(dataset[position], IDS[position])
-        made.assert_is_example(dataset[np.int64(position)], IDS[position])
+        numbered.assert_is_example(dataset[position], IDS[position])
+        numbered.assert_is_example(dataset[np.int64(position)], IDS[position])
     for number, example in enumerate(dataset):
-        made.assert_is_example(example, number)
-    assert made.ids_of(reversed(dataset)) == IDS[::-1]
+        numbered.assert_is_example(example, number)
+    assert numbered.ids_of(reversed(dataset)) == IDS[::-1]
 
 
 @pytest.mark.parametrize("position", [len(IDS), -len(IDS) - 1, 10**30, -(10**30)])
@@ -87,13 +91,15 @@ def test_invalid_positions(dataset: rs.Dataset, index: Any) -> None:
 
 @settings(max_examples=200)
 @given(cuts=st.lists(SLICES, min_size=1, max_size=3))
-def test_slices_of_slices(dataset: rs.Dataset, made: SimpleNamespace, cuts: list[slice]) -> None:
+def test_slices_of_slices(
+    dataset: rs.Dataset, numbered: SimpleNamespace, cuts: list[slice]
+) -> None:
     part, expected = dataset, IDS
     for cut in cuts:
         part, expected = part[cut], expected[cut]
     assert len(part) == len(expected)
-    assert made.ids_of(part) == expected
-    assert [made.ids_of([part[i]])[0] for i in range(-len(part), len(part))] == expected * 2
+    assert numbered.ids_of(part) == expected
+    assert [numbered.ids_of([part[i]])[0] for i in range(-len(part), len(part))] == expected * 2
     assert [rs.decode_example(record)["id"][0] for record in part.records()] == expected
     assert [
         rs.decode_example(records_of(part).read_record(i))["id"][0] for i in range(len(part))
@@ -109,12 +115,12 @@ def test_slices_of_slices(dataset: rs.Dataset, made: SimpleNamespace, cuts: list
 @settings(max_examples=50)
 @given(cut=SLICES)
 def test_slices_of_compressed_shards(
-    compressed: rs.Dataset, made: SimpleNamespace, cut: slice
+    compressed: rs.Dataset, numbered: SimpleNamespace, cut: slice
 ) -> None:
     part = compressed[cut]
     assert len(part) == len(IDS[cut])
     if cut.step is None or cut.step > 0 or len(part) < 2:
-        assert made.ids_of(part) == IDS[cut]
+        assert numbered.ids_of(part) == IDS[cut]
     else:
         with raises(rs.OptionError, option="paths", match="compressed"):
             list(part)
@@ -151,19 +157,19 @@ def test_slices_share_open_files(dataset: rs.Dataset) -> None:
     assert all(a is b for a, b in zip(dataset[2:].shards, dataset.shards, strict=True))
 
 
-def test_several_threads_read_it_at_once(dataset: rs.Dataset, made: SimpleNamespace) -> None:
+def test_several_threads_read_it_at_once(dataset: rs.Dataset, numbered: SimpleNamespace) -> None:
     rng = random.Random(0)
     positions = [rng.randrange(len(IDS)) for _ in range(300)]
     with ThreadPoolExecutor(8) as pool:
         singles = list(pool.map(lambda position: dataset[position], positions))
-        passes = list(pool.map(lambda _: made.ids_of(dataset), range(8)))
+        passes = list(pool.map(lambda _: numbered.ids_of(dataset), range(8)))
     for position, example in zip(positions, singles, strict=True):
-        made.assert_is_example(example, position)
+        numbered.assert_is_example(example, position)
     assert passes == [IDS] * 8
 
 
 def test_two_passes_at_once_do_not_disturb_each_other(
-    dataset: rs.Dataset, made: SimpleNamespace
+    dataset: rs.Dataset, numbered: SimpleNamespace
 ) -> None:
     one: Any = iter(dataset)
     two: Any = iter(dataset)
@@ -204,16 +210,16 @@ def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["dataset", "foreign"])
 def test_columns_equal_the_examples(
-    request: pytest.FixtureRequest, made: SimpleNamespace, name: str
+    request: pytest.FixtureRequest, numbered: SimpleNamespace, name: str
 ) -> None:
     dataset = request.getfixturevalue(name)
     columns = dataset.read_columns()
-    assert set(columns) == set(made.features(0))
+    assert set(columns) == set(numbered.features(0))
     assert isinstance(columns["steps"], rs.RaggedArray)
     assert isinstance(columns["name"], rs.BytesArray)
     assert (columns["id"].dtype, columns["score"].dtype) == (np.int64, np.float32)
     for number, row in enumerate(_rows(columns)):
-        expected = made.features(number)
+        expected = numbered.features(number)
         assert row["id"] == expected["id"]
         assert row["score"] == expected["score"]
         assert row["name"] == expected["name"].encode()
@@ -364,13 +370,13 @@ def test_survey_of_a_slice_counts_the_slice(foreign: rs.Dataset) -> None:
     assert foreign.schema.record_count == len(IDS)
 
 
-def test_datasets_can_be_pickled(dataset: rs.Dataset, made: SimpleNamespace) -> None:
+def test_datasets_can_be_pickled(dataset: rs.Dataset, numbered: SimpleNamespace) -> None:
     for part in (dataset, dataset[2:9]):
         assert part[0]  # its shard is mapped and its index loaded
         there = pickle.loads(pickle.dumps(part))
-        assert made.ids_of(there) == made.ids_of(part)
+        assert numbered.ids_of(there) == numbered.ids_of(part)
         assert there.schema == part.schema
-        assert made.ids_of([there[-1]]) == made.ids_of([part[-1]])
+        assert numbered.ids_of([there[-1]]) == numbered.ids_of([part[-1]])
 
 
 # -- records that are no Examples ----------------------------------------------------------------

@@ -190,7 +190,7 @@ def test_folders_that_cannot_be_written(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("format_", ["recordsmith", "dali"])
 def test_killed_before_any_change_of_the_file_system(
-    folder: Path, tmp_path: Path, format_: Any, killing: Any
+    folder: Path, tmp_path: Path, format_: Any, killed_jobs: Any
 ) -> None:
     def build(place: Path) -> set[str]:
         rs.index(place, format=format_, overwrite=True)
@@ -201,7 +201,7 @@ def test_killed_before_any_change_of_the_file_system(
         shutil.copytree(folder, place)
         if not step:
             wanted = build(place)
-        elif killing.killed_before(step, lambda: build(place)):
+        elif killed_jobs.killed_before(step, lambda: build(place)):
             assert build(place) == wanted, step
         else:
             break

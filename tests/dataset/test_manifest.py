@@ -67,7 +67,7 @@ MANIFESTS = st.builds(
     st.sampled_from(["none", "gzip", "zlib"]),
     st.none() | st.lists(NAMES).map(tuple),
     st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans())),
-).filter(lambda made: len(set(_files(made))) == len(_files(made)))
+).filter(lambda numbered: len(set(_files(numbered))) == len(_files(numbered)))
 
 
 def _files(manifest: Manifest) -> list[str]:
@@ -101,9 +101,9 @@ def test_names_that_are_not_utf8_read_back(tmp_path: Path) -> None:
 
 
 def test_schemas_of_splits_are_left_out_if_the_file_would_be_too_large(
-    tmp_path: Path, made: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [3], "val": [2]})
+    folder = numbered.packed(tmp_path / "out", {"train": [3], "val": [2]})
     whole = (folder / MANIFEST_NAME).read_bytes()
     manifest = read_manifest(folder)
     assert manifest is not None
@@ -207,8 +207,10 @@ SHARD = ("splits", "train", 0)
         _change(("provenance",), 5),
     ],
 )
-def test_invalid_manifest_is_a_defect(tmp_path: Path, made: SimpleNamespace, change: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+def test_invalid_manifest_is_a_defect(
+    tmp_path: Path, numbered: SimpleNamespace, change: Any
+) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1]})
     document = _document(folder)
     change(document)
     (folder / MANIFEST_NAME).write_text(json.dumps(document))
@@ -217,9 +219,9 @@ def test_invalid_manifest_is_a_defect(tmp_path: Path, made: SimpleNamespace, cha
 
 @pytest.mark.parametrize("key", ["format", "version", "splits", "compression", "schema"])
 def test_manifest_without_a_key_is_a_defect(
-    tmp_path: Path, made: SimpleNamespace, key: str
+    tmp_path: Path, numbered: SimpleNamespace, key: str
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+    folder = numbered.packed(tmp_path, {"train": [1]})
     document = _document(folder)
     del document[key]
     (folder / MANIFEST_NAME).write_text(json.dumps(document))
@@ -231,10 +233,10 @@ def test_manifest_without_a_key_is_a_defect(
     ["../out.tfrecord", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x", "x\0", "sub/../../x"],
 )
 def test_shard_names_stay_inside_the_folder(
-    tmp_path: Path, made: SimpleNamespace, name: str
+    tmp_path: Path, numbered: SimpleNamespace, name: str
 ) -> None:
-    folder = made.packed(tmp_path / "dataset", {"train": [1]})
-    made.write_shard(tmp_path / "out.tfrecord", [5])
+    folder = numbered.packed(tmp_path / "dataset", {"train": [1]})
+    numbered.write_shard(tmp_path / "out.tfrecord", [5])
     document = _document(folder)
     document["splits"]["train"][0]["file"] = name
     (folder / MANIFEST_NAME).write_text(json.dumps(document))
@@ -244,14 +246,14 @@ def test_shard_names_stay_inside_the_folder(
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"5", b"null", b'"text"', b"\xff\xfe", b"[" * 100_000, b"{}"]
 )
-def test_other_bytes_are_a_defect(tmp_path: Path, made: SimpleNamespace, data: bytes) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+def test_other_bytes_are_a_defect(tmp_path: Path, numbered: SimpleNamespace, data: bytes) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1]})
     (folder / MANIFEST_NAME).write_bytes(data)
     _assert_broken(folder)
 
 
-def test_manifest_truncated_anywhere_is_a_defect(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+def test_manifest_truncated_anywhere_is_a_defect(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1]})
     data = (folder / MANIFEST_NAME).read_bytes()
     for stop in range(0, len(data.rstrip()), 3):
         (folder / MANIFEST_NAME).write_bytes(data[:stop])
@@ -401,9 +403,9 @@ def test_an_invalid_manifest_of_version_1_is_not_converted(
 
 
 def test_an_interrupted_job_of_version_1_is_not_continued(
-    tmp_path: Path, made: SimpleNamespace
+    tmp_path: Path, numbered: SimpleNamespace
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+    folder = numbered.packed(tmp_path, {"train": [1]})
     (folder / MANIFEST_NAME).unlink()
     (folder / ".recordsmith").mkdir(exist_ok=True)
     (folder / ".recordsmith" / "begun").write_text('{"plan": "x", "removing": []}')

@@ -105,8 +105,8 @@ def test_payloads_do_not_change_with_the_file(path: Path) -> None:
     assert shard.read(3) == PAYLOADS[3]  # the map comes back
 
 
-def test_compressed_shard_has_no_random_access(tmp_path: Path, made: SimpleNamespace) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
+def test_compressed_shard_has_no_random_access(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    path = numbered.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
     with raises(rs.OptionError, option="paths", match="gzip") as caught:
         Shard(path, "").read(0)
     assert str(path) in str(caught.value)
@@ -219,9 +219,9 @@ def test_replaced(path: Path, others: list[bytes], replace: bool, touched: bool)
 
 @pytest.mark.parametrize("with_manifest", [True, False])
 def test_other_shard_of_the_same_size_with_fewer_records(
-    tmp_path: Path, made: SimpleNamespace, with_manifest: bool
+    tmp_path: Path, numbered: SimpleNamespace, with_manifest: bool
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [4]})
+    folder = numbered.packed(tmp_path, {"train": [4]})
     (path,) = folder.glob("*.tfrecord")
     dataset = rs.open(folder if with_manifest else path)
     assert len(dataset) == 4

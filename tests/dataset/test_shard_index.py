@@ -217,12 +217,12 @@ def test_many_processes_build_it_at_once(foreign: Path) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_indexes_of_writer_and_reader_are_equal(
-    tmp_path: Path, made: SimpleNamespace, compression: str
+    tmp_path: Path, numbered: SimpleNamespace, compression: str
 ) -> None:
     path = tmp_path / "a.tfrecord"
     writer = rs.ShardWriter(path, compression=compression)
     for number in range(7):
-        writer.write_example(made.features(number))
+        writer.write_example(numbered.features(number))
     writer.publish()
     written = load_index(path)
     assert written is not None

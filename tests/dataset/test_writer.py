@@ -272,7 +272,7 @@ def test_columns_are_written_like_rows(tmp_path: Path, row_count: int, compressi
     assert len(rs.open(paths[0])) == row_count
 
 
-def test_rows_and_columns_may_be_mixed(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_rows_and_columns_may_be_mixed(tmp_path: Path, numbered: SimpleNamespace) -> None:
     path = tmp_path / "a.tfrecord"
     with ShardWriter(path) as writer:
         writer.write_example({"id": 0})
@@ -281,8 +281,8 @@ def test_rows_and_columns_may_be_mixed(tmp_path: Path, made: SimpleNamespace) ->
         writer.write_columns({"id": np.array([4])})
         assert writer.record_count == 5
     dataset = rs.open(path)
-    assert made.ids_of(dataset) == list(range(5))
-    assert made.ids_of([dataset[position] for position in range(5)]) == list(range(5))
+    assert numbered.ids_of(dataset) == list(range(5))
+    assert numbered.ids_of([dataset[position] for position in range(5)]) == list(range(5))
 
 
 def test_written_blocks_come_from_the_file(tmp_path: Path) -> None:

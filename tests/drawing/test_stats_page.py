@@ -153,10 +153,10 @@ def test_nothing_to_draw(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [9, 65_536])
 def test_estimated_counts_are_marked(
-    tmp_path: Path, made: SimpleNamespace, capsys: pytest.CaptureFixture[str], count: int
+    tmp_path: Path, numbered: SimpleNamespace, capsys: pytest.CaptureFixture[str], count: int
 ) -> None:
     """The search for names stops at 65,536: there may be more."""
-    found = rs.stats(made.write_shard(tmp_path / "a.tfrecord", [1]))
+    found = rs.stats(numbered.write_shard(tmp_path / "a.tfrecord", [1]))
     found = replace(found, left_out=count)
     page = rs.save_html(found, tmp_path / "page.html").read_text("utf-8")
     print_stats(found)

@@ -48,8 +48,8 @@ def _read(path: Path) -> _Reader:
 
 
 @pytest.fixture
-def damaged(tmp_path: Path, made: SimpleNamespace) -> Path:
-    folder = made.packed(tmp_path / "set", {"train": [40, 30, 20], "test": [10]})
+def damaged(tmp_path: Path, numbered: SimpleNamespace) -> Path:
+    folder = numbered.packed(tmp_path / "set", {"train": [40, 30, 20], "test": [10]})
     one, two, three = sorted(folder.glob("train-*"))
     at = records_of(rs.open(one)).locate_record(20).offset + 14
     data = bytearray(one.read_bytes())
@@ -78,10 +78,12 @@ def test_page_is_complete(tmp_path: Path, damaged: Path) -> None:
     assert any(40 < float(mark) < 60 for mark in marks)  # where the bit was flipped
 
 
-def test_offsets_of_compressed_files_are_explained(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_offsets_of_compressed_files_are_explained(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
     message = "gzip: offsets count decompressed bytes"
     path = tmp_path / "a.tfrecord.gz"
-    plain = made.write_shard(tmp_path / "plain.tfrecord", range(200))
+    plain = numbered.write_shard(tmp_path / "plain.tfrecord", range(200))
     at = [records_of(rs.open(plain)).locate_record(number).offset for number in (20, 100)]
     data = bytearray(plain.read_bytes())
     for offset in at:
@@ -101,8 +103,8 @@ def test_offsets_of_compressed_files_are_explained(tmp_path: Path, made: SimpleN
     assert "decompressed data" not in _read(out).text
 
 
-def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
-    report = rs.verify(made.packed(tmp_path / "set", {"train": [3]}), deep=True)
+def test_a_good_dataset(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    report = rs.verify(numbered.packed(tmp_path / "set", {"train": [3]}), deep=True)
     page = _read(rs.save_html(report, tmp_path / "report.html"))
     assert "good" in page.text
     assert "Grey" not in page.text  # nothing lies anywhere

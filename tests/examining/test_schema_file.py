@@ -26,8 +26,10 @@ def _found(path: Path, document: Any) -> list[tuple[rs.Defect, int | None]]:
     return [(e.defect, e.record) for e in rs.verify(path, schema=rules).defects]
 
 
-def test_records_satisfy_the_schema_made_from_them(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "set", {"train": [5, 4], "test": [3]})
+def test_records_satisfy_the_schema_made_from_them(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
+    folder = numbered.packed(tmp_path / "set", {"train": [5, 4], "test": [3]})
     rules = rs.schema(folder)
     path = rules.save(tmp_path / "schema.json")
     assert SchemaFile.load(path) == rules

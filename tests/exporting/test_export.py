@@ -505,7 +505,7 @@ def test_killed_job_leaves_no_partial_output_and_the_next_cleans_up(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("stage", ["new", "empty", "earlier"])
 def test_killed_before_any_change_of_the_file_system(
-    records: Path, tmp_path: Path, stage: str, files: Any, killing: Any
+    records: Path, tmp_path: Path, stage: str, files: Any, killed_jobs: Any
 ) -> None:
     """The next run of the same export gives what an undisturbed one gives, whatever was there."""
     out = tmp_path / "out"
@@ -532,7 +532,7 @@ def test_killed_before_any_change_of_the_file_system(
     for step in range(1, 1000):
         shutil.rmtree(out)
         prepare()
-        if not killing.killed_before(step, export):
+        if not killed_jobs.killed_before(step, export):
             break
         found = {path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
         assert visible() == wanted or set(before.values()) <= found, step
@@ -544,7 +544,7 @@ def test_killed_before_any_change_of_the_file_system(
             restored += visible() == before
             finished += visible() == wanted
         if step % 7 == 0 and visible() != wanted:
-            killing.killed_before(step // 2 + 1, export)
+            killed_jobs.killed_before(step // 2 + 1, export)
         if stage != "earlier" and visible() == wanted:
             with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
                 export()

@@ -29,13 +29,13 @@ each_kind = pytest.mark.parametrize(("empty", "compression"), KINDS.values(), id
 
 
 @pytest.fixture
-def folder(tmp_path: Path, made: Any, empty: bytes, compression: str) -> Path:
+def folder(tmp_path: Path, numbered: Any, empty: bytes, compression: str) -> Path:
     """Five shards as Beam names them: the first, third and last without records."""
     folder = tmp_path / "in"
     folder.mkdir()
     for name, ids in zip(NAMES, ([], IDS[:3], [], IDS[3:], []), strict=True):
         if ids:
-            made.write_shard(folder / name, ids, compression)
+            numbered.write_shard(folder / name, ids, compression)
         else:
             (folder / name).write_bytes(empty)
     return folder
@@ -131,9 +131,11 @@ def test_alone(tmp_path: Path, empty: bytes) -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [None, 0])
-def test_missing_records_are_detected(tmp_path: Path, made: Any, size_bytes: int | None) -> None:
+def test_missing_records_are_detected(
+    tmp_path: Path, numbered: Any, size_bytes: int | None
+) -> None:
     """The manifest lists records in the empty shard: it is damaged, whatever size is listed."""
-    folder = made.packed(tmp_path / "in", {"train": [3, 2]})
+    folder = numbered.packed(tmp_path / "in", {"train": [3, 2]})
     document = json.loads((folder / "dataset.json").read_text())
     entry = document["splits"]["train"][1]
     (folder / entry["file"]).write_bytes(b"")

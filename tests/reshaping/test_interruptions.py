@@ -22,9 +22,11 @@ FOLDERS = 12
         ("gzip", {"shards": 3, "threads": 2, "shuffle": True, "splits": {"a": 0.5, "b": 0.5}}),
     ],
 )
-def test_killed_at_random_moments(tmp_path: Path, made, killing, compression: str, options) -> None:
-    made.packed(tmp_path / "in", {"train": [3000, 2000], "test": [500]}, compression)
-    killed, wrong = killing.interruptions(
+def test_killed_at_random_moments(
+    tmp_path: Path, numbered, killed_jobs, compression: str, options
+) -> None:
+    numbered.packed(tmp_path / "in", {"train": [3000, 2000], "test": [500]}, compression)
+    killed, wrong = killed_jobs.interruptions(
         "reshard", tmp_path / "in", tmp_path, options, folders=FOLDERS, kills=2
     )
     assert wrong == 0
@@ -32,9 +34,9 @@ def test_killed_at_random_moments(tmp_path: Path, made, killing, compression: st
 
 
 def test_a_full_disk_keeps_what_is_done(
-    tmp_path: Path, made, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made.packed(tmp_path / "in", {"train": [100]})
+    numbered.packed(tmp_path / "in", {"train": [100]})
     real, left = os.fsync, 9  # three of a shard
 
     def full(descriptor: int) -> None:
@@ -67,10 +69,10 @@ def test_a_full_disk_keeps_what_is_done(
 
 
 def test_work_of_another_input_is_not_used(
-    tmp_path: Path, made, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal names and sizes, but other records: nothing of the first run is kept."""
-    path = made.write_shard(tmp_path / "train.tfrecord", range(10, 60))
+    path = numbered.write_shard(tmp_path / "train.tfrecord", range(10, 60))
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -81,12 +83,12 @@ def test_work_of_another_input_is_not_used(
         rs.reshard(path, tmp_path / "out", shards=3)
     assert len(list((tmp_path / "out" / ".recordsmith").glob("*.done"))) == 3
     monkeypatch.undo()
-    made.write_shard(tmp_path / "other", range(59, 9, -1))
+    numbered.write_shard(tmp_path / "other", range(59, 9, -1))
     size = path.stat().st_size
     os.replace(tmp_path / "other", path)
     assert path.stat().st_size == size
     rs.reshard(path, tmp_path / "out", shards=3)
-    assert made.ids_of(rs.open(tmp_path / "out")) == list(range(59, 9, -1))
+    assert numbered.ids_of(rs.open(tmp_path / "out")) == list(range(59, 9, -1))
 
 
 def test_a_job_that_was_stopped_is_recognised(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def crowded(reference: Any, wire: SimpleNamespace) -> st.SearchStrategy[bytes]:
     return examples | plain | sequences
 
 
-def by_hand(editing: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes | Exception:
+def by_hand(reference_edits: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes | Exception:
     """The new payload, or what is wrong."""
     if classify(payload) not in ("Example", "SequenceExample"):
         return rs.CorruptDataError(rs.Defect.NOT_AN_EXAMPLE, "")
@@ -111,17 +111,17 @@ def by_hand(editing: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes 
     added = {}
     for key, value in edit["add"].items():
         alone = rs.encode_example({key: value})
-        (section,) = editing.fields(alone, 0, len(alone))
+        (section,) = reference_edits.fields(alone, 0, len(alone))
         added[key] = alone[section.content :]
     try:
-        return editing.edited(  # type: ignore[no-any-return]
+        return reference_edits.edited(  # type: ignore[no-any-return]
             payload,
             drop=edit["drop"],
             rename=edit["rename"],
             added=added,
             recoders={key: Recoder(key, table) for key, table in tables.items()},
         )
-    except (editing.Clash, rs.OptionError, rs.CorruptDataError) as error:
+    except (reference_edits.Clash, rs.OptionError, rs.CorruptDataError) as error:
         return error  # type: ignore[no-any-return]
 
 
@@ -129,7 +129,7 @@ def by_hand(editing: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes 
 def test_payloads_of_any_writer_become_those_of_plain_python(
     wire: SimpleNamespace,
     reference: Any,
-    editing: ModuleType,
+    reference_edits: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     piece_bytes: int,
 ) -> None:
@@ -140,7 +140,7 @@ def test_payloads_of_any_writer_become_those_of_plain_python(
     @settings(max_examples=200, deadline=None)
     @given(payloads=st.lists(payloads, max_size=8), edit=edits())
     def check(payloads: list[bytes], edit: dict[str, Any]) -> None:
-        results = [(payload, by_hand(editing, payload, edit)) for payload in payloads]
+        results = [(payload, by_hand(reference_edits, payload, edit)) for payload in payloads]
         good = [payload for payload, new in results if isinstance(new, bytes)]
         expected = [new for _, new in results if isinstance(new, bytes)]
         change = Edits(**edit)

@@ -48,8 +48,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def packed(made, tmp_path: Path) -> Path:
-    return made.packed(tmp_path / "in", {"train": [20, 10], "validation": [5]})
+def packed(numbered, tmp_path: Path) -> Path:
+    return numbered.packed(tmp_path / "in", {"train": [20, 10], "validation": [5]})
 
 
 @pytest.fixture
@@ -129,16 +129,16 @@ def test_the_program_would_notice(damage, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_one", [True, False])
-def test_a_label_map_is_copied(made, packed: Path, tmp_path: Path, *, has_one: bool) -> None:
+def test_a_label_map_is_copied(numbered, packed: Path, tmp_path: Path, *, has_one: bool) -> None:
     if has_one:
-        (packed / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(made.class_names))
+        (packed / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(numbered.class_names))
     rs.salvage(packed, tmp_path / "out")
     names = {path.name for path in packed.glob("[!.]*")}
     assert (LABEL_MAP_NAME in names) == has_one
     assert {path.name for path in (tmp_path / "out").glob("[!.]*")} == names
     if has_one:
         written = (tmp_path / "out" / LABEL_MAP_NAME).read_bytes()
-        assert written == label_map_to_bytes(made.class_names)
+        assert written == label_map_to_bytes(numbered.class_names)
 
 
 def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -
     assert rs.verify(tmp_path / "out").is_good
 
 
-def test_lost_and_repaired_records_are_reported(made, packed: Path, tmp_path: Path) -> None:
+def test_lost_and_repaired_records_are_reported(numbered, packed: Path, tmp_path: Path) -> None:
     borders = [0]
     for payload in rs.open(packed / SHARD).records():
         borders.append(borders[-1] + len(payload) + 16)
@@ -187,10 +187,10 @@ def test_lost_and_repaired_records_are_reported(made, packed: Path, tmp_path: Pa
         Repair(borders[8] - 1, 7, "payload-crc"),
     ]
     assert [shard.is_complete for shard in report.shards] == [False, True, True]
-    ids = made.ids_of(rs.open(tmp_path / "out"))
+    ids = numbered.ids_of(rs.open(tmp_path / "out"))
     assert ids == [number for number in range(35) if number not in (3, 10, 11)]
     for example, number in zip(rs.open(tmp_path / "out"), ids, strict=True):
-        made.assert_is_example(example, number)
+        numbered.assert_is_example(example, number)
     assert rs.verify(tmp_path / "out").is_good
     assert rs.inspect(tmp_path / "out").to_json()["features"]["id"]["present"] == 32
     total = sum(shard.size_bytes for shard in report.shards)
@@ -204,9 +204,9 @@ def test_lost_and_repaired_records_are_reported(made, packed: Path, tmp_path: Pa
     }
 
 
-def test_one_split(made, packed: Path, tmp_path: Path) -> None:
+def test_one_split(numbered, packed: Path, tmp_path: Path) -> None:
     rs.salvage(packed, tmp_path / "out", split="validation")
-    assert made.ids_of(rs.open(tmp_path / "out")) == [30, 31, 32, 33, 34]
+    assert numbered.ids_of(rs.open(tmp_path / "out")) == [30, 31, 32, 33, 34]
     with raises(OptionError, option="split", value="test"):
         rs.salvage(packed, tmp_path / "other", split="test")
 
@@ -219,14 +219,14 @@ def test_threads_give_the_same_bytes(packed: Path, tmp_path: Path, threads: int)
     assert contents(tmp_path / "one") == contents(tmp_path / "out")
 
 
-def test_a_shard_of_which_nothing_is_left(made, packed: Path, tmp_path: Path) -> None:
+def test_a_shard_of_which_nothing_is_left(numbered, packed: Path, tmp_path: Path) -> None:
     (packed / SHARD).write_bytes(b"<html><body>404</body></html>")
     report = rs.salvage(packed, tmp_path / "out")
     assert not report.is_complete
     assert report.shards[0].file is None
     assert "an HTML page" in report.shards[0].problem
     assert report.expected_count == 35
-    assert made.ids_of(rs.open(tmp_path / "out")) == list(range(20, 35))
+    assert numbered.ids_of(rs.open(tmp_path / "out")) == list(range(20, 35))
     assert not (tmp_path / "out" / SHARD).exists()
     assert rs.verify(tmp_path / "out").is_good
 
@@ -240,17 +240,17 @@ def test_a_missing_shard(packed: Path, tmp_path: Path) -> None:
     assert SHARD in report.missing[0]
 
 
-def test_around_a_broken_manifest(made, packed: Path, tmp_path: Path) -> None:
+def test_around_a_broken_manifest(numbered, packed: Path, tmp_path: Path) -> None:
     (packed / "dataset.json").write_text('{"format": "recordsmith-da')
     (packed / SHARD).write_bytes((packed / SHARD).read_bytes()[:-3])
     report = rs.salvage(packed, tmp_path / "out")
     assert "broken-manifest" in report.notices[0]
     assert report.expected_count is None
-    assert made.ids_of(rs.open(tmp_path / "out")) == [*range(19), *range(20, 35)]
-    assert rs.open(tmp_path / "out").class_names == made.class_names
+    assert numbered.ids_of(rs.open(tmp_path / "out")) == [*range(19), *range(20, 35)]
+    assert rs.open(tmp_path / "out").class_names == numbered.class_names
 
 
-def test_around_a_job_that_was_stopped(made, packed: Path, tmp_path: Path) -> None:
+def test_around_a_job_that_was_stopped(numbered, packed: Path, tmp_path: Path) -> None:
     (packed / "dataset.json").unlink()
     (packed / "train-00001-of-00002.tfrecord").unlink()
     publish_note_path(packed).parent.mkdir()
@@ -258,12 +258,12 @@ def test_around_a_job_that_was_stopped(made, packed: Path, tmp_path: Path) -> No
     report = rs.salvage(packed, tmp_path / "out")
     assert "unfinished-dataset" in report.notices[0]
     assert len(report.missing) == 1
-    assert made.ids_of(rs.open(tmp_path / "out")) == [*range(20), *range(30, 35)]
+    assert numbered.ids_of(rs.open(tmp_path / "out")) == [*range(20), *range(30, 35)]
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compressed_shards(made, tmp_path: Path, compression: str) -> None:
-    folder = made.packed(tmp_path / "in", {"train": [2000, 10]}, compression)
+def test_compressed_shards(numbered, tmp_path: Path, compression: str) -> None:
+    folder = numbered.packed(tmp_path / "in", {"train": [2000, 10]}, compression)
     shard = next(folder.glob("train-00000*"))
     size = shard.stat().st_size
     change(shard, lambda data: data.__setitem__(slice(size // 2, size // 2 + 20), bytes(20)))
@@ -277,7 +277,7 @@ def test_compressed_shards(made, tmp_path: Path, compression: str) -> None:
     assert sorted(path.name for path in (tmp_path / "out").glob("train*")) == sorted(
         path.name for path in folder.glob("train*")
     )
-    ids = made.ids_of(rs.open(tmp_path / "out"))
+    ids = numbered.ids_of(rs.open(tmp_path / "out"))
     assert ids[: first.record_count - 5] == list(range(first.record_count - 5))
     assert ids[-10:] == list(range(2000, 2010))
     inspected = rs.inspect(tmp_path / "out")
@@ -286,8 +286,8 @@ def test_compressed_shards(made, tmp_path: Path, compression: str) -> None:
     assert progress[-1][0] == progress[-1][1]
 
 
-def test_a_compressed_shard_without_its_end_mark(made, tmp_path: Path) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord.gz", range(10), "gzip")
+def test_a_compressed_shard_without_its_end_mark(numbered, tmp_path: Path) -> None:
+    path = numbered.write_shard(tmp_path / "a.tfrecord.gz", range(10), "gzip")
     change(path, lambda data: data.__delitem__(slice(-8, None)))
     report = rs.salvage(path, tmp_path / "out")
     assert report.record_count == 10
@@ -296,7 +296,7 @@ def test_a_compressed_shard_without_its_end_mark(made, tmp_path: Path) -> None:
     assert report.shards[0].breaks == [LostBytes(size, size, Defect.TRUNCATED_COMPRESSION)]
 
 
-def test_members_behind_a_break(made, tmp_path: Path) -> None:
+def test_members_behind_a_break(numbered, tmp_path: Path) -> None:
     members = [
         gzip.compress(encode_records([bytes([number, i]) * 50 for i in range(100)]), mtime=0)
         for number in range(3)
@@ -360,8 +360,8 @@ def test_a_manifest_without_shards(packed: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dataset_without_records(made, tmp_path: Path) -> None:
-    folder = made.packed(tmp_path / "in", {"train": [0]})
+def test_a_dataset_without_records(numbered, tmp_path: Path) -> None:
+    folder = numbered.packed(tmp_path / "in", {"train": [0]})
     report = rs.salvage(folder, tmp_path / "out")
     assert report.is_complete
     assert len(rs.open(tmp_path / "out")) == 0
@@ -405,29 +405,29 @@ def test_invalid_folders(packed: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_two_shards_of_one_name(made, packed: Path, tmp_path: Path) -> None:
-    made.packed(tmp_path / "other", {"train": [2, 2]})
+def test_two_shards_of_one_name(numbered, packed: Path, tmp_path: Path) -> None:
+    numbered.packed(tmp_path / "other", {"train": [2, 2]})
     for paths in ([packed, tmp_path / "other"], [packed / SHARD, packed / SHARD]):
         with pytest.raises(OptionError) as caught:
             rs.salvage(paths, tmp_path / "out")
         assert (caught.value.option, caught.value.value) == ("paths", repr(Path(SHARD).name))
 
 
-def test_names_that_a_manifest_may_not_have(made, tmp_path: Path) -> None:
-    path = made.write_shard(tmp_path / "10:30.tfrecord", range(3))
+def test_names_that_a_manifest_may_not_have(numbered, tmp_path: Path) -> None:
+    path = numbered.write_shard(tmp_path / "10:30.tfrecord", range(3))
     rs.salvage(path, tmp_path / "out")
     assert (tmp_path / "out" / "10_30.tfrecord").exists()
     assert len(rs.open(tmp_path / "out")) == 3
 
 
-def test_existing_datasets_are_kept(made, packed: Path, tmp_path: Path) -> None:
-    out = made.packed(tmp_path / "out", {"train": [3], "test": [3]})
+def test_existing_datasets_are_kept(numbered, packed: Path, tmp_path: Path) -> None:
+    out = numbered.packed(tmp_path / "out", {"train": [3], "test": [3]})
     before = contents(out)
     with raises(OptionError, option="out", value=tmp_path / "out", match="overwrite"):
         rs.salvage(packed, out)
     assert contents(out) == before
     rs.salvage(packed, out, overwrite=True)
-    assert made.ids_of(rs.open(out)) == list(range(35))
+    assert numbered.ids_of(rs.open(out)) == list(range(35))
     assert not (out / "test-00000-of-00001.tfrecord").exists()
     again = contents(out)
     rs.salvage(packed, out)  # the same job, again
@@ -536,10 +536,10 @@ def test_a_job_that_was_killed_while_it_gave_names(
 
 
 def test_a_disk_that_fails_here_and_there(
-    made, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    numbered, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (packed / SHARD).unlink()
-    made.write_shard(packed / SHARD, range(1000))
+    numbered.write_shard(packed / SHARD, range(1000))
     module = sys.modules["recordsmith.reshaping.salvaging.shard_recovery"]
 
     class Failing(io.FileIO):

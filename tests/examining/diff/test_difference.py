@@ -213,7 +213,7 @@ def test_an_unknown_key(tmp_path: Path) -> None:
     assert (caught.value.option, caught.value.value) == ("by", "'nam'")
 
 
-def test_splits(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_splits(tmp_path: Path, numbered: SimpleNamespace) -> None:
     """Moved records are a difference if both datasets have the same splits, not if the splits have
     other names. Copies in several splits are not reported as moved.
     """
@@ -249,8 +249,8 @@ def test_splits(tmp_path: Path, made: SimpleNamespace) -> None:
     assert sum(move.record_count for move in report.moves) == 12
 
 
-def test_class_names(tmp_path: Path, made: SimpleNamespace) -> None:
-    a = made.packed(tmp_path / "a", {"train": [3]})
+def test_class_names(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    a = numbered.packed(tmp_path / "a", {"train": [3]})
     b = Path(shutil.copytree(a, tmp_path / "b"))
     assert rs.diff(a, b).is_equal
     assert rs.diff(a, b / "train-00000-of-00001.tfrecord").is_equal
@@ -293,9 +293,9 @@ def test_lists_are_limited_and_counts_are_not(tmp_path: Path) -> None:
     assert [change.a.record for change in report.changes] == list(range(MAX_LISTED))
 
 
-def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> None:
-    none = made.packed(tmp_path / "none", {"train": [0]})
-    some = made.packed(tmp_path / "some", {"train": [2]})
+def test_a_dataset_without_records(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    none = numbered.packed(tmp_path / "none", {"train": [0]})
+    some = numbered.packed(tmp_path / "some", {"train": [2]})
     assert rs.diff(none, none).is_equal
     report = rs.diff(none, some)
     assert (report.left_only_count, report.right_only_count, report.schema) == (0, 2, ())
@@ -303,10 +303,10 @@ def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> Non
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_damage_raises_an_error_with_its_place(
-    tmp_path: Path, made: SimpleNamespace, compression: str
+    tmp_path: Path, numbered: SimpleNamespace, compression: str
 ) -> None:
-    good = made.write_shard(tmp_path / "a.tfrecord", range(5))
-    bad = made.write_shard(tmp_path / "b.tfrecord", range(5), compression)
+    good = numbered.write_shard(tmp_path / "a.tfrecord", range(5))
+    bad = numbered.write_shard(tmp_path / "b.tfrecord", range(5), compression)
     bad.write_bytes(bad.read_bytes()[:-3])
     if compression == "none":
         with pytest.raises(rs.CorruptDataError) as caught:
@@ -324,9 +324,9 @@ def test_damage_raises_an_error_with_its_place(
         rs.diff(good, tmp_path / "none.tfrecord")
 
 
-def test_progress_reaches_its_total(tmp_path: Path, made: SimpleNamespace) -> None:
-    one = made.write_shard(tmp_path / "a.tfrecord", range(40))
-    other = made.write_shard(tmp_path / "b.tfrecord", range(2, 44), "gzip")
+def test_progress_reaches_its_total(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    one = numbered.write_shard(tmp_path / "a.tfrecord", range(40))
+    other = numbered.write_shard(tmp_path / "b.tfrecord", range(2, 44), "gzip")
     calls: list[tuple[int, int]] = []
     rs.diff(one, other, progress=lambda done, total: calls.append((done, total)))
     assert calls[-1][0] == calls[-1][1] > one.stat().st_size

@@ -192,8 +192,8 @@ def test_a_record_with_another_message_type(
     assert (error.found, error.expected) == (types if is_list else types[::-1])
 
 
-def test_against_the_schema_of_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [6, 4], "test": [3]})
+def test_against_the_schema_of_a_manifest(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path / "out", {"train": [6, 4], "test": [3]})
     assert rs.verify(folder, deep=True).is_good
     document = json.loads((folder / MANIFEST_NAME).read_bytes())
     features = document["schema"]["features"]
@@ -294,8 +294,8 @@ def test_records_without_bytes_and_files_without_records(write, tmp_path: Path) 
     assert [error.defect for error in report.notices] == [D.EMPTY_FILE]
 
 
-def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [0, 0]})
+def test_a_dataset_without_records(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path / "out", {"train": [0, 0]})
     assert rs.verify(folder).is_good
     assert rs.verify(folder, deep=True).is_good
 
@@ -312,9 +312,9 @@ def test_a_pipe_is_read_once(write, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_unreadable_files(tmp_path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
-    path = made.write_shard(tmp_path / "b.tfrecord", [2])
+def test_unreadable_files(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
+    path = numbered.write_shard(tmp_path / "b.tfrecord", [2])
     path.chmod(0)
     report = rs.verify(tmp_path)
     assert [(error.defect, error.path) for error in report.defects] == [

@@ -55,8 +55,8 @@ def test_ranges_and_sequential_reading_agree(
 
 
 @pytest.mark.usefixtures("small_ranges")
-def test_a_manifest_with_the_wrong_compression(tmp_path: Path, made: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [40]})
+def test_a_manifest_with_the_wrong_compression(tmp_path: Path, numbered: Any) -> None:
+    folder = numbered.packed(tmp_path, {"train": [40]})
     path = folder / "dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "compression": "gzip"}))
     (error,) = rs.verify(folder, threads=3).defects
@@ -64,8 +64,8 @@ def test_a_manifest_with_the_wrong_compression(tmp_path: Path, made: Any) -> Non
 
 
 @pytest.mark.usefixtures("small_ranges")
-def test_checksums_of_ranges_are_joined(tmp_path: Path, made: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [40]})
+def test_checksums_of_ranges_are_joined(tmp_path: Path, numbered: Any) -> None:
+    folder = numbered.packed(tmp_path, {"train": [40]})
     assert rs.verify(folder, threads=3).is_good
     (path,) = folder.glob("*.tfrecord")
     data = path.read_bytes()
@@ -137,9 +137,9 @@ def test_a_bad_read_is_not_a_defect(
 
 
 def test_a_bad_read_of_a_compressed_file(
-    tmp_path: Path, made: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord.gz", range(9), "gzip")
+    path = numbered.write_shard(tmp_path / "a.tfrecord.gz", range(9), "gzip")
     good = path.read_bytes()
     damaged = bytearray(good)
     damaged[20] ^= 1
