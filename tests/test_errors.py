@@ -243,7 +243,7 @@ def test_located_is_only_for_damaged_data() -> None:
 def test_names_of_files_are_shown_in_one_short_line() -> None:
     known = ["a\nb", "", "x" * 100_000, *(f"name {number}" for number in range(1_000_000))]
     hint = errors.suggest_names("zz", known, "none")
-    assert hint.startswith(r"there are 'a\nb', '', 'xxx")
+    assert hint.startswith(r"available: 'a\nb', '', 'xxx")
     assert hint.endswith(" and 999,973 more")
     assert len(hint) < 1000
     assert errors.suggest_names("zz", [], "none") == "none"

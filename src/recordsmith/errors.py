@@ -485,7 +485,11 @@ def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MO
     known = list(known)
     # names come from files: they may be many, long, and hold line breaks
     likely = [one for one in known if len(one) <= 2 * len(str(name)) + _MOST_NAMES]
-    close = difflib.get_close_matches(str(name), likely[:_MOST_COMPARED], 1)
+    likely = likely[:_MOST_COMPARED]
+    last_parts = {one.rpartition("/")[2]: one for one in reversed(likely)}
+    close = difflib.get_close_matches(str(name), likely, 1) or [
+        last_parts[part] for part in difflib.get_close_matches(str(name), last_parts, 1)
+    ]
     if close:
         return f"did you mean {close[0]!r}?"
     if not known:
@@ -497,7 +501,7 @@ def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MO
         for one in known[:most]
     ]
     more = f" and {len(known) - most:,} more" if len(known) > most else ""
-    return f"there are {', '.join(shown)}{more}"
+    return f"available: {', '.join(shown)}{more}"
 
 
 @contextmanager

@@ -37,7 +37,14 @@ from recordsmith.dataset.splits import (
     split_of,
     splits_of_folders,
 )
-from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError, option
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    ForbiddenFileError,
+    OptionError,
+    option,
+    suggest_names,
+)
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
@@ -183,10 +190,9 @@ def check_split(split: str, names: Collection[str]) -> None:
     """
     if not isinstance(split, str) or split not in names:
         raise OptionError(
-            f"split {split!r} does not exist",
+            f"split {split!r} does not exist; {suggest_names(split, names, 'there are no splits')}",
             option="split",
             value=split,
-            expected=f"one of {', '.join(names)}" if names else "",
             remedy=f"Here, {option('split')} takes the name of one split."
             if is_split_slice(split)
             else "",

@@ -90,7 +90,7 @@ def test_records_that_differ(feature: Any) -> None:
 WRONG = [
     # feature, schema, words, is it wrong also where some records may be skipped
     (rs.Scalar("lable"), ALIKE, "'x': no record has 'lable'; did you mean 'label'\\?", True),
-    (rs.Scalar("q"), ALIKE, "no record has 'q'; there are label, name, point, score, words", True),
+    (rs.Scalar("q"), ALIKE, "no record has 'q'; available: label, name, point, score, words", True),
     (rs.Ragged("q"), ALIKE, "no record has 'q'", True),
     (rs.Scalar("nothing"), UNLIKE, "no record has 'nothing'; it is there, but without v", True),
     (rs.Scalar("q"), schema_of({}), "no record has 'q'; the records have no features", True),
