@@ -310,6 +310,7 @@ class Inputs:
     def _make_camera_offsets(self, path: Path) -> None:
         """Where each JPEG file lies in the shard, how long it is, and its class; as JSON."""
         import recordsmith as rs
+        from recordsmith.dataset import records_of
 
         self.make("camera-packed")
         dataset = rs.open(self.path("camera-packed"))
@@ -317,8 +318,8 @@ class Inputs:
         for position in range(len(dataset)):
             example = dataset[position]
             (encoded,) = example["image/encoded"]
-            start = dataset.read_record(position).index(encoded)
-            offset = dataset.locate_record(position).offset + HEADER_BYTES + start
+            start = records_of(dataset).read_record(position).index(encoded)
+            offset = records_of(dataset).locate_record(position).offset + HEADER_BYTES + start
             table.append([offset, len(encoded), int(example["image/class/label"][0])])
         path.write_text(json.dumps(table))
 

@@ -41,7 +41,12 @@ def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORK
     return epoch
 
 
-def image_loader(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Any:
+def image_loader(
+    folder: Path,
+    packed: str = "camera-packed",
+    threads: int = WORKERS,
+    map_examples: Callable[[Any], Any] | None = None,
+) -> Any:
     """What recordsmith and its adapters read with."""
     import recordsmith as rs
 
@@ -54,6 +59,7 @@ def image_loader(folder: Path, packed: str = "camera-packed", threads: int = WOR
         batch_size=BATCH,
         shuffle=True,
         threads=threads,
+        map_examples=map_examples,
     )
 
 
@@ -280,13 +286,26 @@ def torch(folder: Path) -> Epochs:
     return epoch
 
 
-def torch_adapter(folder: Path, workers: int, packed: str = "camera-packed") -> Epochs:
+def slow_map(example: dict[str, Any]) -> dict[str, Any]:
+    """What pure Python does to an example, for some milliseconds."""
+    total = 0
+    for number in range(50_000):
+        total += number & 3
+    return {**example, "label": example["label"] + total * 0}
+
+
+def torch_adapter(
+    folder: Path,
+    workers: int,
+    packed: str = "camera-packed",
+    map_examples: Callable[[Any], Any] | None = None,
+) -> Epochs:
     """recordsmith.torch under torch's DataLoader: two threads, or worker processes of one each."""
     from torch.utils.data import DataLoader
 
     from recordsmith.torch import batches
 
-    loader = image_loader(folder, packed, 1 if workers else WORKERS)
+    loader = image_loader(folder, packed, 1 if workers else WORKERS, map_examples)
     stream = DataLoader(
         batches(loader), batch_size=None, num_workers=workers, persistent_workers=workers > 0
     )

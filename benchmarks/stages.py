@@ -26,7 +26,7 @@ from case import Settings
 from inputs import Inputs
 from measure import make_inputs
 
-_AT_A_TIME = 16  # samples that go through one step before the next: few, as in packing
+_AT_ONCE = 16  # samples that go through one step before the next: few, as in packing
 _ROOTS = {
     "images": "photographs",
     "pairs": "pairs",
@@ -66,10 +66,10 @@ class Steps:
 
 def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
-    from recordsmith.building import read_back
+    from recordsmith.building import survey_written
     from recordsmith.dataset import ShardWriter
     from recordsmith.packing.recipe import Recipe
-    from recordsmith.sources.source import unheard
+    from recordsmith.sources.source import ignore_note
 
     steps = Steps()
     recipe = Recipe(shards=1)
@@ -80,20 +80,20 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     preparation = recipe.preparation(source)
     numbers = plan.shards[0].samples
     with ShardWriter(out) as writer:
-        for start in range(0, len(numbers), _AT_A_TIME):
+        for start in range(0, len(numbers), _AT_ONCE):
             with steps.step("samples of the listing"):
-                samples = [listing.samples[n] for n in numbers[start : start + _AT_A_TIME]]
+                samples = [listing.samples[n] for n in numbers[start : start + _AT_ONCE]]
             with steps.step("reading and checking samples"):
-                contents = [source.read_sample(sample, unheard) for sample in samples]
+                contents = [source.read_sample(sample, ignore_note) for sample in samples]
             with steps.step("encoding"):
-                payloads = [preparation.payload(content, unheard) for content in contents]
+                payloads = [preparation.payload(content, ignore_note) for content in contents]
             with steps.step("writing"):
                 for payload in payloads:
                     writer.write(payload)
         with steps.step("writing"):
             writer.seal()
         with steps.step("reading back, counting features"):
-            read_back(writer)
+            survey_written(writer)
     return steps, len(numbers)
 
 

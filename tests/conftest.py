@@ -35,7 +35,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("default")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# what somebody's terminal or CI is like shall not change what commands print here
+# commands print the same on every terminal and CI
 for _name in (
     "COLUMNS",
     "FORCE_COLOR",
@@ -50,7 +50,7 @@ for _name in (
     os.environ.pop(_name, None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for jobs in the background of a script
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# typer builds all commands anew whenever one is run: four fifths of the time, in thousands of runs
+# typer builds all commands again whenever one is run: four fifths of the time, in thousands of runs
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 REPOSITORY = Path(__file__).parent.parent
@@ -58,7 +58,7 @@ ZOO_COUNT = 35
 
 
 def pytest_make_parametrize_id(val: Any) -> str | None:
-    """Names bytes that are no text by their number, so that all processes collect the same names.
+    """Name binary values by their length, so that all processes collect the same names.
 
     A compressed value may hold the time of day, and the processes that share the tests refuse
     to run them where their names differ.
@@ -70,12 +70,12 @@ def pytest_make_parametrize_id(val: Any) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _private_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
-    """No test reads or writes the cache of the person who runs it."""
+    """No test uses the cache of the user who runs it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 def _load(name: str) -> ModuleType:
-    """A module of this folder that is no test."""
+    """A module of this folder without tests."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -103,27 +103,27 @@ def wire(reference: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def editing() -> ModuleType:
-    """tests/editing.py: edits of a payload in plain Python."""
-    return _load("editing")
+def reference_edits() -> ModuleType:
+    """tests/reference_edits.py: edits of a payload in plain Python."""
+    return _load("reference_edits")
 
 
 @pytest.fixture(scope="session")
-def made() -> ModuleType:
-    """tests/made.py: small datasets of numbered Examples, foreign ones and packed ones."""
-    return _load("made")
+def numbered() -> ModuleType:
+    """tests/numbered_examples.py: small datasets of numbered Examples, packed or not."""
+    return _load("numbered_examples")
 
 
 @pytest.fixture(scope="session")
-def killing() -> ModuleType:
-    """tests/killing.py: jobs that are killed at random moments and run again."""
-    return _load("killing")
+def killed_jobs() -> ModuleType:
+    """tests/killed_jobs.py: jobs that are killed at random moments and run again."""
+    return _load("killed_jobs")
 
 
 @pytest.fixture(scope="session")
-def terminals() -> ModuleType:
-    """tests/terminals.py: programs on a terminal."""
-    return _load("terminals")
+def terminal() -> ModuleType:
+    """tests/terminal.py: programs on a terminal."""
+    return _load("terminal")
 
 
 @pytest.fixture(scope="session")
@@ -139,7 +139,7 @@ def open_files() -> Callable[[Path], list[str]]:
     Files elsewhere do not count: other tests may have left some, and these close at any moment.
     """
     if not os.path.isdir("/proc/self/fd"):
-        pytest.skip("there is no way to count them")
+        pytest.skip("open files cannot be counted here")
 
     def below(folder: Path) -> list[str]:
         names = []
@@ -159,7 +159,7 @@ def tf() -> Any:
 
 @pytest.fixture(scope="session")
 def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of real TFRecord files and image datasets, where a checkout has them beside it."""
+    """A copy of real TFRecord files and image datasets, where a checkout has them next to it."""
     path = Path(os.environ.get("RECORDSMITH_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
     for part in (path / "sources", path / "zoo" / "expected.jsonl"):
         if not part.exists():
@@ -179,7 +179,7 @@ def zoo(shared_data: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def zoo_rows(zoo: Path) -> list[dict[str, Any]]:
-    """What TensorFlow said of each of them."""
+    """The results of TensorFlow for each of them."""
     lines = (zoo / "expected.jsonl").read_text("utf-8").splitlines()
     assert len(lines) == ZOO_COUNT
     return [json.loads(line) for line in lines]

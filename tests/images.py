@@ -127,7 +127,7 @@ def odd() -> dict[str, bytes]:
         "progressive jpeg": encode(image, "JPEG", progressive=True),
         "grey jpeg": encode(image.convert("L"), "JPEG"),
         "cmyk jpeg": encode(image.convert("CMYK"), "JPEG"),
-        "jpeg to be turned": _turned(),
+        "rotated jpeg": _turned(),
         "jpeg with fill bytes": plain[:2] + b"\xff" * 5 + plain[2:],
         "jpeg with large segments": plain[:2] + segment(0xE5, b"\xff\xc0" * 32_000) * 4 + plain[2:],
         "jpeg with a thumbnail": plain[:2] + thumbnail + plain[2:],

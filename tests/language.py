@@ -1,4 +1,4 @@
-"""Check the language of the source and the docs: `python tests/language.py`.
+"""Check the language of the source, the docs and the tests: `python tests/language.py`.
 
 Two rules. Text uses plain, standard English: the patterns below are idioms that readers stumble
 over. And one name means one thing: no two public classes share a name.
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("src", "docs", "examples", "benchmarks")
+FOLDERS = ("src", "docs", "examples", "benchmarks", "tests")
 
 INSTEAD = {
     r"pictures?": "image",
@@ -50,7 +50,13 @@ def main() -> int:
 def _idioms() -> Iterator[str]:
     files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
     for path in [*ROOT.glob("*.md"), *files]:
-        if path.name == "CHANGELOG.md" or path.suffix not in (".py", ".pyx", ".pxd", ".h", ".md"):
+        if path.name in ("CHANGELOG.md", "language.py") or path.suffix not in (
+            ".py",
+            ".pyx",
+            ".pxd",
+            ".h",
+            ".md",
+        ):
             continue
         for number, text in _texts(path):
             for match in _FORBIDDEN.finditer(_ALLOWED.sub("", text)):

@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import app
-from recordsmith.exporting.outbox import ChangedName
+from recordsmith.exporting.export_writer import ChangedName
+from recordsmith.loading import LoaderStats
 from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
 
@@ -111,14 +112,15 @@ def test_the_readme_is_short() -> None:
 
 def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = page("docs/python.md")
-    assert len(blocks("python", text)) == 2
+    assert len(blocks("python", text)) == 3
     run_python(text, "python.md", lambda: "")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "21 ('daisy', 'rose', 'tulip')"
     assert "[0 1 2 3] (1001, 2) (1001,)" in shown
+    assert {"8 [b'rose']", "8", "(4,)"} <= {*shown}
 
 
-@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "inspect.md"])
+@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md"])
 def test_the_commands_and_code_of_a_page_run(
     name: str, flowers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,7 +212,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     differing = rs.diff("out", ["old.tfrecord", "other.tfrecord"])
     assert differing.changes
     assert differing.right_only
-    statistics = rs.statistics("out")
+    found_stats = rs.stats("out")
     measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
@@ -223,10 +225,10 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         rs.inspect("out").to_json(),
         rs.inspect("other.tfrecord").to_json(),
         differing.to_json(),
-        statistics.to_json(),
+        found_stats.to_json(),
         rs.verify("out").to_json(),
         sheet.to_json(),
-        rs.LoaderStats().to_json(),
+        LoaderStats().to_json(),
         resharded.to_json(),
         indexed.to_json(),
         salvaged.to_json(),
@@ -244,13 +246,14 @@ def test_every_defect_and_command_is_documented() -> None:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
-        "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage",
+        "pack", "inspect", "stats", "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
+        "upgrade",
     }  # fmt: skip
     index = page("docs/README.md")
     for name in names:
         assert f"`recordsmith {name}" in index
-        assert name in ("demo", "version") or f"recordsmith {name}" in documented
+        assert name in ("demo", "version", "upgrade") or f"recordsmith {name}" in documented
 
 
 def test_the_code_about_differences_and_payloads_runs(

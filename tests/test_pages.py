@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.building import Noted, ShardResult, done_path, keep_result
-from recordsmith.dataset import Begun
+from recordsmith.building import Occurrences, ShardResult, done_path, save_result
+from recordsmith.dataset import PublishNote
 from recordsmith.dataset.shard_index import index_paths, load_index
 from recordsmith.files import EXPORT_NOTE
 from recordsmith.wire import crc32c, encode_record
@@ -51,7 +51,7 @@ def table_with(page: str, head: str) -> list[list[str]]:
     return tables(head + rest)[0]
 
 
-def bytes_of(cell: str) -> bytes:
+def get_bytes(cell: str) -> bytes:
     if cell == "(none)":
         return b""
     times, digits = re.fullmatch(r"(?:(\d+) times )?`([0-9a-f]+)`", cell).groups()  # type: ignore[union-attr]
@@ -63,9 +63,9 @@ def test_checksums_match_the_page(reference: Any) -> None:
     assert len(rows) == 5
     for data, plain, masked in rows:
         expected = int(plain.strip("`"), 16), int(masked.strip("`"), 16)
-        assert (crc32c(bytes_of(data)), masked_crc32c(bytes_of(data))) == expected
-        stored = int.from_bytes(reference.masked_crc32c(bytes_of(data)), "little")
-        assert (reference.crc32c(bytes_of(data)), stored) == expected
+        assert (crc32c(get_bytes(data)), masked_crc32c(get_bytes(data))) == expected
+        stored = int.from_bytes(reference.masked_crc32c(get_bytes(data)), "little")
+        assert (reference.crc32c(get_bytes(data)), stored) == expected
         rotated = (expected[0] >> 15 | expected[0] << 17) % 2**32
         assert (rotated + 0xA282EAD8) % 2**32 == expected[1]  # the formula of the page
     assert "masked = ((crc >> 15) | (crc << 17)) + 0xA282EAD8" in FORMAT
@@ -75,8 +75,8 @@ def test_frames_match_the_page(reference: Any) -> None:
     rows = table_with(FORMAT, "| payload, hexadecimal | frame, hexadecimal |")
     assert len(rows) == 2
     for payload, frame in rows:
-        assert encode_record(bytes_of(payload)) == bytes_of(frame)
-        assert reference.frame(bytes_of(payload)) == bytes_of(frame)
+        assert encode_record(get_bytes(payload)) == get_bytes(frame)
+        assert reference.frame(get_bytes(payload)) == get_bytes(frame)
 
 
 # ---- limits ------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def value_of(place: str) -> int:
     if where.endswith(".h"):
         if not (PACKAGE / where).exists():
             pytest.skip("the headers are not installed")
-        found = re.search(rf"#define {name} (\d+)", (PACKAGE / where).read_text())
+        found = re.search(rf"#define {name} (\d+)", (PACKAGE / where).read_text("utf-8"))
         assert found is not None, place
         return int(found[1])
     module = importlib.import_module(f"recordsmith.{where}")
@@ -112,14 +112,14 @@ def test_every_limit_of_the_code_is_on_the_page() -> None:
     documented = {place.strip("`").split(".")[-1].split(" ")[-1] for _, _, place, _ in limits()}
     for layer in LAYERS:
         for path in (PACKAGE / layer).rglob("*.py"):
-            for statement in ast.parse(path.read_text()).body:
+            for statement in ast.parse(path.read_text("utf-8")).body:
                 if not isinstance(statement, ast.Assign):
                     continue
                 for target in statement.targets:
                     if isinstance(target, ast.Name) and LIMIT_NAME.match(target.id):
                         assert target.id.lstrip("_") in documented, f"{path.name}: {target.id}"
         for path in (PACKAGE / layer).rglob("*.h"):
-            for name in re.findall(r"#define (\w+_(?:DEPTH|LIMIT)) ", path.read_text()):
+            for name in re.findall(r"#define (\w+_(?:DEPTH|LIMIT)) ", path.read_text("utf-8")):
                 assert name in documented, f"{path.name}: {name}"
 
 
@@ -130,10 +130,10 @@ def test_named_defects_exist() -> None:
     assert named <= {str(defect) for defect in rs.Defect}
 
 
-def test_the_limit_of_digits_and_labels(tmp_path: Path, made: Any) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
+def test_the_limit_of_digits_and_labels(tmp_path: Path, numbered: Any) -> None:
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
     for text, count in (("1000000:x", 1_000_001), ("1000001:x", None), ("0" * 21 + ":x", None)):
-        (tmp_path / "labels.txt").write_text(text)
+        (tmp_path / "labels.txt").write_text(text, "utf-8")
         names = rs.inspect(tmp_path).class_names
         assert (None if names is None else len(names)) == count
 
@@ -141,8 +141,8 @@ def test_the_limit_of_digits_and_labels(tmp_path: Path, made: Any) -> None:
 # ---- layouts -----------------------------------------------------------------------------------
 
 
-def test_the_manifest_has_the_documented_keys(tmp_path: Path, made: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [2]})
+def test_the_manifest_has_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
+    folder = numbered.packed(tmp_path, {"train": [2]})
     document = json.loads((folder / "dataset.json").read_bytes())
     of_shard = document["splits"]["train"][0]
     whole = table_with(FORMAT, "| key | type | what |")
@@ -182,14 +182,17 @@ def test_the_text_index_has_lines_of_offset_and_size(tmp_path: Path, reference: 
     assert (tmp_path / "a.tfrecord.idx").read_text() == "0 19\n19 16\n"
 
 
-def test_notes_have_the_documented_keys(tmp_path: Path, made: Any) -> None:
+def test_notes_have_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
     _, _, section = FORMAT.partition("### Notes")
     section = section.partition("## Limits")[0]
-    keys = set(json.loads(Begun("x", ("y",)).to_bytes()))
+    keys = set(json.loads(PublishNote("x", ("y",)).to_bytes()))
     (tmp_path / ".recordsmith").mkdir()
-    schema = rs.open(made.write_shard(tmp_path / "a.tfrecord", [1])).schema
-    keep_result(
-        tmp_path, "plan", None, ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Noted(1)})
+    schema = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", [1])).schema
+    save_result(
+        tmp_path,
+        "plan",
+        None,
+        ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Occurrences(1)}),
     )
     note = json.loads(done_path(tmp_path, "s").read_bytes())
     keys |= set(note) | set(note["notes"]["n"])
@@ -217,7 +220,9 @@ def test_written_bytes_match_the_page(tmp_path: Path) -> None:
 def test_named_tests_and_files_exist(page: str) -> None:
     paths = re.findall(r"`((?:tests|src|docs|\.ci)/[\w./]+)`", page)
     names = re.findall(r"`(test_\w+)`", page)
-    sources = "\n".join(path.read_text() for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    sources = "\n".join(
+        path.read_text("utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py")
+    )
     for path in paths:
         if (REPOSITORY / path.partition("/")[0]).exists():  # an installed package has no sources
             assert (REPOSITORY / path).exists(), path

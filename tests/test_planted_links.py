@@ -20,7 +20,10 @@ IN_A_DATASET = [
     *(f".recordsmith/{name}.partial" for name in ("dataset.json", "labels.txt", LABEL_MAP_NAME)),
     *(f".recordsmith/{shard}.partial" for shard in SHARDS),
     *(f".recordsmith/{SHARDS[0]}{suffix}" for suffix in (".done", ".index", ".index.partial")),
-    *(f".recordsmith/{name}" for name in (".unpacked-0.partial", "lock", "begun", "salvage.json")),
+    *(
+        f".recordsmith/{name}"
+        for name in (".unpacked-0.partial", "lock", "publishing.json", "salvage.json")
+    ),
     *("labels.txt", LABEL_MAP_NAME, SHARDS[1], ".recordsmith"),
 ]
 IN_AN_EXPORT = [
@@ -70,16 +73,16 @@ KINDS = (*LINKS, "hard link", "folder", "pipe")
 
 @pytest.fixture(scope="module")
 def template(
-    tmp_path_factory: pytest.TempPathFactory, made: ModuleType, images: ModuleType
+    tmp_path_factory: pytest.TempPathFactory, numbered: ModuleType, images: ModuleType
 ) -> Path:
     root = tmp_path_factory.mktemp("template")
     images.make_folder(root / "flowers", {"daisy": 1, "rose": 1})
-    made.packed(root / "in", {"train": [3]})
-    made.packed(root / "gzip", {"train": [3]}, "gzip")
-    made.packed(root / "dataset", {"train": [2]})
+    numbered.packed(root / "in", {"train": [3]})
+    numbered.packed(root / "gzip", {"train": [3]}, "gzip")
+    numbered.packed(root / "dataset", {"train": [2]})
     for folder in ("in", "gzip", "dataset"):
-        (root / folder / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(made.class_names))
-    made.write_shard(root / "more.tfrecord", [50, 51])
+        (root / folder / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(numbered.class_names))
+    numbered.write_shard(root / "more.tfrecord", [50, 51])
     (root / "precious" / "new").mkdir(parents=True)
     for name in ("thesis", "new/thesis", "train.npz", "thesis.partial"):
         (root / "precious" / name).write_text(f"years of work on {name}")
@@ -90,7 +93,7 @@ def template(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("job", JOBS)
 def test_nothing_outside_is_touched(
-    template: Path, tmp_path: Path, made: ModuleType, job: str, kind: str
+    template: Path, tmp_path: Path, numbered: ModuleType, job: str, kind: str
 ) -> None:
     """The job replaces the link or refuses it, and does not wait for pipes."""
     places, run = JOBS[job]
@@ -103,7 +106,9 @@ def test_nothing_outside_is_touched(
         shutil.copytree(template, root)
         folder = root / ("dataset" if job in ("append", "replace") else "out")
         if places is BY_INDEX:
-            made.write_shard(folder / "a.tfrecord", range(3)) if folder.mkdir() is None else None
+            numbered.write_shard(
+                folder / "a.tfrecord", range(3)
+            ) if folder.mkdir() is None else None
         elif not planted[0].startswith("../") or job == "export again":
             folder.mkdir(exist_ok=True)
         for place in planted:

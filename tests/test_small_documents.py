@@ -5,6 +5,7 @@ Who read it all would be killed, or take minutes. The files have a length, and t
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,15 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.building.finished import complete_result, done_path
-from recordsmith.dataset import read_begun, read_label_map, read_manifest
+from recordsmith.building.finished import done_path, load_result
+from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_paths, load_index
+from recordsmith.example import MessageDecoder
 from recordsmith.exporting.staging import EXPORT_NOTE, _earlier_entries
 from recordsmith.packing import PackPlan
 from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.voc_xml import read_voc_xml
 from recordsmith.sources.yolo_lists import read_data_yaml
+
+from .raising import raises
 
 
 def huge(path: Path) -> Path:
@@ -33,13 +37,13 @@ def huge(path: Path) -> Path:
     return path
 
 
-def edit(path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
+def edit(path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
     rs.edit(path.parent / "in" / "a.tfrecord", path.parent / "out", recode={"id": path})
 
 
-def verify(path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
+def verify(path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
     rs.verify(path.parent / "in" / "a.tfrecord", schema=path)
 
 
@@ -47,11 +51,11 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "table.csv": edit,
     "table.json": edit,
     "schema.json": verify,
-    "descriptors.pb": lambda path, _: rs.MessageDecoder(path, "a.B"),
+    "descriptors.pb": lambda path, _: MessageDecoder(path, "a.B"),
     "plan.json": lambda path, _: PackPlan.load(path),
     "labels.txt": lambda path, _: read_labels(path.parent),
     "label_map.pbtxt": lambda path, _: read_label_map(path),
-    ".recordsmith/begun": lambda path, _: read_begun(path.parent.parent),
+    ".recordsmith/publishing.json": lambda path, _: read_publish_note(path.parent.parent),
     "a.xml": lambda path, _: read_voc_xml(str(path), "a.xml"),
     "data.yaml": lambda path, _: read_data_yaml(str(path), "data.yaml"),
 }
@@ -59,15 +63,22 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_document_without_end_is_refused(
-    name: str, tmp_path: Path, made: SimpleNamespace
+    name: str, tmp_path: Path, numbered: SimpleNamespace
 ) -> None:
     (tmp_path / "in").mkdir()
-    with pytest.raises(rs.FileAccessError, match=f"{name}: it is larger than"):
-        READERS[name](huge(tmp_path / name), made)
+    path = huge(tmp_path / name)
+    with raises(rs.FileAccessError, operation="read", errno=errno.EFBIG) as caught:
+        READERS[name](path, numbered)
+    assert caught.value.path.endswith(name)
 
 
 def test_a_list_may_be_long_but_no_line_of_it(tmp_path: Path) -> None:
-    with pytest.raises(rs.FileAccessError, match=r"list\.txt: line 1 is longer than 16,777,216"):
+    with raises(
+        rs.FileAccessError,
+        path=tmp_path / "list.txt",
+        operation="read",
+        errno=errno.EFBIG,
+    ):
         read_lines(huge(tmp_path / "list.txt"))
     path = tmp_path / "images.txt"
     with open(path, "w", newline="") as file:  # 270 MB, and nothing to hold
@@ -89,21 +100,26 @@ def test_lines_end_as_in_any_system(
     assert read_lines(path) == expected
 
 
-def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [3]})
+def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path / "out", {"train": [3]})
     huge(folder / "dataset.json")
-    with pytest.raises(rs.CorruptDataError, match=r"broken-manifest.*larger than"):
+    with raises(
+        rs.CorruptDataError,
+        defect="broken-manifest",
+        path=tmp_path / "out/dataset.json",
+        match=r"broken-manifest.*larger than",
+    ):
         read_manifest(folder)
     found = rs.verify(folder).defects
     assert [str(defect.defect) for defect in found] == ["broken-manifest"]
 
 
-def test_notes_without_end_are_passed_over(tmp_path: Path, made: SimpleNamespace) -> None:
-    shard = made.write_shard(tmp_path / "a.tfrecord", [0, 1])
+def test_notes_without_end_are_passed_over(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    shard = numbered.write_shard(tmp_path / "a.tfrecord", [0, 1])
     huge(index_paths(shard)[0])
     assert load_index(shard) is None
     assert len(rs.open(shard)) == 2
     huge(done_path(tmp_path, "a.tfrecord"))
-    assert complete_result(tmp_path, "plan", lambda: None, "a.tfrecord", trusting=True) is None
+    assert load_result(tmp_path, "plan", lambda: None, "a.tfrecord", trusting=True) is None
     huge(tmp_path / EXPORT_NOTE)
     assert _earlier_entries(tmp_path) == []

@@ -345,8 +345,8 @@ def test_tensorflow_reads_flowers(tf: Any, ran: dict[str, Ran]) -> None:
     assert not files
 
 
-def test_a_terminal_shows_the_progress_bar(tmp_path: Path, terminals: Any) -> None:
-    code, shown, _ = terminals.run([sys.executable, TUTORIALS / "flower_records.py", tmp_path])
+def test_a_terminal_shows_the_progress_bar(tmp_path: Path, terminal: Any) -> None:
+    code, shown, _ = terminal.run([sys.executable, TUTORIALS / "flower_records.py", tmp_path])
     assert code == 0
     assert "packing" in shown
     assert "100%" in shown

@@ -35,7 +35,7 @@ def _one_by_one(inputs: Inputs) -> Task:
     assert len(dataset) == inputs.small_count
 
     def read(positions: list[int]) -> list[bytes]:
-        return [dataset.read_record(position) for position in positions]
+        return [dataset.read_records([position])[0] for position in positions]
 
     return _task(inputs, read, _total)
 

@@ -14,6 +14,7 @@ _WHAT = (
 )
 
 
+_MAP: Any = {"map_examples": loaders.slow_map}
 _TEN_TIMES: Any = {"times": 10, "packed": "camera-packed-10-times"}
 
 CASES = (
@@ -46,5 +47,20 @@ CASES = (
         ),
         inputs=("camera-packed-10-times",),
         on_wall_too=True,
+    ),
+    Case(
+        name="torch-map",
+        title="PyTorch's DataLoader with a slow map in Python",
+        what=(
+            _WHAT + "`map_examples` is a loop in pure Python of about 3 ms for each image, which "
+            "threads cannot run at the same time. Two worker processes of one thread each, or two "
+            "threads."
+        ),
+        unit="image",
+        peers=(
+            Peer(OURS, epochs_of(loaders.torch_adapter, workers=2, **_MAP)),
+            Peer("threads instead of workers", epochs_of(loaders.torch_adapter, workers=0, **_MAP)),
+        ),
+        inputs=("camera-packed",),
     ),
 )

@@ -11,332 +11,49 @@ Names are imported on first use, so that importing this package is fast.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from recordsmith.dataset import (
-        Dataset,
-        IndexReport,
-        ShardWriter,
-        index,
-        open,  # noqa: A004 - named as users say it
-    )
-    from recordsmith.drawing import (
-        SheetReport,
-        draw_batch,
-        draw_statistics,
-        draw_verify_report,
-        sheet,
-    )
-    from recordsmith.errors import (
-        CorruptDataError,
-        Defect,
-        FileAccessError,
-        FunctionError,
-        MissingExtraError,
-        OptionError,
-        RecordsmithError,
-        SourceError,
-    )
-    from recordsmith.examining import FeatureRule, Inspection, SchemaFile, inspect, schema
-    from recordsmith.examining.diff import DiffReport, diff
-    from recordsmith.examining.stats import Statistics, statistics
-    from recordsmith.examining.verification import VerifyReport, verify
-    from recordsmith.example import (
-        BytesArray,
-        FeatureSchema,
-        FeatureSpec,
-        MessageDecoder,
-        RaggedArray,
-        RawField,
-        Schema,
-        SequenceExample,
-        classify,
-        decode_example,
-        decode_fields,
-        decode_sequence_example,
-        encode_example,
-        encode_sequence_example,
-    )
-    from recordsmith.exporting import ExportReport, export
-    from recordsmith.image import ImageOptions
-    from recordsmith.loading import (
-        BlockShuffle,
-        Boxes,
-        BucketBySize,
-        BufferShuffle,
-        Bytes,
-        EntrySpec,
-        Examples,
-        Image,
-        Loader,
-        LoaderStats,
-        Mask,
-        Mix,
-        Padded,
-        Position,
-        Ragged,
-        Raw,
-        Scalar,
-        Tensor,
-        Text,
-    )
-    from recordsmith.measuring import BenchReport, bench
-    from recordsmith.packing import PackPlan, PackReport, pack, plan
-    from recordsmith.readers import reader_code
-    from recordsmith.reshaping import (
-        AppendReport,
-        Edits,
-        ReshardReport,
-        SalvagedShard,
-        SalvageReport,
-        append,
-        edit,
-        reshard,
-        salvage,
-    )
-    from recordsmith.sources import (
-        Coco,
-        ImageFiles,
-        ImageFolder,
-        ImagePairs,
-        Rows,
-        Shards,
-        Table,
-        Voc,
-        WebDataset,
-        Yolo,
-    )
-    from recordsmith.wire import read_records
+from typing import Any
 
 __version__ = "0.1.0"
 
+# `__init__.pyi` has the same names for type checkers
 _HOMES = {
-    "recordsmith.dataset": (
-        "Dataset",
-        "IndexReport",
-        "ShardWriter",
-        "index",
-        "open",
+    "dataset": "Dataset ShardWriter index open",
+    "drawing": "draw_batch save_html sheet",
+    "errors": (
+        "CorruptDataError Defect FileAccessError FunctionError MissingExtraError OptionError "
+        "RecordsmithError SourceError"
     ),
-    "recordsmith.drawing": (
-        "SheetReport",
-        "draw_batch",
-        "draw_statistics",
-        "draw_verify_report",
-        "sheet",
+    "examining": "inspect schema",
+    "examining.diff": "diff",
+    "examining.stats": "stats",
+    "examining.verification": "verify",
+    "example": (
+        "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample classify "
+        "decode_example decode_sequence_example encode_example encode_sequence_example"
     ),
-    "recordsmith.errors": (
-        "CorruptDataError",
-        "Defect",
-        "FileAccessError",
-        "FunctionError",
-        "MissingExtraError",
-        "OptionError",
-        "RecordsmithError",
-        "SourceError",
+    "exporting": "export",
+    "image": "ImageOptions",
+    "loading": (
+        "BlockShuffle Boxes BucketBySize BufferShuffle Bytes Examples Image Loader Mask Mix "
+        "Padded Position Ragged Raw Scalar Tensor Text"
     ),
-    "recordsmith.examining": (
-        "FeatureRule",
-        "Inspection",
-        "SchemaFile",
-        "inspect",
-        "schema",
-    ),
-    "recordsmith.examining.diff": (
-        "DiffReport",
-        "diff",
-    ),
-    "recordsmith.examining.stats": (
-        "Statistics",
-        "statistics",
-    ),
-    "recordsmith.examining.verification": (
-        "VerifyReport",
-        "verify",
-    ),
-    "recordsmith.example": (
-        "BytesArray",
-        "FeatureSchema",
-        "FeatureSpec",
-        "MessageDecoder",
-        "RaggedArray",
-        "RawField",
-        "Schema",
-        "SequenceExample",
-        "classify",
-        "decode_example",
-        "decode_fields",
-        "decode_sequence_example",
-        "encode_example",
-        "encode_sequence_example",
-    ),
-    "recordsmith.exporting": (
-        "ExportReport",
-        "export",
-    ),
-    "recordsmith.image": ("ImageOptions",),
-    "recordsmith.loading": (
-        "BlockShuffle",
-        "Boxes",
-        "BucketBySize",
-        "BufferShuffle",
-        "Bytes",
-        "EntrySpec",
-        "Examples",
-        "Image",
-        "Loader",
-        "LoaderStats",
-        "Mask",
-        "Mix",
-        "Padded",
-        "Position",
-        "Ragged",
-        "Raw",
-        "Scalar",
-        "Tensor",
-        "Text",
-    ),
-    "recordsmith.measuring": (
-        "BenchReport",
-        "bench",
-    ),
-    "recordsmith.packing": (
-        "PackPlan",
-        "PackReport",
-        "pack",
-        "plan",
-    ),
-    "recordsmith.readers": ("reader_code",),
-    "recordsmith.reshaping": (
-        "AppendReport",
-        "Edits",
-        "ReshardReport",
-        "SalvageReport",
-        "SalvagedShard",
-        "append",
-        "edit",
-        "reshard",
-        "salvage",
-    ),
-    "recordsmith.sources": (
-        "Coco",
-        "ImageFiles",
-        "ImageFolder",
-        "ImagePairs",
-        "Rows",
-        "Shards",
-        "Table",
-        "Voc",
-        "WebDataset",
-        "Yolo",
-    ),
-    "recordsmith.wire": ("read_records",),
+    "measuring": "bench",
+    "packing": "PackPlan pack plan",
+    "readers": "reader_code",
+    "reshaping": "Edits append edit reshard salvage",
+    "sources": "Coco ImageFiles ImageFolder ImagePairs Rows Shards Table Voc WebDataset Yolo",
+    "wire": "read_records",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "AppendReport",
-    "BenchReport",
-    "BlockShuffle",
-    "Boxes",
-    "BucketBySize",
-    "BufferShuffle",
-    "Bytes",
-    "BytesArray",
-    "Coco",
-    "CorruptDataError",
-    "Dataset",
-    "Defect",
-    "DiffReport",
-    "Edits",
-    "EntrySpec",
-    "Examples",
-    "ExportReport",
-    "FeatureRule",
-    "FeatureSchema",
-    "FeatureSpec",
-    "FileAccessError",
-    "FunctionError",
-    "Image",
-    "ImageFiles",
-    "ImageFolder",
-    "ImageOptions",
-    "ImagePairs",
-    "IndexReport",
-    "Inspection",
-    "Loader",
-    "LoaderStats",
-    "Mask",
-    "MessageDecoder",
-    "MissingExtraError",
-    "Mix",
-    "OptionError",
-    "PackPlan",
-    "PackReport",
-    "Padded",
-    "Position",
-    "Ragged",
-    "RaggedArray",
-    "Raw",
-    "RawField",
-    "RecordsmithError",
-    "ReshardReport",
-    "Rows",
-    "SalvageReport",
-    "SalvagedShard",
-    "Scalar",
-    "Schema",
-    "SchemaFile",
-    "SequenceExample",
-    "ShardWriter",
-    "Shards",
-    "SheetReport",
-    "SourceError",
-    "Statistics",
-    "Table",
-    "Tensor",
-    "Text",
-    "VerifyReport",
-    "Voc",
-    "WebDataset",
-    "Yolo",
-    "__version__",
-    "append",
-    "bench",
-    "classify",
-    "decode_example",
-    "decode_fields",
-    "decode_sequence_example",
-    "diff",
-    "draw_batch",
-    "draw_statistics",
-    "draw_verify_report",
-    "edit",
-    "encode_example",
-    "encode_sequence_example",
-    "export",
-    "index",
-    "inspect",
-    "open",
-    "pack",
-    "plan",
-    "read_records",
-    "reader_code",
-    "reshard",
-    "salvage",
-    "schema",
-    "sheet",
-    "statistics",
-    "verify",
-]
+__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605 - a list
 
 
 def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 

@@ -289,6 +289,7 @@ class SourceError(RecordsmithError, ValueError):
         sample: the name of the sample at fault, or None.
         problems: the first problems, at most 100, if there may be several.
         problem_count: how many there are in all.
+        records: the positions of the records at fault in the dataset, where they are known.
     """
 
     def __init__(
@@ -301,6 +302,7 @@ class SourceError(RecordsmithError, ValueError):
         sample: str | None = None,
         remedy: str = "",
         lists_problems: bool = False,
+        records: Iterable[int] = (),
     ) -> None:
         """
         Args:
@@ -314,6 +316,7 @@ class SourceError(RecordsmithError, ValueError):
         found = problems if isinstance(problems, Problems) else Problems(problems)
         self.problems = tuple(found) or (self._clause(),)
         self.problem_count = max(1, found.count)
+        self.records = tuple(records)
         self._lists_problems = lists_problems
 
     def _clause(self) -> str:
@@ -475,14 +478,18 @@ _MOST_COMPARED = 10_000
 _LONGEST_NAME = 80
 
 
-def names_like(name: str, known: Iterable[str], none: str, *, most: int = _MOST_NAMES) -> str:
+def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MOST_NAMES) -> str:
     """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
     import difflib
 
     known = list(known)
     # names come from files: they may be many, long, and hold line breaks
     likely = [one for one in known if len(one) <= 2 * len(str(name)) + _MOST_NAMES]
-    close = difflib.get_close_matches(str(name), likely[:_MOST_COMPARED], 1)
+    likely = likely[:_MOST_COMPARED]
+    last_parts = {one.rpartition("/")[2]: one for one in reversed(likely)}
+    close = difflib.get_close_matches(str(name), likely, 1) or [
+        last_parts[part] for part in difflib.get_close_matches(str(name), last_parts, 1)
+    ]
     if close:
         return f"did you mean {close[0]!r}?"
     if not known:
@@ -494,7 +501,7 @@ def names_like(name: str, known: Iterable[str], none: str, *, most: int = _MOST_
         for one in known[:most]
     ]
     more = f" and {len(known) - most:,} more" if len(known) > most else ""
-    return f"there are {', '.join(shown)}{more}"
+    return f"available: {', '.join(shown)}{more}"
 
 
 @contextmanager

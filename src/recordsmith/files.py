@@ -45,7 +45,7 @@ LOCK_NAME = "lock"
 
 _LOCK_TRIES = 100
 
-OWN_NAMES = frozenset((INTERNAL_FOLDER, EXPORT_NOTE))
+INTERNAL_NAMES = frozenset((INTERNAL_FOLDER, EXPORT_NOTE))
 
 _REASONS = {
     errno.ENOENT: "no such file or folder",
@@ -147,7 +147,7 @@ def open_file(path: PathLike) -> BinaryIO:
         return cast(BinaryIO, _LocalFile(path, "rb"))
 
 
-def open_regular(path: PathLike, *, follow_links: bool = True) -> BinaryIO:
+def open_regular_file(path: PathLike, *, follow_links: bool = True) -> BinaryIO:
     """Open a regular file for reading; opening a pipe would block.
 
     Raises:
@@ -156,13 +156,13 @@ def open_regular(path: PathLike, *, follow_links: bool = True) -> BinaryIO:
     """
 
     def opener(path: str, flags: int) -> int:
-        return _open_regular(path, flags if follow_links else flags | os.O_NOFOLLOW)
+        return _open_regular_file(path, flags if follow_links else flags | os.O_NOFOLLOW)
 
     with accessing(path):
         return io.BufferedReader(_LocalFile(path, "rb", opener=opener))
 
 
-def _open_regular(path: str, flags: int) -> int:
+def _open_regular_file(path: str, flags: int) -> int:
     if flags & os.O_NOFOLLOW and os.path.islink(path):
         raise OSError(errno.EINVAL, "it is a symbolic link, not a regular file")
     descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
@@ -222,7 +222,7 @@ def read_note(path: PathLike) -> bytes:
     Raises:
         FileAccessError: it cannot be read, is not a regular file, or exceeds NOTE_BYTES.
     """
-    with open_regular(path, follow_links=False) as file:
+    with open_regular_file(path, follow_links=False) as file:
         return _read_whole(file, path, NOTE_BYTES)
 
 
@@ -356,10 +356,10 @@ def _create_temporary(path: Path) -> tuple[Path, BinaryIO]:
         file = create(temporary, path)
         if not _lock(file.fileno(), shared=False, wait=True) or _is_at(temporary, file.fileno()):
             return temporary, file
-        file.close()  # `remove_left_over` removed it before it was locked
+        file.close()  # `remove_leftovers` removed it before it was locked
 
 
-def remove_left_over(paths: Iterable[PathLike]) -> None:
+def remove_leftovers(paths: Iterable[PathLike]) -> None:
     """Remove the temporary files of killed processes that were writing these files atomically.
 
     A file that another process is still writing is locked and stays, as do files that cannot be
@@ -378,7 +378,7 @@ def remove_left_over(paths: Iterable[PathLike]) -> None:
 
 def _remove_unlocked(path: str) -> None:
     with suppress(OSError):
-        descriptor = _open_regular(path, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = _open_regular_file(path, os.O_RDWR | os.O_NOFOLLOW)
         try:
             if _lock(descriptor, shared=False) and _is_at(path, descriptor):
                 os.unlink(path)
@@ -430,10 +430,10 @@ def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> N
                     return
             os.replace(temporary, path)
         except IsADirectoryError:
-            raise is_a_folder(path) from None
+            raise folder_error(path) from None
 
 
-def is_a_folder(path: PathLike) -> OptionError:
+def folder_error(path: PathLike) -> OptionError:
     """Return the error for a folder where a job must write a file."""
     return OptionError(
         f"{os.fspath(path)} is a folder, but the job writes a file of this name",
@@ -442,8 +442,8 @@ def is_a_folder(path: PathLike) -> OptionError:
 
 
 @contextmanager
-def exclusive(
-    folder: PathLike, named: PathLike | None = None, *, among_equals: bool = False
+def locked(
+    folder: PathLike, named: PathLike | None = None, *, is_shared: bool = False
 ) -> Iterator[bool]:
     """Lock a hidden folder, so that no other process does the same job there.
 
@@ -453,7 +453,7 @@ def exclusive(
     Args:
         folder: the hidden folder.
         named: the path to show in messages; None means `folder`.
-        among_equals: take a shared lock, which several processes can hold.
+        is_shared: take a shared lock, which several processes can hold.
 
     Yields:
         Whether the folder is locked: False if the file system does not support locks.
@@ -463,11 +463,11 @@ def exclusive(
         OptionError: the lock file is a link or a folder.
     """
     path = Path(folder) / LOCK_NAME
-    descriptor, is_locked = _hold(path, folder if named is None else named, shared=among_equals)
+    descriptor, is_locked = _hold(path, folder if named is None else named, shared=is_shared)
     try:
         yield is_locked
     finally:
-        if not among_equals:  # still locked: a waiting process sees that it is gone
+        if not is_shared:  # still locked: a waiting process sees that it is gone
             with suppress(OSError):
                 os.unlink(path)
                 os.rmdir(folder)
@@ -481,7 +481,7 @@ def _hold(path: Path, named: PathLike, *, shared: bool) -> tuple[int, bool]:
         try:
             make_hidden_folder(path.parent)
             with accessing(path, "write"):
-                descriptor = _open_regular(str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+                descriptor = _open_regular_file(str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         except FileAccessError as error:
             # another process ended there and removes the folder, also between mkdir and isdir
             if error.errno in (errno.ENOENT, errno.EEXIST) and tries_left:
@@ -499,10 +499,10 @@ def _hold(path: Path, named: PathLike, *, shared: bool) -> tuple[int, bool]:
             os.close(descriptor)
             break
         os.close(descriptor)  # it locks a file that was removed
-    raise busy(named)
+    raise busy_error(named)
 
 
-def busy(folder: PathLike) -> FileAccessError:
+def busy_error(folder: PathLike) -> FileAccessError:
     """Return the error for a folder that another process has locked."""
     name = os.fspath(folder)
     return FileAccessError(errno.EBUSY, "another process is writing to it", name, operation="write")
@@ -534,7 +534,7 @@ def _is_at(path: PathLike, descriptor: int) -> bool:
         return False
 
 
-def no_lock(folder: Path) -> str:
+def no_lock_notice(folder: Path) -> str:
     """Return the notice for a job that runs without a lock."""
     return (
         f"{folder} could not be locked: its file system does not support locks. Do not run a "

@@ -11,44 +11,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, TypeAlias
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError, OptionError, option
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
+from recordsmith.loading.adapters import RaggedParts, Rank, check_loader, check_rank
+from recordsmith.loading.batches.user_functions import Map
 from recordsmith.loading.examples import decoded_or_plain
-from recordsmith.loading.features import Feature
-from recordsmith.loading.functions import Map
-from recordsmith.loading.suitable import Rank, check_loader, check_rank
+from recordsmith.loading.features.declaration import Features
 
 try:
     import grain
 except ModuleNotFoundError as error:
     if error.name != "grain":
-        raise  # it is there, but something that it needs is not
+        raise  # it is installed, but one of its dependencies is not
     raise MissingExtraError("grain", "grain") from error
 
 Batch: TypeAlias = dict[str, Any]
 
 
-class GrainRagged(NamedTuple):
-    """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]]. A pytree.
-
-    values: numbers, or bytes objects, (value_count,).
-    row_splits: int64, (row_count + 1,).
-    """
-
-    values: npt.NDArray[Any]
-    row_splits: npt.NDArray[np.int64]
-
-
 def examples(
     dataset: Dataset,
-    features: Mapping[str, Feature | str] | None = None,
+    features: Features | None = None,
     *,
     seed: int = 0,
     map_examples: Map | None = None,
@@ -92,7 +78,7 @@ def batches(loader: Loader, *, any_rank: bool = False) -> GrainBatches:
 def convert(batch: Mapping[str, Any]) -> Batch:
     """Convert a batch to plain ndarrays, which grain can send between processes.
 
-    Byte strings become an array of bytes objects, ragged entries a `Ragged`; others stay.
+    Byte strings become an array of bytes objects, ragged entries `RaggedParts`; others stay.
     """
     return {name: _convert(entry) for name, entry in batch.items()}
 
@@ -109,15 +95,15 @@ def this_rank() -> Rank:
 
 
 def _is_distributed(jax: Any) -> bool:
-    """Without asking for devices, which would occupy them."""
+    """Whether JAX is distributed; does not list devices, which would occupy them."""
     ask = getattr(jax.distributed, "is_initialized", None)
     return bool(jax.process_count() > 1 if ask is None else ask())
 
 
 class GrainSource:
-    """A `grain.sources.RandomAccessDataSource`. Made by `examples`.
+    """A `grain.sources.RandomAccessDataSource`. Created by `examples`.
 
-    Safe to read from several threads; it may travel to another process by pickle.
+    Safe to read from several threads; can be pickled.
     """
 
     def __init__(self, examples: Examples | Dataset) -> None:
@@ -128,24 +114,24 @@ class GrainSource:
         return len(self._examples)
 
     def __getitem__(self, index: int) -> Any:
-        """The example at a position.
+        """Return the example at a position.
 
         Raises:
-            IndexError: there is no such position.
-            CorruptDataError: the record is damaged, or not what was declared.
+            IndexError: the position is out of range.
+            CorruptDataError: the record is damaged, or does not match the features.
         """
         example = self._examples[index]
         return convert(example) if self._is_decoded else example
 
     def __repr__(self) -> str:
-        """grain's DataLoader compares it with that in a checkpoint: what differs must not go on."""
+        """Return a description that grain's DataLoader compares with that of a checkpoint."""
         if self._is_decoded:
             return repr(self._examples)
         return f"Examples({len(self)} of them)"
 
 
 class GrainBatches(grain.IterDataset):
-    """The batches of a loader. Made by `batches`."""
+    """The batches of a loader. Created by `batches`."""
 
     def __init__(self, loader: Loader) -> None:
         super().__init__()
@@ -159,7 +145,7 @@ class GrainBatches(grain.IterDataset):
         return GrainIteration(self._loader, self._worker, self._worker_count)
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """grain calls it in each of its processes: take batches `start`, `start + step`, ..."""
+        """Select batches `start`, `start + step`, and so on; grain calls it in each process."""
         if sequential_slice:
             raise OptionError(
                 "grain's processes read the batches of a loader in turn",
@@ -175,14 +161,14 @@ class GrainIteration(grain.DatasetIterator):
 
     def __init__(self, loader: Loader, worker: int, worker_count: int) -> None:
         super().__init__()
-        self._loader = loader.for_worker(0, 1)  # of its own, as it is set to other places
+        self._loader = loader.for_worker(0, 1)  # a copy, because its state is changed
         self._own = self._loader  # that of this worker
         self._is_closed = False
         self._worker, self._worker_count = worker, worker_count
         self._begin(self._loader.state_dict(), 0)
 
     def _begin(self, place: Mapping[str, Any], taken_count: int, has_ended: bool = False) -> None:
-        """Go on after so many batches of this worker, counted from a place."""
+        """Resume after some batches of this worker, counted from a place."""
         self._loader.load_state_dict(place)
         self._own.close()
         self._place, self._taken_count, self._has_ended = place, taken_count, has_ended
@@ -255,5 +241,5 @@ def _convert(entry: Any) -> Any:
     if isinstance(entry, BytesArray):
         return entry.to_numpy()
     if isinstance(entry, RaggedArray):
-        return GrainRagged(_convert(entry.values), entry.row_splits)
+        return RaggedParts(_convert(entry.values), entry.row_splits)
     return entry

@@ -12,16 +12,16 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.errors import MissingExtraError, OptionError, names_like, option
+from recordsmith.errors import MissingExtraError, OptionError, option, suggest_names
 from recordsmith.loading import Loader
+from recordsmith.loading.adapters import check_loader
 from recordsmith.loading.loader import Iteration
-from recordsmith.loading.suitable import check_loader
 
 try:
     import keras
 except ModuleNotFoundError as error:
     if error.name != "keras":
-        raise  # it is there, but its backend is not
+        raise  # it is installed, but its backend is not
     raise MissingExtraError("keras", "keras") from None
 
 
@@ -80,13 +80,13 @@ class _Batches(keras.utils.PyDataset):
         self._lock = threading.Lock()  # TensorFlow reads in a thread of its own
         self._iteration: Iteration | None = None
         self._given_count = 0
-        self._is_asked = False  # for the length, since the last batch
+        self._was_length_requested = False  # since the last batch
         self._is_inside = False  # an epoch of Keras
-        self._is_look = False  # the iteration was begun outside of an epoch
+        self._is_preview = False  # the iteration was begun outside of an epoch
 
     def __len__(self) -> int:
         with self._lock:
-            self._is_asked = True
+            self._was_length_requested = True
             return self._count
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
@@ -94,9 +94,9 @@ class _Batches(keras.utils.PyDataset):
             if self._iteration is not None and self._given_count == self._count:
                 self._iteration.close()
                 self._iteration = None
-            elif self._is_asked:
+            elif self._was_length_requested:
                 self._undo()
-            self._is_asked = False
+            self._was_length_requested = False
             if self._iteration is None:
                 self._iteration = self._begin()
             batch = next(self._iteration)
@@ -109,12 +109,12 @@ class _Batches(keras.utils.PyDataset):
                     "packing, or with a slice.",
                 )
             self._given_count += 1
-            return tuple(_picked(batch, entry) for entry in self._chosen)
+            return tuple(_chosen_entries(batch, entry) for entry in self._chosen)
 
     def on_epoch_begin(self) -> None:
         with self._lock:
             self._is_inside = True
-            if self._is_look:
+            if self._is_preview:
                 self._undo()
 
     def on_epoch_end(self) -> None:
@@ -129,7 +129,7 @@ class _Batches(keras.utils.PyDataset):
                 remedy="Call batches(loader) after load_state_dict. To resume inside an epoch, fit "
                 "the rest of it alone (epochs=initial_epoch + 1), then call batches(loader) again.",
             )
-        self._is_look, self._given_count = not self._is_inside, 0
+        self._is_preview, self._given_count = not self._is_inside, 0
         return iter(self._loader)
 
     def _undo(self) -> None:
@@ -152,7 +152,7 @@ def _check_entries(loader: Loader, chosen: list[str | Sequence[str]]) -> None:
         for name in names:
             spec = specs.get(name)
             if spec is None:
-                hint = names_like(name, specs, "they are empty")
+                hint = suggest_names(name, specs, "they are empty")
                 raise OptionError(f"the batches have no entry {name!r}; {hint}", value=name)
             if spec.kind != "numbers" or spec.is_ragged:
                 found = "ragged" if spec.is_ragged else spec.kind
@@ -164,5 +164,5 @@ def _check_entries(loader: Loader, chosen: list[str | Sequence[str]]) -> None:
                 )
 
 
-def _picked(batch: dict[str, Any], entry: str | Sequence[str]) -> Any:
+def _chosen_entries(batch: dict[str, Any], entry: str | Sequence[str]) -> Any:
     return batch[entry] if isinstance(entry, str) else {name: batch[name] for name in entry}

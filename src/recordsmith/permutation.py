@@ -59,7 +59,7 @@ class Permutations:
         laps = np.atleast_1d(np.asarray(lap, np.int64)).astype(np.uint64)
         if self.count <= _FEW:
             return self._ranks(laps, places)
-        keys = mixed(laps, self._keys)
+        keys = mix_bits(laps, self._keys)
         numbers = self._once(keys, places.astype(np.uint64))
         outside = np.flatnonzero(numbers >= self.count)
         while len(outside):
@@ -69,8 +69,8 @@ class Permutations:
         return numbers.astype(np.int64)
 
     def _ranks(self, laps: _Numbers, places: Int64Array) -> Int64Array:
-        own_keys = mixed(laps, self._keys[0])[:, np.newaxis]
-        hashes = mixed(np.arange(self.count, dtype=np.uint64), own_keys)
+        own_keys = mix_bits(laps, self._keys[0])[:, np.newaxis]
+        hashes = mix_bits(np.arange(self.count, dtype=np.uint64), own_keys)
         ranks = hashes.argsort(axis=1, kind="stable").argsort(axis=1).astype(np.int64, copy=False)
         return ranks[0, places] if len(laps) == 1 else ranks[np.arange(len(laps)), places]
 
@@ -102,9 +102,9 @@ class Permutations:
         return high * low_base + low
 
 
-def mixed(numbers: _Numbers, key: np.uint64 | _Numbers) -> _Numbers:
+def mix_bits(numbers: _Numbers, key: np.uint64 | _Numbers) -> _Numbers:
     """Hash each number with the key, or with its own key, to 64 bits."""
-    mixed = (numbers + np.uint64(1)) * _GOLDEN ^ key
+    mix_bits = (numbers + np.uint64(1)) * _GOLDEN ^ key
     for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier
-    return mixed ^ (mixed >> np.uint64(31))
+        mix_bits = (mix_bits ^ (mix_bits >> np.uint64(shift))) * multiplier
+    return mix_bits ^ (mix_bits >> np.uint64(31))

@@ -18,6 +18,14 @@ def first_of(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def shortened(text: str, most: int) -> str:
+    """Shorten a long text in the middle, as names often differ at the end: photos/2…/0012.jpg."""
+    if len(text) <= most:
+        return text
+    end = most // 2
+    return f"{text[: most - end - 1]}…{text[len(text) - end :]}"
+
+
 def size(size_bytes: float) -> str:
     """Format a size in bytes: 45.9 MB."""
     if size_bytes < 1000:

@@ -63,8 +63,9 @@ def run_program(tmp_path: Path) -> Run:
 
 @pytest.fixture
 def run_page(run_program: Run, packed: Path, tmp_path: Path) -> Callable[[str], None]:
-    """Runs the Python of a page in docs/, all of it as one program, beside the folders `flowers`
-    and `out`. What its comments say is shown (`# shows ...`), is shown.
+    """Run the Python of a page in docs/ as one program, next to the folders `flowers` and `out`.
+
+    It prints what its comments announce (`# shows ...`).
     """
 
     def run(name: str) -> None:

@@ -260,7 +260,7 @@ def test_a_batch_has_plain_arrays(dataset: rs.Dataset) -> None:
     (made,) = adapter.batches(make(dataset, batch_size=22))
     assert list(made) == list(FEATURES)
     assert made["id"].tolist() == batch["id"].tolist()
-    assert isinstance(made["many"], adapter.GrainRagged)
+    assert isinstance(made["many"], adapter.RaggedParts)
     assert made["many"].values.tolist() == batch["many"].values.tolist()
     assert made["many"].row_splits.tolist() == batch["many"].row_splits.tolist()
     assert made["raws"].values.dtype == made["raw"].dtype == made["name"].dtype == object

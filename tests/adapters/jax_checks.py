@@ -79,7 +79,7 @@ def test_what_becomes_of_each_kind(dataset: rs.Dataset) -> None:
         assert isinstance(made[name], jax.Array)
         np.testing.assert_array_equal(made[name], batch[name])
     many = made["many"]
-    assert isinstance(many, adapter.JaxRagged)
+    assert isinstance(many, adapter.RaggedParts)
     assert isinstance(many.values, jax.Array)
     rows = [many.values[a:b].tolist() for a, b in pairwise(many.row_splits)]
     assert rows == [list(range(at % 4)) for at in range(22)]
@@ -177,7 +177,7 @@ def test_entries_are_spread_by_name(dataset: rs.Dataset) -> None:
     for batch in adapter.batches(loader, {"pair": ROWS, "id": None}):
         assert_rows_are_spread(batch["pair"], np.asarray(batch["pair"]))
         assert batch["id"].devices() == {jax.devices()[0]}
-        assert isinstance(batch["many"], adapter.JaxRagged)
+        assert isinstance(batch["many"], adapter.RaggedParts)
 
 
 def test_a_device_or_copies_need_no_even_rows(dataset: rs.Dataset) -> None:

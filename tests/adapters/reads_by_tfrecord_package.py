@@ -2,8 +2,8 @@
 
     python tests/adapters/reads_by_tfrecord_package.py
 
-Wants recordsmith and the `tfrecord` package, which cannot be imported beside TensorFlow. The tests
-run it where it is installed.
+Wants recordsmith and the `tfrecord` package, which cannot be imported together with TensorFlow.
+The tests run it where it is installed.
 """
 
 from __future__ import annotations

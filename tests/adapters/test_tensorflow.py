@@ -260,8 +260,9 @@ def test_an_element_spec_that_was_said(adapter: Any, tf: Any, dataset: rs.Datase
     assert stream.element_spec == spec
     assert [batch["number"].shape[1] for batch in stream] == [1, 5, 9, 13, 17]
     for wrong in ("int64", tf.RaggedTensorSpec((None, None), tf.int64, 1, tf.int32)):
-        with pytest.raises(rs.OptionError, match=r"element_spec has .* for 'number'"):
+        with pytest.raises(rs.OptionError) as caught:
             adapter.batches(numbers(dataset), element_spec={"number": wrong})
+        assert caught.value.option == "element_spec"
 
 
 def test_arrays_of_a_map_that_are_not_as_the_loaders_own(adapter: Any, dataset: rs.Dataset) -> None:
@@ -288,10 +289,11 @@ def test_arrays_of_a_map_that_are_not_as_the_loaders_own(adapter: Any, dataset: 
 
 def test_what_is_refused(adapter: Any, train: rs.Dataset) -> None:
     loader = rs.Loader(train, {"image": rs.Image(size=8)}, batch_size=4, reuse_batches=True)
-    with pytest.raises(rs.OptionError, match="tensors share its memory"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.batches(loader)
-    with pytest.raises(rs.OptionError, match=r"must be a recordsmith\.Loader"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.batches(train)
+    assert caught.value.option == "loader"
     odd = rs.Loader(
         train, {"at": rs.Position()}, batch_size=4, map_batches=lambda batch, _: _as_dates(batch)
     )
@@ -322,22 +324,26 @@ def test_this_rank(
 def test_ranks_must_agree(
     adapter: Any, dataset: rs.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(rs.OptionError, match="rank 1 of 3, but this process is rank 0 of 1"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.batches(numbers(dataset, rank=1, world_size=3))
+    assert caught.value.option == "rank"
     assert len(read(adapter.batches(numbers(dataset, rank=1, world_size=3), any_rank=True))) == 2
     config = {"cluster": CLUSTER, "task": {"type": "worker", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(rs.OptionError, match=r"rank 0 of 1, but .* 1 of 3.*this_rank"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.batches(numbers(dataset))
+    assert caught.value.option == "rank"
     assert len(read(adapter.batches(numbers(dataset), any_rank=True))) == 5
     assert len(read(adapter.batches(numbers(dataset, **adapter.this_rank())))) == 2
     config["task"] = {"type": "ps", "index": 0}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(rs.OptionError, match="a ps, which"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.this_rank()
+    assert caught.value.option == "rank"
     monkeypatch.setenv("TF_CONFIG", "{")
-    with pytest.raises(rs.OptionError, match="TF_CONFIG is not valid JSON"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.this_rank()
+    assert caught.value.option == "rank"
 
 
 # -- specs for tf.io -------------------------------------------------------------------------------
@@ -392,13 +398,15 @@ def test_feature_spec_of_odd_records(adapter: Any, tf: Any, tmp_path: Path) -> N
         writer.write_example({"empty": np.empty(0, np.int64), "mixed": 1, "a": 1})
         writer.write_example({"empty": np.empty(0, np.int64), "mixed": b"x", "a": 2})
     dataset = rs.open(tmp_path / "odd.tfrecord")
-    with pytest.raises(rs.OptionError, match="'mixed' has several kinds"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.feature_spec(dataset.schema)
+    assert caught.value.option == "features"
     spec = adapter.feature_spec(dataset.schema, ["empty", "a"])
     assert parsed(tf, dataset, spec) == {"empty": [[], []], "a": [[1], [2]]}
     (tmp_path / "none.tfrecord").write_bytes(b"")
-    with pytest.raises(rs.OptionError, match="missing; expected Examples"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.feature_spec(rs.open(tmp_path / "none.tfrecord").schema)
+    assert caught.value.option == "schema"
 
 
 def test_sequence_feature_spec(adapter: Any, tf: Any, tmp_path: Path) -> None:
@@ -413,8 +421,9 @@ def test_sequence_feature_spec(adapter: Any, tf: Any, tmp_path: Path) -> None:
                 del lists["frame"]
             writer.write(rs.encode_sequence_example({"id": number}, lists))
     dataset = rs.open(tmp_path / "sequences.tfrecord")
-    with pytest.raises(rs.OptionError, match=r"SequenceExamples; .*sequence_feature_spec"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.feature_spec(dataset.schema)
+    assert caught.value.option == "schema"
     payloads = list(dataset.records())
     spec = adapter.sequence_feature_spec(dataset.schema)
     context, lists, lengths = tf.io.parse_sequence_example(payloads, **spec)
@@ -425,8 +434,9 @@ def test_sequence_feature_spec(adapter: Any, tf: Any, tmp_path: Path) -> None:
     assert lists["words"].to_list()[2] == [[b"w0"], [b"w0", b"w1"], [b"w0", b"w1", b"w2"]]
     some = adapter.sequence_feature_spec(dataset.schema, ["id", "words"])
     assert [list(section) for section in some.values()] == [["id"], ["words"]]
-    with pytest.raises(rs.OptionError, match="no feature 'wrds'"):
+    with pytest.raises(rs.OptionError) as caught:
         adapter.sequence_feature_spec(dataset.schema, ["wrds"])
+    assert caught.value.option == "features"
 
 
 def test_feature_spec_of_files_of_others(adapter: Any, tf: Any, shared_data: Path) -> None:

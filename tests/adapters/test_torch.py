@@ -48,7 +48,7 @@ def seen(stream: Any) -> list[list[int]]:
 def equal(entry: Any, array: Any) -> bool:
     """Whether a converted entry says the same as what it was made of."""
     if isinstance(array, RaggedArray):
-        if isinstance(entry, rt.TorchRagged):
+        if isinstance(entry, rt.RaggedParts):
             splits = entry.row_splits.tolist()
             entry = [entry.values[a:b].tolist() for a, b in pairwise(splits)]
         return bool(entry == array.tolist())
@@ -206,20 +206,22 @@ def test_memory_is_used_again_if_that_was_asked_for(train: rs.Dataset) -> None:
 
 
 def test_what_a_stream_is_made_of(train: rs.Dataset) -> None:
-    with pytest.raises(rs.OptionError, match="must be a recordsmith"):
+    with pytest.raises(rs.OptionError) as caught:
         rt.batches(train)
-    with pytest.raises(rs.OptionError, match="already for worker 1 of 2"):
+    with pytest.raises(rs.OptionError) as caught:
         rt.batches(loader(train, worker=1, worker_count=2))
+    assert caught.value.option == "worker_count"
     with pytest.raises(TypeError, match="endless"):
         len(rt.batches(loader(train, epochs=None)))
-    assert repr(rt.batches(loader(train))) == "batches(Loader(at; epoch 0))"
+    assert repr(rt.batches(loader(train))) == f"batches({loader(train)!r})"
 
 
 def test_a_data_loader_that_would_batch_batches_is_refused(train: rs.Dataset) -> None:
     stream = rt.batches(loader(train))
     for options in ({}, {"batch_size": 4}):
-        with pytest.raises(rs.OptionError, match="Pass batch_size=None"):
+        with pytest.raises(rs.OptionError) as caught:
             next(iter(DataLoader(stream, **options)))
+        assert caught.value.option == "batch_size"
     own = DataLoader(stream, batch_size=2, collate_fn=lambda items: items)
     assert len(next(iter(own))) == 2
 
@@ -258,8 +260,9 @@ def test_examples_that_are_not_decoded(train: rs.Dataset) -> None:
     examples = rt.examples(train)
     assert examples[3]["image/encoded"] == train[3]["image/encoded"]
     assert len(examples) == 42
-    with pytest.raises(rs.OptionError, match="needs features"):
+    with pytest.raises(rs.OptionError) as caught:
         rt.examples(train, map_examples=lambda example, _: example)
+    assert caught.value.option == "map_examples"
 
 
 def test_random_numbers_belong_to_position_and_epoch(train: rs.Dataset) -> None:
@@ -323,12 +326,14 @@ def test_the_launcher_tells_the_rank(train: rs.Dataset, monkeypatch: pytest.Monk
     stream = rt.batches(loader(train, **rt.this_rank()))
     assert seen(stream) == seen(loader(train, rank=1, world_size=3))
     for options in ({}, {"rank": 2, "world_size": 3}, {"rank": 1, "world_size": 2}):
-        with pytest.raises(rs.OptionError, match=r"this process is rank 1 of 3.*this_rank"):
+        with pytest.raises(rs.OptionError) as caught:
             rt.batches(loader(train, **options))
+        assert caught.value.option == "rank"
     assert len(seen(rt.batches(loader(train), any_rank=True))) == 9
     monkeypatch.setenv("RANK", "2")
-    with pytest.raises(rs.OptionError, match="this process is rank 2 of 3"):
+    with pytest.raises(rs.OptionError) as caught:
         iter(stream)
+    assert caught.value.option == "rank"
 
 
 @pytest.mark.parametrize(("rank", "world_size"), [("3", "3"), ("-1", "2"), ("a", "2"), ("0", "")])
@@ -337,5 +342,23 @@ def test_an_environment_that_makes_no_sense(
 ) -> None:
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", world_size)
-    with pytest.raises(rs.OptionError, match=f"RANK={rank} and WORLD_SIZE={world_size}"):
+    with pytest.raises(rs.OptionError) as caught:
         rt.this_rank()
+    assert caught.value.option == "rank"
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": None}, {"shuffle": True}])
+def test_a_data_loader_over_a_loader_says_what_to_write(
+    train: rs.Dataset, options: dict[str, Any]
+) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        next(iter(DataLoader(loader(train), **options)))
+    assert "DataLoader(recordsmith.torch.batches(loader), batch_size=None)" in caught.value.remedy
+
+
+def test_a_data_loader_over_a_dataset_has_its_records(train: rs.Dataset) -> None:
+    key = "image/class/label"
+    batches = DataLoader(train, batch_size=21)  # type: ignore[arg-type]
+    assert [
+        label for batch in batches for label in batch[key][:, 0].tolist()
+    ] == train.read_columns([key])[key].tolist()

@@ -6,7 +6,6 @@ A program shows what it saw; what it should have seen is told here, by a loader 
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
 from itertools import chain
 from pathlib import Path
@@ -79,19 +78,6 @@ def broken(example, generator):
 
 def half(batch):
     batch["half"] = batch["image"].to(torch.bfloat16)
-    return batch
-
-
-def files(batch):
-    # how many this worker has for its batches
-    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
-    names = []
-    for link in links:
-        try:
-            names.append(os.readlink(link))
-        except FileNotFoundError:  # closed meanwhile
-            pass
-    batch["files"] = sum("recordsmith-batch" in name for name in names)
     return batch
 
 
@@ -218,10 +204,10 @@ def test_iterations_that_are_broken_off_or_go_on_side_by_side(run: Any, train: r
 
 def test_batches_and_examples_arrive_as_they_were_sent(run: Any, train: rs.Dataset) -> None:
     found = run("""
-        from recordsmith.torch import TorchRagged, parcels
+        from recordsmith.torch import RaggedParts
 
         def equal(a, b):
-            if isinstance(a, (torch.Tensor, TorchRagged)):
+            if isinstance(a, (torch.Tensor, RaggedParts)):
                 return type(a) is type(b) and all(map(torch.equal, *(
                     [each] if isinstance(each, torch.Tensor) else each for each in (a, b)
                 )))
@@ -235,44 +221,32 @@ def test_batches_and_examples_arrive_as_they_were_sent(run: Any, train: rs.Datas
         def images(**options):
             return batches(rs.Loader(dataset(), features, batch_size=20, **options))
 
-        kept = list(under(images(epochs=3), 1))  # more than a worker has files
+        kept = list(under(images(epochs=3), 1))
         whole = list(images(epochs=3))
         show(equal=[
             list(a) == list(b) and all(equal(a[name], b[name]) for name in a)
             for a, b in zip(kept, whole, strict=True)
         ], types=sorted({type(batch).__name__ for batch in kept}))
         for tensor in (kept[0]["image"], kept[0]["rows"].values):
-            assert not tensor.is_shared()
-            tensor += 1
+            tensor += 1  # may be changed
 
         (batch, *_) = under(images(), 1, collate_fn=half)
         show(half=str(batch["half"].dtype), same=torch.equal(batch["image"], whole[0]["image"]))
         (batch, *_) = under(images(), 1, collate_fn=plain)
         show(mean=float(batch["mean"]) == float(whole[0]["image"].mean()), names=list(batch))
 
-        stream = under(images(epochs=9), 1, collate_fn=files)
-        show(files=max(batch["files"] for batch in stream))
         small = {"image": rs.Image(size=8), "at": rs.Position(), "label": "image/class/label"}
         (batch,) = batches(rs.Loader(dataset(), small, batch_size=42))
         parts = list(DataLoader(examples(dataset(), small), batch_size=16, num_workers=2))
         show(lengths=[len(part["at"]) for part in parts], examples=[
             torch.equal(torch.cat([part[name] for part in parts]), batch[name]) for name in batch
         ])
-
-        def refuse(arrays):
-            raise OSError("no space")
-        parcels._files.write = refuse
-        (batch, *_) = under(images(), 1)
-        show(without=torch.equal(batch["image"], whole[0]["image"]))
     """)
     assert found["equal"] == [True] * 9
     assert found["types"] == ["dict"]
     assert (found["half"], found["same"]) == ("torch.bfloat16", True)
     assert (found["mean"], found["names"]) == (True, ["mean", "at"])
     assert (found["lengths"], found["examples"]) == ([16, 16, 10], [True, True, True])
-    assert found["without"]
-    if sys.platform == "linux":
-        assert 1 <= found["files"] <= 5  # of 27 batches; torch asks for 2 ahead
 
 
 # -- stopping and going on -------------------------------------------------------------------------
@@ -407,8 +381,10 @@ def test_what_goes_wrong_in_a_worker_is_told(run: Any, train: rs.Dataset, tmp_pa
         stream = under(batches(loader(epochs=None)))
         iterator = iter(stream)
         next(iterator)
-        os.kill(iterator._workers[0].pid, signal.SIGKILL)
-        show(killed=failure(list, iterator))
+        def kill_and_read():  # torch raises as soon as the signal comes
+            os.kill(iterator._workers[0].pid, signal.SIGKILL)
+            list(iterator)
+        show(killed=failure(kill_and_read))
         del iterator
         show(then=seen(islice(stream, 9)))
         os._exit(0)
@@ -420,8 +396,6 @@ def test_what_goes_wrong_in_a_worker_is_told(run: Any, train: rs.Dataset, tmp_pa
     assert found["batched"].startswith("OptionError: ")
     assert "Pass batch_size=None" in found["batched"]
     assert found["killed"].startswith("RuntimeError: ")
-    said = ("killed by signal", "exited unexpectedly", "worker process of the DataLoader died")
-    assert any(words in found["killed"] for words in said)
     assert found["then"] == alone(train, 2)[1]
 
 
@@ -521,24 +495,6 @@ def test_ranks_share_every_record_and_others_go_on(run: Any, train: rs.Dataset) 
     assert [len(steps) for steps in (whole, begun, rest, following)] == [7, 3, 3, 5]
     of_first = chain(*alone(train, 2, batch_size=3, world_size=2))
     assert [step[0] for step in whole + begun] == list(of_first)[:10]
-
-
-def test_workers_without_descriptors(run_program: Any, packed: Path) -> None:
-    """Torch would wait for ever for a batch that could not be sent."""
-    program = HEAD + textwrap.dedent("""
-        def starved(batch, generator):  # all shards are open by now
-            import resource
-
-            if multiprocessing.parent_process():
-                resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
-            return batch
-
-
-        stream = under(batches(loader(batch_size=20, map_batches=starved)), timeout=30)
-        assert seen(stream) == seen(loader(batch_size=20))
-        print("done")
-    """)
-    assert run_program(program, packed).split()[-1:] == ["done"]
 
 
 def test_what_the_system_refuses_a_worker_is_told(run_program: Any, packed: Path) -> None:

@@ -31,10 +31,16 @@ def test_json_document(run, packed: Path) -> None:
     document = run("bench", packed, *QUICK, *options).document
     assert (document["records"], document["image_key"]) == (9, "image/encoded")
     assert document["is_complete"]
-    asked = document["trials"][0]
-    assert (asked["name"], asked["threads"], asked["order"]) == ("asked", 1, "in order")
-    assert asked["records"] > 0
-    assert asked["records_per_second"] == pytest.approx(asked["records"] / asked["seconds"])
+    requested = document["trials"][0]
+    assert (requested["name"], requested["threads"], requested["order"]) == (
+        "requested",
+        1,
+        "in order",
+    )
+    assert requested["records"] > 0
+    assert requested["records_per_second"] == pytest.approx(
+        requested["records"] / requested["seconds"]
+    )
     assert document["advice"]
 
 
@@ -78,7 +84,7 @@ def test_a_narrow_terminal(
     """Only commands exceed the width; columns that do not fit are left out."""
     one = Measured(seconds=1.0, record_count=count, byte_count=10**9, reading_seconds=1.0)
     trials = [
-        Trial("asked", 128, "shuffled", rounds=(one, one)),
+        Trial("requested", 128, "shuffled", rounds=(one, one)),
         Trial("threads", 64, "shuffled", rounds=(one, one)),
         Trial("order", 128, "in order", rounds=(one, one)),
         Trial("sample", 128, "shuffled", rounds=(one, one)),
@@ -124,9 +130,9 @@ def test_a_damaged_record_is_named(run, packed: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [110, 60])
-def test_on_a_terminal_and_interrupted(packed: Path, terminals: Any, columns: int) -> None:
+def test_on_a_terminal_and_interrupted(packed: Path, terminal: Any, columns: int) -> None:
     """It shows its progress, and prints the results so far on Ctrl-C."""
-    code, shown, printed = terminals.run(
+    code, shown, printed = terminal.run(
         [sys.executable, "-m", "recordsmith", "bench", packed, "--size", "8", "--seconds", "60"],
         columns=columns,
         pipe=True,

@@ -19,7 +19,7 @@ def test_equal_datasets(run, packed: Path, tmp_path: Path) -> None:
     assert outcome.out.startswith("equal: the same 9 records")
     document = run("diff", packed, packed, "--split", "validation", "--json").document
     assert document["is_equal"]
-    assert document["same"] == document["same_bytes"] == document["a"]["records"] == 3
+    assert document["same_count"] == document["same_bytes_count"] == document["a"]["records"] == 3
     rows: list[dict[str, object]] = [{"id": number} for number in range(5)]
     a = write(tmp_path / "a.tfrecord", rows)
     b = write(tmp_path / "b.tfrecord", rows[::-1], "gzip")
@@ -51,11 +51,14 @@ def test_differences_are_printed(run, tmp_path: Path) -> None:
     outcome = run("diff", a, b, "--json")
     assert outcome.code == 1
     document = outcome.document
-    assert {key: document[key] for key in ("same", "changed", "left_only", "right_only", "by")} == {
-        "same": 18,
-        "changed": 1,
-        "left_only": 1,
-        "right_only": 1,
+    assert {
+        key: document[key]
+        for key in ("same_count", "changed_count", "left_only_count", "right_only_count", "by")
+    } == {
+        "same_count": 18,
+        "changed_count": 1,
+        "left_only_count": 1,
+        "right_only_count": 1,
         "by": "id",
     }
     assert document["changes"] == [
@@ -67,7 +70,7 @@ def test_differences_are_printed(run, tmp_path: Path) -> None:
         }
     ]
     assert document["changed_features"] == [{"feature": "label", "records": 1}]
-    assert document["records_only_a"] == [{"key": "1", "path": str(a), "record": 1, "split": "a"}]
+    assert document["left_only"] == [{"key": "1", "path": str(a), "record": 1, "split": "a"}]
     assert {change["feature"]: change["what"] for change in document["schema"]} == {
         "new": "feature",
         "bad\x1b[2J": "present",
@@ -94,7 +97,7 @@ def test_class_names_and_splits(run, packed: Path, tmp_path: Path) -> None:
     assert "1: dog -> wolf" in outcome.out
     document = run("diff", packed, other, "--json").document
     assert document["moves"] == [{"a": "validation", "b": "train", "records": 3}]
-    assert (document["moved"], document["same"]) == (3, 9)
+    assert (document["moved_count"], document["same_count"]) == (3, 9)
     assert document["class_names"]["b"] == ["cat", "wolf"]
 
 

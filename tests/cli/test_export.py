@@ -55,7 +55,7 @@ def test_options_reach_the_job(run, packed: Path, tmp_path: Path) -> None:
     assert str(out) in outcome.err
     assert run("export", packed, out, "--format", "voc", "--overwrite").code == 0
     assert not list(out.glob("*.tar"))
-    assert json.loads((out / ".export.json").read_text())["as"] == "voc"
+    assert json.loads((out / ".export.json").read_text())["export_format"] == "voc"
 
 
 @pytest.mark.parametrize(

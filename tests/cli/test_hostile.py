@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
+from recordsmith.dataset import records_of
 from recordsmith.image import probe_image
 from recordsmith.wire import crc32c, encode_record, encode_records
 
@@ -44,7 +45,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("head", "--json"),
     ("verify",),
     ("verify", "--deep", "--html", "OUT/verify.html"),
-    ("inspect", "--stats", "--html", "OUT/statistics.html"),
+    ("stats", "--html", "OUT/stats.html"),
     ("schema",),
     ("diff", "OUT/in"),
     ("salvage", "OUT/salvaged"),
@@ -84,9 +85,9 @@ def little_memory() -> Iterator[None]:
 # ---- manifests -----------------------------------------------------------------------------------
 
 
-def changed(folder: Path, made: Any, change: Callable[[Any], object], **options: Any) -> None:
+def changed(folder: Path, numbered: Any, change: Callable[[Any], object], **options: Any) -> None:
     """A good dataset whose manifest was changed."""
-    made.packed(folder, {"train": [3, 2]}, **options)
+    numbered.packed(folder, {"train": [3, 2]}, **options)
     path = folder / "dataset.json"
     document = json.loads(path.read_bytes())
     change(document)
@@ -98,68 +99,70 @@ def schemas(document: Any) -> list[Any]:
 
 
 @case
-def counts_past_64_bits(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d["splits"]["train"][0].update(records=10**30))
+def counts_past_64_bits(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d["splits"]["train"][0].update(records=10**30))
 
 
 @case
-def counts_of_4300_digits(folder: Path, made: Any) -> None:
+def counts_of_4300_digits(folder: Path, numbered: Any) -> None:
     changed(
-        folder, made, lambda d: [s.update(records=int("9" * 4300)) for s in d["splits"]["train"]]
+        folder,
+        numbered,
+        lambda d: [s.update(records=int("9" * 4300)) for s in d["splits"]["train"]],
     )
 
 
 @case
-def counts_that_no_file_could_hold(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d["splits"]["train"][1].update(records=2**40))
+def counts_that_no_file_could_hold(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d["splits"]["train"][1].update(records=2**40))
 
 
 @case
-def counts_that_no_compressed_file_could_hold(folder: Path, made: Any) -> None:
+def counts_that_no_compressed_file_could_hold(folder: Path, numbered: Any) -> None:
     changed(
         folder,
-        made,
+        numbered,
         lambda d: d["splits"]["train"][1].update(records=2**40),
         compression="gzip",
     )
 
 
 @case
-def one_shard_a_thousand_times(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d["splits"].update(train=d["splits"]["train"] * 1000))
+def one_shard_a_thousand_times(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d["splits"].update(train=d["splits"]["train"] * 1000))
 
 
 @case
-def names_of_other_things(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d["splits"]["train"][0].update(file="dataset.json"))
+def names_of_other_things(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d["splits"]["train"][0].update(file="dataset.json"))
 
 
 @case
-def names_too_long(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d["splits"]["train"][0].update(file="a" * 3000))
+def names_too_long(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d["splits"]["train"][0].update(file="a" * 3000))
 
 
 @case
-def names_that_are_no_text(folder: Path, made: Any) -> None:
+def names_that_are_no_text(folder: Path, numbered: Any) -> None:
     def change(document: Any) -> None:
         document["splits"] = {f"\ud800{ESCAPES}": document["splits"]["train"]}
         document["class_names"] = [["a"], {"b": 1}, 5, None, ESCAPES, "\ud800"]
 
-    changed(folder, made, change)
+    changed(folder, numbered, change)
 
 
 @case
-def shapes_past_all_memory(folder: Path, made: Any) -> None:
+def shapes_past_all_memory(folder: Path, numbered: Any) -> None:
     def change(document: Any) -> None:
         for schema in schemas(document):
             for feature in schema["features"].values():
                 feature.update(shape=[2**50], min_length=2**50, max_length=2**50)
 
-    changed(folder, made, change)
+    changed(folder, numbered, change)
 
 
 @case
-def features_that_are_not_there(folder: Path, made: Any) -> None:
+def features_that_are_not_there(folder: Path, numbered: Any) -> None:
     one = {"min_length": 1, "max_length": 1, "present": 5, "shape": []}
 
     def change(document: Any) -> None:
@@ -169,105 +172,105 @@ def features_that_are_not_there(folder: Path, made: Any) -> None:
                 f'{ESCAPES}"""\nraise SystemExit(': {"kind": "int64", **one},
             }
 
-    changed(folder, made, change)
+    changed(folder, numbered, change)
 
 
 @case
-def kinds_that_lie(folder: Path, made: Any) -> None:
+def kinds_that_lie(folder: Path, numbered: Any) -> None:
     def change(document: Any) -> None:
         for schema in schemas(document):
             for feature in schema["features"].values():
                 feature.update(kind="float", content=None)
 
-    changed(folder, made, change)
+    changed(folder, numbered, change)
 
 
 @case
-def payloads_that_lie(folder: Path, made: Any) -> None:
+def payloads_that_lie(folder: Path, numbered: Any) -> None:
     def change(document: Any) -> None:
         for schema in schemas(document):
             schema.update(payload="SequenceExample", context=schema.pop("features"))
 
-    changed(folder, made, change)
+    changed(folder, numbered, change)
 
 
 @case
-def compression_that_lies(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d.update(compression="gzip"))
+def compression_that_lies(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d.update(compression="gzip"))
 
 
 @case
-def compression_that_hides(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d.update(compression="none"), compression="zlib")
+def compression_that_hides(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d.update(compression="none"), compression="zlib")
 
 
 @case
-def origins_of_no_sense(folder: Path, made: Any) -> None:
-    origin = {"plan": [1], "skipped": 5, "bytes_in": "x", "source": float("nan")}
-    changed(folder, made, lambda d: d.update(made_from=origin, version=float("nan")))
+def origins_of_no_sense(folder: Path, numbered: Any) -> None:
+    origin = {"fingerprint": [1], "skipped": 5, "bytes_in": "x", "source": float("nan")}
+    changed(folder, numbered, lambda d: d.update(provenance=origin, version=float("nan")))
 
 
 @case
-def no_splits(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d.update(splits={}))
+def no_splits(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d.update(splits={}))
 
 
 @case
-def splits_of_no_shards(folder: Path, made: Any) -> None:
-    changed(folder, made, lambda d: d.update(splits={"train": []}))
+def splits_of_no_shards(folder: Path, numbered: Any) -> None:
+    changed(folder, numbered, lambda d: d.update(splits={"train": []}))
 
 
 # ---- labels, notes, names ------------------------------------------------------------------------
 
 
 @case
-def labels_of_5000_digits(folder: Path, made: Any) -> None:
-    made.write_shard(folder / "a.tfrecord", [1])
+def labels_of_5000_digits(folder: Path, numbered: Any) -> None:
+    numbered.write_shard(folder / "a.tfrecord", [1])
     (folder / "labels.txt").write_text("9" * 5000 + ":x\n")
 
 
 @case
-def labels_up_to_a_million(folder: Path, made: Any) -> None:
-    made.write_shard(folder / "a.tfrecord", [1])
+def labels_up_to_a_million(folder: Path, numbered: Any) -> None:
+    numbered.write_shard(folder / "a.tfrecord", [1])
     (folder / "labels.txt").write_text("1000000:x\n")
 
 
 @case
-def numbers_of_shards_without_end(folder: Path, made: Any) -> None:
-    made.write_shard(folder / "x-99999999998-of-99999999999.tfrecord", [1])
-    made.write_shard(folder / f"y-{'9' * 90}-of-{'9' * 91}.tfrecord", [1])
+def numbers_of_shards_without_end(folder: Path, numbered: Any) -> None:
+    numbered.write_shard(folder / "x-99999999998-of-99999999999.tfrecord", [1])
+    numbered.write_shard(folder / f"y-{'9' * 90}-of-{'9' * 91}.tfrecord", [1])
 
 
 @case
-def notes_of_no_sense(folder: Path, made: Any) -> None:
-    made.write_shard(folder / "a.tfrecord", [1])
+def notes_of_no_sense(folder: Path, numbered: Any) -> None:
+    numbered.write_shard(folder / "a.tfrecord", [1])
     (folder / ".recordsmith").mkdir()
-    (folder / ".recordsmith" / "begun").write_bytes(b"\xff\xfe[" * 1000)
+    (folder / ".recordsmith" / "publishing.json").write_bytes(b"\xff\xfe[" * 1000)
 
 
 @case
-def names_with_escapes(folder: Path, made: Any) -> None:
+def names_with_escapes(folder: Path, numbered: Any) -> None:
     (folder / f"a{ESCAPES}").mkdir()
     name = f'x"""\nraise SystemExit({ESCAPES}'
-    made.write_shard(folder / f"{name}-00000-of-00001.tfrecord", [1])
+    numbered.write_shard(folder / f"{name}-00000-of-00001.tfrecord", [1])
 
 
 @case
-def names_that_forge_lines_of_shards(folder: Path, made: Any) -> None:
-    made.write_shard(folder / f"{FORGING}-00000-of-00002.tfrecord", [1])
+def names_that_forge_lines_of_shards(folder: Path, numbered: Any) -> None:
+    numbered.write_shard(folder / f"{FORGING}-00000-of-00002.tfrecord", [1])
     (folder / f"{FORGING}-00001-of-00002.tfrecord").write_bytes(b"no records")
     (folder / f"{FORGING}b.tfrecord").mkdir()
 
 
 @case
-def names_that_forge_lines_of_folders(folder: Path, made: Any) -> None:
+def names_that_forge_lines_of_folders(folder: Path, numbered: Any) -> None:
     (folder / FORGING).mkdir()
-    shard = made.write_shard(folder / FORGING / "a.tfrecord", [1, 2, 3])
+    shard = numbered.write_shard(folder / FORGING / "a.tfrecord", [1, 2, 3])
     shard.write_bytes(shard.read_bytes()[:-1])
 
 
 @case
-def names_that_forge_lines_of_a_manifest(folder: Path, made: Any) -> None:
+def names_that_forge_lines_of_a_manifest(folder: Path, numbered: Any) -> None:
     def change(document: Any) -> None:
         document["splits"] = {FORGING: document["splits"]["train"]}
         document["splits"][FORGING][1]["file"] = FORGING
@@ -277,50 +280,50 @@ def names_that_forge_lines_of_a_manifest(folder: Path, made: Any) -> None:
                 FORGING + key: feature for key, feature in schema["features"].items()
             }
 
-    changed(folder, made, change)
+    changed(folder, numbered, change)
 
 
 @case
-def names_that_are_not_utf8(folder: Path, made: Any) -> None:
-    made.write_shard(folder / os.fsdecode(b"a\xff\xfe.tfrecord"), [1])
+def names_that_are_not_utf8(folder: Path, numbered: Any) -> None:
+    numbered.write_shard(folder / os.fsdecode(b"a\xff\xfe.tfrecord"), [1])
 
 
 # ---- what stands where a shard is expected -------------------------------------------------------
 
 
 @case
-def pipes(folder: Path, made: Any) -> None:
-    made.packed(folder, {"train": [1, 1]})
+def pipes(folder: Path, numbered: Any) -> None:
+    numbered.packed(folder, {"train": [1, 1]})
     (folder / "train-00000-of-00002.tfrecord").unlink()
     os.mkfifo(folder / "train-00000-of-00002.tfrecord")
 
 
 @case
-def pipes_without_a_manifest(folder: Path, made: Any) -> None:
-    made.write_shard(folder / "a.tfrecord", [1])
+def pipes_without_a_manifest(folder: Path, numbered: Any) -> None:
+    numbered.write_shard(folder / "a.tfrecord", [1])
     os.mkfifo(folder / "b.tfrecord")
     os.mkfifo(folder / "dataset.json")
     os.mkfifo(folder / "labels.txt")
 
 
 @case
-def folders_as_shards(folder: Path, made: Any) -> None:
-    made.packed(folder, {"train": [1, 1]})
+def folders_as_shards(folder: Path, numbered: Any) -> None:
+    numbered.packed(folder, {"train": [1, 1]})
     (folder / "train-00000-of-00002.tfrecord").unlink()
     (folder / "train-00000-of-00002.tfrecord").mkdir()
 
 
 @case
-def links_in_a_circle(folder: Path, made: Any) -> None:
-    made.write_shard(folder / "a.tfrecord", [1])
+def links_in_a_circle(folder: Path, numbered: Any) -> None:
+    numbered.write_shard(folder / "a.tfrecord", [1])
     (folder / "b.tfrecord").symlink_to("c.tfrecord")
     (folder / "c.tfrecord").symlink_to("b.tfrecord")
     (folder / "dataset.json").symlink_to("dataset.json")
 
 
 @case
-def links_to_nothing(folder: Path, made: Any) -> None:
-    made.packed(folder, {"train": [1, 1]})
+def links_to_nothing(folder: Path, numbered: Any) -> None:
+    numbered.packed(folder, {"train": [1, 1]})
     (folder / "train-00001-of-00002.tfrecord").unlink()
     (folder / "train-00001-of-00002.tfrecord").symlink_to("nothing")
 
@@ -331,8 +334,8 @@ def links_to_nothing(folder: Path, made: Any) -> None:
 def with_index(offsets: list[int], says: int, compression: str = "none") -> Case:
     """A good shard, and an index of it with matching checksums."""
 
-    def write(folder: Path, made: Any) -> None:
-        shard = made.write_shard(folder / "a.tfrecord", [1, 2, 3], compression)
+    def write(folder: Path, numbered: Any) -> None:
+        shard = numbered.write_shard(folder / "a.tfrecord", [1, 2, 3], compression)
         data = shard.read_bytes()
         samples = 0
         for number in range(8):
@@ -451,7 +454,7 @@ CASES |= {
 
 
 @case
-def members_of_nothing(folder: Path, made: Any) -> None:
+def members_of_nothing(folder: Path, numbered: Any) -> None:
     data = gzip.compress(encode_record(b"x")) + gzip.compress(b"") * 5000
     (folder / "a.tfrecord.gz").write_bytes(data)
 
@@ -467,10 +470,10 @@ def ran(command: tuple[str, ...], folder: Path, out: Path) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", CASES)
-def test_commands_do_not_crash(tmp_path: Path, made: Any, name: str) -> None:
+def test_commands_do_not_crash(tmp_path: Path, numbered: Any, name: str) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    CASES[name](folder, made)
+    CASES[name](folder, numbered)
     for command in COMMANDS:
         code, shown = ran(command, folder, tmp_path)
         assert code in (0, 1, 2)
@@ -481,7 +484,7 @@ def test_commands_do_not_crash(tmp_path: Path, made: Any, name: str) -> None:
             compile(shown, "reader.py", "exec")
             assert "raise SystemExit" not in {line.lstrip()[:16] for line in shown.splitlines()}
     assert {path.name for path in tmp_path.iterdir()} <= {
-        *("in", "verify.html", "statistics.html", "salvaged", "reshaped", "edited"),
+        *("in", "verify.html", "stats.html", "salvaged", "reshaped", "edited"),
         *("sheet.png", "idx", "csv", "folder"),
     }
 
@@ -494,8 +497,8 @@ def attempt(action: Callable[[], object]) -> None:
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", CASES)
-def test_functions_do_not_crash(tmp_path: Path, made: Any, name: str) -> None:
-    CASES[name](tmp_path, made)
+def test_functions_do_not_crash(tmp_path: Path, numbered: Any, name: str) -> None:
+    CASES[name](tmp_path, numbered)
     try:
         dataset = rs.open(tmp_path)
     except rs.RecordsmithError:
@@ -507,7 +510,7 @@ def test_functions_do_not_crash(tmp_path: Path, made: Any, name: str) -> None:
         lambda: list(dataset),
         lambda: list(dataset[::-1].records()),
         lambda: dataset.read_records(range(min(3, len(dataset)))),
-        lambda: dataset.record_sizes([0]),
+        lambda: records_of(dataset).record_sizes([0]),
         dataset.read_columns,
         lambda: list(dataset.batches(2)),
         lambda: list(rs.Loader(dataset, features, batch_size=2, shuffle=True, seed=0)),
@@ -517,16 +520,16 @@ def test_functions_do_not_crash(tmp_path: Path, made: Any, name: str) -> None:
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", [name for name in CASES if "index" in name])
-def test_indexes_never_give_wrong_records(tmp_path: Path, made: Any, name: str) -> None:
-    CASES[name](tmp_path, made)
+def test_indexes_never_give_wrong_records(tmp_path: Path, numbered: Any, name: str) -> None:
+    CASES[name](tmp_path, numbered)
     dataset = rs.open(tmp_path)
     size = (tmp_path / "a.tfrecord").stat().st_size
-    assert dataset.record_sizes(range(len(dataset))).sum() < 1032 * size
+    assert records_of(dataset).record_sizes(range(len(dataset))).sum() < 1032 * size
     if dataset.shards[0].compression == "none":
-        assert made.ids_of(dataset[position] for position in range(3)) == [1, 2, 3]
+        assert numbered.ids_of(dataset[position] for position in range(3)) == [1, 2, 3]
         assert len(dataset.read_records([2, 0])) == 2
     if len(dataset) == 3:
-        assert made.ids_of(dataset) == [1, 2, 3]
+        assert numbered.ids_of(dataset) == [1, 2, 3]
     else:  # an index can lie about how many there are, until somebody looks
         with pytest.raises(rs.CorruptDataError):
             list(dataset)

@@ -85,10 +85,10 @@ def test_fields_of_records_that_are_not_examples(run, reference: Any, tmp_path: 
     assert "is not a protobuf message" in run("inspect", tmp_path / "y.tfrecord").out
 
 
-def test_many_files_without_split_names(run, made, tmp_path: Path) -> None:
+def test_many_files_without_split_names(run, numbered, tmp_path: Path) -> None:
     """They are listed as files, and only the first ones."""
     for number in range(12):
-        made.write_shard(tmp_path / f"part-{number:02d}.tfrecord", [number])
+        numbered.write_shard(tmp_path / f"part-{number:02d}.tfrecord", [number])
     heading, *rows = run("inspect", tmp_path).out.splitlines()[2:14]
     assert heading.split() == ["file", "records", "shards", "size"]
     assert [row.split()[0] for row in rows[:10]] == [f"part-{number:02d}" for number in range(10)]
@@ -111,66 +111,3 @@ def test_invalid_readers(run, packed: Path) -> None:
     assert outcome.code == 2
     assert "keras" in outcome.err
     assert run("inspect", packed, "--reader", "tf", "--json").code == 2
-
-
-def test_statistics_as_tables(run, packed: Path) -> None:
-    outcome = run("inspect", packed, "--stats")
-    assert outcome.code == 0
-    lines = [line.split() for line in outcome.out.splitlines()]
-    assert outcome.out.startswith("9 records in 4 shards")
-    assert ["image/encoded", "bytes", "all", "1"] in [line[:4] for line in lines]
-    assert ["image/width", "40"] in [line[:2] for line in lines]
-    assert "5 jpeg, 4 png; 9 with 3 channels" in outcome.out
-    assert ["0", "cat"] in [line[:2] for line in lines]
-    assert "leakage" not in outcome.out
-    assert max(map(len, outcome.out.splitlines())) <= 100
-
-
-def test_statistics_document(run, packed: Path) -> None:
-    document = run("inspect", packed, "--stats", "--json", "--split", "train").document
-    assert document == rs.statistics(packed, "train").to_json()
-    assert document["records"] == 6
-
-
-def test_statistics_page(run, packed: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    assert run("inspect", packed, "--stats", "--html", page, "--threads", "1").code == 0
-    assert "image/encoded" in page.read_text("utf-8")
-    outcome = run("inspect", packed, "--stats", "--html", page)
-    assert (outcome.code, str(page) in outcome.err) == (2, True)
-    assert run("inspect", packed, "--stats", "--html", page, "--overwrite").code == 0
-
-
-def test_statistics_of_odd_records(run, tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        writer.write_example(
-            {"a\x1b[2J": ["\x1b[31m"] * 2, "f": float("nan"), "k" * 99: [2**63 - 1]}
-        )
-        writer.write_example({"f": [], "a\x1b[2J": [b"\xff" * 400] * 3})
-        writer.write(rs.encode_sequence_example({"c": 1}, {"l": [[1.5], [2.5, 3]]}))
-        writer.write(b"\x01other")
-    outcome = run("inspect", tmp_path / "x.tfrecord", "--stats")
-    assert outcome.code == 0
-    assert "\x1b" not in outcome.out
-    assert "a\\x1b[2J" in outcome.out
-    assert "1 NaN" in outcome.out or "nan: f" in outcome.out
-    assert "2 steps of 1 to 2" in outcome.out
-
-
-def test_statistics_of_damaged_files(run, packed: Path) -> None:
-    path = min(packed.glob("*.tfrecord"))
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    outcome = run("inspect", packed, "--stats")
-    assert outcome.code == 1
-    assert "payload-crc-mismatch" in outcome.err
-
-
-@pytest.mark.parametrize(
-    "options", [("--stats", "--reader", "tf"), ("--html", "x.html"), ("--threads", "2")]
-)
-def test_invalid_options_of_statistics(run, packed: Path, options: tuple[str, ...]) -> None:
-    outcome = run("inspect", packed, *options)
-    assert outcome.code == 2
-    assert "--stats" in outcome.err

@@ -366,7 +366,7 @@ def test_options_that_messages_mention_exist(run) -> None:
         run(command.__name__, "--help").out
         for commands in cli._COMMANDS.values() for command in commands
     )))  # fmt: skip
-    library = "".join(path.read_text() for path in Path(rs.__file__).parent.rglob("*.py"))
+    library = "".join(path.read_text("utf-8") for path in Path(rs.__file__).parent.rglob("*.py"))
     mentioned = re.findall(r"\boption\(['\"](\w+)['\"]", library)
     flags = {wording.option_in_shell(name, None) for name in mentioned}
     assert {flag for flag in flags if flag.startswith("--")} <= known | _ONLY_IN_PYTHON
@@ -391,7 +391,7 @@ def test_options_of_plans_exclude_each_other(run, images: Path, tmp_path: Path) 
 def test_many_notes_are_counted(
     run, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.building.finished.MOST_PLACES", 4)
+    monkeypatch.setattr("recordsmith.building.finished.MAX_PLACES", 4)
     printed = run("pack", images, tmp_path / "out", "--store", "png").out
     assert "5 images were encoded as PNG:" in printed
     assert "… and 2 more (the first 4 with --json)" in printed

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import recordsmith as rs
+from recordsmith.reshaping import ReshardReport
 
 
-def test_several_inputs(run, tmp_path: Path, made) -> None:
+def test_several_inputs(run, tmp_path: Path, numbered) -> None:
     for name in ("one", "two"):
-        made.packed(tmp_path / name, {"train": [3, 4], "test": [2]})
+        numbered.packed(tmp_path / name, {"train": [3, 4], "test": [2]})
     outcome = run("reshard", tmp_path / "one", tmp_path / "two", tmp_path / "out", "--shards", 2)
     assert outcome.code == 0
     lines = outcome.out.splitlines()
@@ -19,8 +20,8 @@ def test_several_inputs(run, tmp_path: Path, made) -> None:
     assert again.out.startswith("nothing to do: 18 records are already there")
 
 
-def test_all_options_reach_the_job(run, tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "in", {"train": [300], "test": [100]})
+def test_all_options_reach_the_job(run, tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "in", {"train": [300], "test": [100]})
     outcome = run(
         "reshard", tmp_path / "in", tmp_path / "out", "--split", "train", "--sample", "50%",
         "--splits", "a=80%,b=0.2", "--take", 25, "--shuffle", "--seed", 3, "--shard-size", "1kB",
@@ -29,7 +30,7 @@ def test_all_options_reach_the_job(run, tmp_path: Path, made) -> None:
     assert outcome.code == 0
     assert outcome.document["splits"] == {"a": 25, "b": 25}
     assert outcome.document["records_in"] == 300
-    assert outcome.document.keys() == rs.ReshardReport(tmp_path).to_json().keys()
+    assert outcome.document.keys() == ReshardReport(tmp_path).to_json().keys()
     same = rs.reshard(
         tmp_path / "in", tmp_path / "same", split="train", sample=0.5, splits={"a": 0.8, "b": 0.2},
         take=25, shuffle=True, seed=3, shard_size_bytes=1000, shard_names="{split}_{shard}",
@@ -41,15 +42,15 @@ def test_all_options_reach_the_job(run, tmp_path: Path, made) -> None:
         assert (tmp_path / "out" / name).read_bytes() == (same.folder / name).read_bytes()
 
 
-def test_shares_as_split(run, tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "in", {"train": range(4)})
+def test_shares_as_split(run, tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "in", {"train": range(4)})
     wrong = run("reshard", tmp_path / "in", tmp_path / "out", "--split", "a=0.5,b=0.5")
     assert wrong.code == 2
     assert "--splits a=0.5,b=0.5" in wrong.err
 
 
-def test_exit_codes(run, tmp_path: Path, made) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord", range(9))
+def test_exit_codes(run, tmp_path: Path, numbered) -> None:
+    path = numbered.write_shard(tmp_path / "a.tfrecord", range(9))
     for arguments, word in (
         ([path], "Missing argument"),
         ([path, tmp_path / "out", "--shards", "x"], "--shards must be"),

@@ -37,7 +37,7 @@ def test_lost_and_repaired_records(run, packed: Path, tmp_path: Path) -> None:
     assert not document["is_new"]
     assert document["records"] == 5
     assert document["expected"] == 9
-    assert not document["is_whole"]
+    assert not document["is_complete"]
 
 
 def test_nothing_can_be_recovered(run, tmp_path: Path) -> None:

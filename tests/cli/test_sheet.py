@@ -12,13 +12,24 @@ def test_draws_a_sheet(run, packed: Path, tmp_path: Path) -> None:
     assert outcome.code == 0
     with Image.open(tmp_path / "s.png") as image:
         width, height = image.size
-    assert outcome.out == (f"drew 9 examples into {tmp_path / 's.png'}, {width}x{height} pixels\n")
+    assert outcome.out == (f"drew 9 records into {tmp_path / 's.png'}, {width}x{height} pixels\n")
 
 
 def test_options(run, packed: Path, tmp_path: Path) -> None:
     out = tmp_path / "s.jpg"
     document = run(
-        "sheet", packed, out, "-n", 4, "--split", "train", "--columns", 2, "--seed", 7, "--json"
+        "sheet",
+        packed,
+        out,
+        "--sample",
+        4,
+        "--split",
+        "train",
+        "--columns",
+        2,
+        "--seed",
+        7,
+        "--json",
     ).document
     expected = rs.sheet(
         packed, tmp_path / "e.jpg", count=4, split="train", columns=2, seed=7

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.cli.pages import title_of
+from recordsmith.cli.options import title_of
 
 
 def test_a_good_dataset(run, packed: Path) -> None:
@@ -62,9 +62,9 @@ def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
     assert outcome.document["records"] == 8
 
 
-def test_offsets_in_compressed_files_are_explained(run, made, tmp_path: Path) -> None:
+def test_offsets_in_compressed_files_are_explained(run, numbered, tmp_path: Path) -> None:
     explanation = "(offsets in this file count decompressed bytes)"
-    data = bytearray(made.write_shard(tmp_path / "plain.tfrecord", range(9)).read_bytes())
+    data = bytearray(numbered.write_shard(tmp_path / "plain.tfrecord", range(9)).read_bytes())
     data[20] ^= 1
     data[-20] ^= 1
     for name in ("a", "b"):
@@ -81,20 +81,20 @@ def test_offsets_in_compressed_files_are_explained(run, made, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compression_for_tensorflow(run, made, tmp_path: Path, compression: str) -> None:
+def test_compression_for_tensorflow(run, numbered, tmp_path: Path, compression: str) -> None:
     """TensorFlow reports compressed files as damaged."""
-    packed = made.write_shard(tmp_path / "a.tfrecord", [1, 2], compression)
+    packed = numbered.write_shard(tmp_path / "a.tfrecord", [1, 2], compression)
     good = run("verify", packed)
     assert good.code == 0
     assert f"the file is compressed with {compression}" in good.out
     assert f'compression_type="{compression.upper()}"' in good.out
-    made.write_shard(tmp_path / "b.tfrecord", [1, 2])
+    numbered.write_shard(tmp_path / "b.tfrecord", [1, 2])
     assert f"1 of 2 files are compressed with {compression}" in run("verify", tmp_path).out
     assert "compressed" not in run("verify", tmp_path / "b.tfrecord").out
 
 
-def test_the_suggested_command_can_be_copied(run, made, tmp_path: Path) -> None:
-    path = made.write_shard(tmp_path / "my file.tfrecord", [1, 2, 3])
+def test_the_suggested_command_can_be_copied(run, numbered, tmp_path: Path) -> None:
+    path = numbered.write_shard(tmp_path / "my file.tfrecord", [1, 2, 3])
     data = bytearray(path.read_bytes())
     data[3] ^= 1  # in the first length
     path.write_bytes(data)

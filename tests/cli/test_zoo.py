@@ -18,7 +18,7 @@ def test_commands(zoo_row: dict[str, Any], zoo: Path, run: Any, tmp_path: Path) 
     assert inspected.code == 0, inspected.err
     assert inspected.document["records"] == row["records"]
     assert inspected.document["payload"] == row["payload"]
-    counted = run("inspect", path, "--stats", "--json")
+    counted = run("stats", path, "--json")
     assert counted.code == 0, counted.err
     assert counted.document["records"] == row["records"]
 
@@ -46,7 +46,7 @@ def test_commands(zoo_row: dict[str, Any], zoo: Path, run: Any, tmp_path: Path) 
     salvaged = run("salvage", path, tmp_path / "salvaged")
     assert salvaged.code == 0, salvaged.err
     assert list(rs.open(tmp_path / "salvaged").records()) == payloads
-    for command in (("head", path), ("inspect", path, "--stats"), ("verify", path, "--deep")):
+    for command in (("head", path), ("stats", path), ("verify", path, "--deep")):
         assert run(*command).code in (0, 1)
 
 
@@ -54,7 +54,7 @@ def _assert_refused(path: Path, out: Path, run: Any) -> None:
     assert run("verify", path, "--deep", "--json").document["defects"]
     commands = [
         ("inspect", path),
-        ("inspect", path, "--stats"),
+        ("stats", path),
         ("verify", path, "--deep"),
         ("reshard", path, out, "--shards", "1"),
         ("diff", path, path),

@@ -674,7 +674,7 @@ class Folder:
         self.schema = {"payload": "Example", "records": 5, "features": {"image/class/label": kind}}
         self.document: dict[str, Any] = {
             "format": "recordsmith-dataset",
-            "version": 1,
+            "version": 2,
             "records": 5,
             "compression": "none",
             "splits": {
@@ -690,7 +690,7 @@ class Folder:
             },
             "class_names": ["daisy", "rose"],
             "schema": self.schema,
-            "made_from": {},
+            "provenance": {},
         }
 
     @property
@@ -723,7 +723,10 @@ def make_datasets() -> dict[str, Any]:
         "not-finished",
         "unfinished-dataset",
         "a note that naming has begun, and no manifest",
-        lambda f: (f.files.update({".recordsmith/begun": b'{"plan": "x"'}), f.document.clear()),
+        lambda f: (
+            f.files.update({".recordsmith/publishing.json": b'{"fingerprint": "x"'}),
+            f.document.clear(),
+        ),
     )
     add("shard-gone", "missing-shard", "a shard is not there", lambda f: f.files.pop(f.second))
     add(
@@ -786,7 +789,8 @@ def make_datasets() -> dict[str, Any]:
         "shard-listed-twice": lambda f: f.shards.append(f.shards[0]),
         "count-below-zero": lambda f: f.shards[0].update(records=-1),
         "count-of-2-63": lambda f: f.shards[0].update(records=2**63),
-        "version-to-come": lambda f: f.document.update(version=2),
+        "version-to-come": lambda f: f.document.update(version=3),
+        "version-before": lambda f: f.document.update(version=1),
         "format-of-others": lambda f: f.document.update(format="dataset"),
         "schema-missing": lambda f: f.document.pop("schema"),
         "shape-below-zero": lambda f: f.schema["features"]["image/class/label"].update(shape=[-1]),  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Every reader finds in every file of the corpus what cases.json says, and nothing else.
+"""Every reader finds in every file of the corpus exactly what cases.json lists.
 
 A command or a job that is new: its column in make_corpus.py, and its line in RUNNERS here.
 """

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-import recordsmith as rs
 from recordsmith.dataset import read_label_map, read_manifest
 from recordsmith.dataset.documents import json_of, text_of
+from recordsmith.examining import SchemaFile
 from recordsmith.packing import PackPlan
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.wire import encode_records
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "schema.json": rs.SchemaFile.load,
+    "schema.json": SchemaFile.load,
     "table.json": lambda path: Edits(recode={"label": path}),
     "table.csv": lambda path: Edits(recode={"label": path}),
     "plan.json": PackPlan.load,
@@ -70,9 +70,9 @@ def test_encodings_that_editors_write(encoding: str) -> None:
     [
         (b"", "empty"),
         (b" \n", "empty"),
-        (b'{"a": 1,\n "b": }', "line 2, column 7: .* found '}'"),
+        (b'{"a": 1,\n "b": }', "line 2, column 7: .*'}'"),
         (b'{"a": 1', "line 1, column 8"),
-        (b"hello", "line 1, column 1: .* found 'hello'"),
+        (b"hello", "line 1, column 1: .*'hello'"),
         (b"<!DOCTYPE html>\n<html>", "HTML page"),
         (b"gr\xfcn", "byte 2"),
         (b"[" * 100_000, "nested too deeply"),

@@ -24,8 +24,8 @@ def run(script: str, path: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("good\n", "", 0)
 
 
-def test_locks_that_are_held_when_a_process_forks(made: Any, tmp_path: Path) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", range(20))
+def test_locks_that_are_held_when_a_process_forks(numbered: Any, tmp_path: Path) -> None:
+    numbered.write_shard(tmp_path / "a.tfrecord", range(20))
     run(
         """
         dataset = rs.open(sys.argv[1])
@@ -33,7 +33,7 @@ def test_locks_that_are_held_when_a_process_forks(made: Any, tmp_path: Path) -> 
         held, goes_on = threading.Event(), threading.Event()
 
         def hold():
-            with dataset.shards[0]._lock, dataset._open._lock:
+            with dataset.shards[0]._lock, dataset._records._records._open._lock:
                 held.set()
                 goes_on.wait()
 
@@ -57,9 +57,9 @@ def test_locks_that_are_held_when_a_process_forks(made: Any, tmp_path: Path) -> 
     )
 
 
-def test_many_forks_while_threads_read(made: Any, tmp_path: Path) -> None:
+def test_many_forks_while_threads_read(numbered: Any, tmp_path: Path) -> None:
     for number in range(6):
-        made.write_shard(tmp_path / f"{number}.tfrecord", range(number * 10, number * 10 + 10))
+        numbered.write_shard(tmp_path / f"{number}.tfrecord", range(number * 10, number * 10 + 10))
     run(
         """
         import random
@@ -93,7 +93,7 @@ def test_many_forks_while_threads_read(made: Any, tmp_path: Path) -> None:
     )
 
 
-def test_lock_owners_are_garbage_collected(made: Any, tmp_path: Path) -> None:
+def test_lock_owners_are_garbage_collected(numbered: Any, tmp_path: Path) -> None:
     import gc
     import weakref
 
@@ -101,7 +101,7 @@ def test_lock_owners_are_garbage_collected(made: Any, tmp_path: Path) -> None:
     from recordsmith.dataset import forks
 
     before = set(forks._owners)
-    dataset = rs.open(made.write_shard(tmp_path / "a.tfrecord", range(3)))
+    dataset = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", range(3)))
     own = [weakref.ref(owner) for owner in forks._owners if owner not in before]
     assert len(own) == 2
     del dataset

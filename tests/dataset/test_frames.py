@@ -14,7 +14,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import frames as frames_module
-from recordsmith.dataset import open_shards
+from recordsmith.dataset import open_shards, records_of
 from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
 from recordsmith.wire import encode_record, encode_records, read_pieces, scan
 
@@ -172,7 +172,7 @@ def test_maps_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ]  # fmt: skip
         forms = [type(shard._frames) for shard in dataset.shards]
         assert forms == [ReadFrames, MappedFrames, MappedFrames, ReadFrames]
-    assert dataset[3:7].read_record(3)[0] == 1
+    assert records_of(dataset[3:7]).read_record(3)[0] == 1
 
 
 @pytest.mark.parametrize(("block_bytes", "headers"), [(16, 1), (6_000, 2), (1 << 20, 1 << 10)])

@@ -17,6 +17,8 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import find_index, index_paths
 from recordsmith.wire import encode_record
 
+from ..raising import raises
+
 COUNTS = {"a.tfrecord": 5, "b.tfrecord": 1, "c.tfrecord": 0}
 
 
@@ -61,7 +63,7 @@ def test_text_of_more_lines_than_one_block(folder: Path, monkeypatch: pytest.Mon
     assert (folder / "a.tfrecord.idx").read_text() == tfrecord2idx(folder / "a.tfrecord")
     assert not rs.index(folder / "a.tfrecord", format="dali").new_count
     (folder / "a.tfrecord.idx").write_text(tfrecord2idx(folder / "a.tfrecord") + "9 9\n")
-    with pytest.raises(rs.OptionError, match=r"a\.tfrecord\.idx"):
+    with raises(rs.OptionError, option="to", match=r"a\.tfrecord\.idx"):
         rs.index(folder / "a.tfrecord", format="dali")
 
 
@@ -88,7 +90,7 @@ def test_shards_with_the_same_name_are_refused_before_writing(folder: Path, tmp_
     other = tmp_path / "other" / "a.tfrecord"
     other.parent.mkdir()
     other.write_bytes(encode_record(b"x"))
-    with pytest.raises(rs.OptionError, match="same index"):
+    with raises(rs.OptionError, option="to", value=tmp_path / "to", match="same index"):
         rs.index([folder / "a.tfrecord", other], format="dali", to=tmp_path / "to")
     assert not (tmp_path / "to").exists()
     assert rs.index([folder / "a.tfrecord", other], format="dali").new_count == 2
@@ -117,7 +119,7 @@ def test_files_are_complete_before_they_are_synced(
 def test_existing_files_are_replaced_only_with_overwrite(folder: Path) -> None:
     mine = folder / "a.tfrecord.idx"
     mine.write_text("0 17\n")
-    with pytest.raises(rs.OptionError, match=r"a\.tfrecord\.idx"):
+    with raises(rs.OptionError, option="to", match=r"a\.tfrecord\.idx"):
         rs.index(folder, format="dali")
     assert mine.read_text() == "0 17\n"
     assert rs.index(folder, format="dali", overwrite=True).files[0].is_new
@@ -148,7 +150,7 @@ def test_compressed_shards(tmp_path: Path) -> None:
     with rs.ShardWriter(path, compression="gzip") as writer:
         writer.write_example({"a": 1})
         writer.write_example({"a": 2})
-    with pytest.raises(rs.OptionError, match="gzip"):
+    with raises(rs.OptionError, option="paths", value=tmp_path / "x.tfrecord.gz", match="gzip"):
         rs.index(path, format="dali")
     assert rs.index(path).record_count == 2
 
@@ -188,7 +190,7 @@ def test_folders_that_cannot_be_written(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("format_", ["recordsmith", "dali"])
 def test_killed_before_any_change_of_the_file_system(
-    folder: Path, tmp_path: Path, format_: Any, killing: Any
+    folder: Path, tmp_path: Path, format_: Any, killed_jobs: Any
 ) -> None:
     def build(place: Path) -> set[str]:
         rs.index(place, format=format_, overwrite=True)
@@ -199,7 +201,7 @@ def test_killed_before_any_change_of_the_file_system(
         shutil.copytree(folder, place)
         if not step:
             wanted = build(place)
-        elif killing.killed_before(step, lambda: build(place)):
+        elif killed_jobs.killed_before(step, lambda: build(place)):
             assert build(place) == wanted, step
         else:
             break
@@ -215,7 +217,7 @@ def test_options(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(rs.OptionError) as caught:
         rs.index(folder, to=tmp_path)
     assert caught.value.option == "to"
-    with pytest.raises(rs.OptionError, match="path"):
+    with raises(rs.OptionError, value="", match="path"):
         rs.index(folder, format="dali", to="")
 
 

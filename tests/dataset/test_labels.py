@@ -95,8 +95,8 @@ def test_label_map_is_read_by_protobuf(tmp_path: Path) -> None:
         ("item { id: 9999999999 name: 'a' }", "9999999999"),
         (f"item {{ id: {'9' * 5000} name: 'a' }}", "id and name"),
         ("0:daisy\n1:rose\n", "expected"),
-        ("thing { id: 1 name: 'a' }", "expected item, got 'thing'"),
-        ("\x00\x01", "expected a label map"),
+        ("thing { id: 1 name: 'a' }", "'thing'"),
+        ("\x00\x01", "a label map"),
     ],
 )
 def test_invalid_label_maps(tmp_path: Path, text: str, words: str) -> None:

@@ -13,6 +13,8 @@ from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
 from recordsmith.dataset.locate import locate
 from recordsmith.errors import MissingFileError
 
+from ..raising import raises
+
 
 def _found(path: object, split: str | None = None) -> list[tuple[str, str]]:
     """(file name, split) of each shard."""
@@ -31,39 +33,39 @@ def _found(path: object, split: str | None = None) -> list[tuple[str, str]]:
         "{a}.tfrecords",
     ],
 )
-def test_files_of_any_name(tmp_path: Path, made: SimpleNamespace, name: str) -> None:
-    path = made.write_shard(tmp_path / name, [1, 2])
+def test_files_of_any_name(tmp_path: Path, numbered: SimpleNamespace, name: str) -> None:
+    path = numbered.write_shard(tmp_path / name, [1, 2])
     for spelling in (path, str(path), [path], (str(path),)):
-        assert made.ids_of(rs.open(spelling)) == [1, 2]
-    assert made.ids_of(rs.open(tmp_path)) == [1, 2]
+        assert numbered.ids_of(rs.open(spelling)) == [1, 2]
+    assert numbered.ids_of(rs.open(tmp_path)) == [1, 2]
     assert rs.open(path)[1]["name"] == ["näm 2".encode()]  # type: ignore[call-overload]
 
 
-def test_any_path_like(tmp_path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
+def test_any_path_like(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
     with os.scandir(tmp_path) as entries:
         entry = next(entry for entry in entries if entry.name == "a.tfrecord")
     assert len(rs.open(entry)) == 1
 
 
 def test_relative_paths(
-    tmp_path: Path, made: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
     monkeypatch.chdir(tmp_path)
     for path in ("a.tfrecord", ".", "*.tfrecord", Path("a.tfrecord")):
         assert len(rs.open(path)) == 1
 
 
 def test_folder_without_manifest_is_ordered_by_split_and_number(
-    tmp_path: Path, made: SimpleNamespace
+    tmp_path: Path, numbered: SimpleNamespace
 ) -> None:
     names = [shard_name(split, number, 2) for split in ("b", "a") for number in (1, 0)]
     for number, name in enumerate(names):
-        made.write_shard(tmp_path / name, [number])
+        numbered.write_shard(tmp_path / name, [number])
     assert _found(tmp_path) == [(name, name[0]) for name in sorted(names)]
-    assert made.ids_of(rs.open(tmp_path)) == [3, 2, 1, 0]
-    assert made.ids_of(rs.open(tmp_path, split="b")) == [1, 0]
+    assert numbered.ids_of(rs.open(tmp_path)) == [3, 2, 1, 0]
+    assert numbered.ids_of(rs.open(tmp_path, split="b")) == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -77,92 +79,100 @@ def test_folder_without_manifest_is_ordered_by_split_and_number(
     ],
 )
 def test_foreign_folders(
-    tmp_path: Path, made: SimpleNamespace, names: list[str], splits: list[str]
+    tmp_path: Path, numbered: SimpleNamespace, names: list[str], splits: list[str]
 ) -> None:
     for number, name in enumerate(names):
-        made.write_shard(tmp_path / name, [number])
+        numbered.write_shard(tmp_path / name, [number])
     assert _found(tmp_path) == list(zip(names, splits, strict=True))
-    assert made.ids_of(rs.open(tmp_path)) == list(range(len(names)))
+    assert numbered.ids_of(rs.open(tmp_path)) == list(range(len(names)))
 
 
 def test_compressed_shards_are_known_by_name_and_bytes(
-    tmp_path: Path, made: SimpleNamespace
+    tmp_path: Path, numbered: SimpleNamespace
 ) -> None:
-    made.write_shard(tmp_path / "a.tfrecord.gz", [1], "gzip")
-    made.write_shard(tmp_path / "b.tfrecord", [2], "zlib")
-    made.write_shard(tmp_path / "notes.gz", [3], "gzip")  # any gzip file: not detected as records
+    numbered.write_shard(tmp_path / "a.tfrecord.gz", [1], "gzip")
+    numbered.write_shard(tmp_path / "b.tfrecord", [2], "zlib")
+    numbered.write_shard(
+        tmp_path / "notes.gz", [3], "gzip"
+    )  # any gzip file: not detected as records
     assert [name for name, _ in _found(tmp_path)] == ["a.tfrecord.gz", "b.tfrecord"]
-    assert made.ids_of(rs.open(tmp_path)) == [1, 2]
+    assert numbered.ids_of(rs.open(tmp_path)) == [1, 2]
 
 
-def test_other_files_in_a_folder_are_ignored(tmp_path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
-    made.write_shard(tmp_path / ".hidden.tfrecord", [2])
+def test_other_files_in_a_folder_are_ignored(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
+    numbered.write_shard(tmp_path / ".hidden.tfrecord", [2])
     (tmp_path / "README.md").write_text("words about the data")
     (tmp_path / "short").write_bytes(b"x")
     (tmp_path / "below").mkdir()
-    made.write_shard(tmp_path / "below" / "b.tfrecord", [3])
+    numbered.write_shard(tmp_path / "below" / "b.tfrecord", [3])
     assert [name for name, _ in _found(tmp_path)] == ["a.tfrecord"]
 
 
 def test_damaged_file_with_a_shard_name_is_not_ignored(
-    tmp_path: Path, made: SimpleNamespace
+    tmp_path: Path, numbered: SimpleNamespace
 ) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
     (tmp_path / "b.tfrecord").write_bytes(b"this was to be a shard, and is none")
-    with pytest.raises(rs.CorruptDataError, match=r"b\.tfrecord"):
+    with raises(
+        rs.CorruptDataError, defect="not-a-tfrecord", path=tmp_path / "b.tfrecord", offset=0
+    ):
         list(rs.open(tmp_path))
 
 
 def test_file_cut_within_its_first_record_is_known_by_its_bytes(
-    tmp_path: Path, made: SimpleNamespace
+    tmp_path: Path, numbered: SimpleNamespace
 ) -> None:
-    path = made.write_shard(tmp_path / "data", [1])
+    path = numbered.write_shard(tmp_path / "data", [1])
     path.write_bytes(path.read_bytes()[:-1])
     assert [name for name, _ in _found(tmp_path)] == ["data"]
 
 
-def test_globs(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "set", {"train": [1, 1], "test": [1]})
+def test_globs(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path / "set", {"train": [1, 1], "test": [1]})
     for split, ids in {"train": [0, 1], "test": [2]}.items():
         dataset = rs.open(folder / f"{split}-*")
-        assert made.ids_of(dataset) == ids
-        assert dataset.class_names == made.class_names
-    assert made.ids_of(rs.open(str(folder / "*"))) == [
+        assert numbered.ids_of(dataset) == ids
+        assert dataset.class_names == numbered.class_names
+    assert numbered.ids_of(rs.open(str(folder / "*"))) == [
         2,
         0,
         1,
     ]  # without dataset.json and labels.txt
-    assert made.ids_of(rs.open(str(tmp_path / "*" / "*.tfrecord"), split="test")) == [2]
-    with pytest.raises(rs.OptionError, match="no file") as caught:
+    assert numbered.ids_of(rs.open(str(tmp_path / "*" / "*.tfrecord"), split="test")) == [2]
+    with raises(rs.OptionError, value=tmp_path / "*.nothing", match="no file") as caught:
         rs.open(tmp_path / "*.nothing")
     assert caught.value.option == "paths"
 
 
-def test_list_keeps_its_order(tmp_path: Path, made: SimpleNamespace) -> None:
-    paths = [made.write_shard(tmp_path / f"{name}.tfrecord", [i]) for i, name in enumerate("cab")]
-    assert made.ids_of(rs.open(paths)) == [0, 1, 2]
-    assert made.ids_of(rs.open([paths[2], tmp_path / "[ab].*", paths[0]])) == [2, 1, 2, 0]
+def test_list_keeps_its_order(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    paths = [
+        numbered.write_shard(tmp_path / f"{name}.tfrecord", [i]) for i, name in enumerate("cab")
+    ]
+    assert numbered.ids_of(rs.open(paths)) == [0, 1, 2]
+    assert numbered.ids_of(rs.open([paths[2], tmp_path / "[ab].*", paths[0]])) == [2, 1, 2, 0]
     with pytest.raises(rs.OptionError) as caught:
         rs.open([])
     assert (caught.value.option, caught.value.value) == ("paths", "[]")
 
 
-def test_list_has_class_names_only_where_they_agree(tmp_path: Path, made: SimpleNamespace) -> None:
-    one = made.packed(tmp_path / "one", {"train": [1]})
-    two = made.packed(tmp_path / "two", {"train": [1]})
-    assert rs.open([one, two]).class_names == made.class_names
-    other = made.write_shard(tmp_path / "other.tfrecord", [9])
+def test_list_has_class_names_only_where_they_agree(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
+    one = numbered.packed(tmp_path / "one", {"train": [1]})
+    two = numbered.packed(tmp_path / "two", {"train": [1]})
+    assert rs.open([one, two]).class_names == numbered.class_names
+    other = numbered.write_shard(tmp_path / "other.tfrecord", [9])
     assert rs.open([one, other]).class_names is None
-    assert made.ids_of(rs.open([one, two, other])) == [0, 0, 9]
+    assert numbered.ids_of(rs.open([one, two, other])) == [0, 0, 9]
 
 
 @pytest.mark.parametrize("missing", [{0}, {1}, {3}, {0, 2}, {1, 2}])
 def test_missing_numbered_shard_is_found(
-    tmp_path: Path, made: SimpleNamespace, missing: set[int]
+    tmp_path: Path, numbered: SimpleNamespace, missing: set[int]
 ) -> None:
     for number in set(range(4)) - missing:
-        made.write_shard(tmp_path / shard_name("train", number, 4), [number])
+        numbered.write_shard(tmp_path / shard_name("train", number, 4), [number])
     for look in (rs.open, rs.inspect):
         with pytest.raises(rs.CorruptDataError) as caught:
             look(tmp_path)
@@ -179,41 +189,43 @@ def test_missing_numbered_shard_is_found(
 
 @pytest.mark.parametrize("with_manifest", [False, True])
 def test_missing_shard_of_another_split_does_not_matter(
-    tmp_path: Path, made: SimpleNamespace, with_manifest: bool
+    tmp_path: Path, numbered: SimpleNamespace, with_manifest: bool
 ) -> None:
-    folder = made.packed(tmp_path, {"test": [1, 1], "train": [2]})
+    folder = numbered.packed(tmp_path, {"test": [1, 1], "train": [2]})
     if not with_manifest:
         (folder / MANIFEST_NAME).unlink()
     (folder / shard_name("test", 1, 2)).unlink()
     with pytest.raises(rs.CorruptDataError):
         rs.open(folder, split="test")
     assert not rs.verify(folder, split="test").is_good
-    assert made.ids_of(rs.open(folder, split="train")) == [2, 3]
+    assert numbered.ids_of(rs.open(folder, split="train")) == [2, 3]
     assert rs.verify(folder, split="train").is_good
 
 
-def test_names_of_a_million_shards_are_cheap(tmp_path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(tmp_path / "x-00000-of-99999999999999999999.tfrecord", [1])
+def test_names_of_a_million_shards_are_cheap(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(tmp_path / "x-00000-of-99999999999999999999.tfrecord", [1])
     located = locate(tmp_path)
     assert 1 <= len(located.missing) < 10
 
 
-def test_packed_folder_has_shards_of_its_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [2, 1], "test": [1]})
-    made.write_shard(folder / "stray.tfrecord", [9])
+def test_packed_folder_has_shards_of_its_manifest(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
+    folder = numbered.packed(tmp_path, {"train": [2, 1], "test": [1]})
+    numbered.write_shard(folder / "stray.tfrecord", [9])
     dataset = rs.open(folder)
-    assert made.ids_of(dataset) == [
+    assert numbered.ids_of(dataset) == [
         0,
         1,
         2,
         3,
     ]  # in the order of the manifest, without the stray file
-    assert made.ids_of(rs.open(folder, split="test")) == [3]
-    assert dataset.class_names == made.class_names
+    assert numbered.ids_of(rs.open(folder, split="test")) == [3]
+    assert dataset.class_names == numbered.class_names
 
 
-def test_unknown_split_lists_the_known_ones(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [1], "test": [1]})
+def test_unknown_split_lists_the_known_ones(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1], "test": [1]})
     for path in (folder, folder / "*.tfrecord"):
         with pytest.raises(rs.OptionError) as caught:
             rs.open(path, split="validation")
@@ -233,24 +245,26 @@ def test_missing_paths(tmp_path: Path) -> None:
 
 
 def test_error_of_a_folder_without_records_lists_its_contents(tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="empty"):
+    with raises(rs.OptionError, option="paths", value=tmp_path, match="empty"):
         rs.open(tmp_path)
     (tmp_path / "README.md").write_text("words about nothing in particular")
     (tmp_path / "deeper").mkdir()
-    with pytest.raises(rs.OptionError, match=r"README\.md, .*deeper") as caught:
+    with raises(
+        rs.OptionError, option="paths", value=tmp_path, match=r"README\.md, .*deeper"
+    ) as caught:
         rs.open(tmp_path)
     assert "glob" in caught.value.remedy
 
 
-def test_labels_next_to_foreign_shards_are_read(tmp_path: Path, made: SimpleNamespace) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord", [1])
+def test_labels_next_to_foreign_shards_are_read(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    path = numbered.write_shard(tmp_path / "a.tfrecord", [1])
     (tmp_path / LABELS_NAME).write_text("0:x\n1:y\n")
     for spelling in (path, tmp_path, tmp_path / "*.tfrecord", [path]):
         assert rs.open(spelling).class_names == ("x", "y")
 
 
-def test_links_to_shards_are_followed(tmp_path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(tmp_path / "store", [1])
+def test_links_to_shards_are_followed(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(tmp_path / "store", [1])
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.tfrecord").symlink_to(tmp_path / "store")
-    assert made.ids_of(rs.open(tmp_path / "data")) == [1]
+    assert numbered.ids_of(rs.open(tmp_path / "data")) == [1]

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import recordsmith as rs
+from recordsmith.cli import app
 from recordsmith.dataset import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -20,6 +22,7 @@ from recordsmith.dataset import (
     ShardEntry,
     labels_to_bytes,
     read_manifest,
+    upgrade_manifest,
 )
 from recordsmith.dataset import manifest as manifest_module
 from recordsmith.dataset.labels import read_labels
@@ -64,7 +67,7 @@ MANIFESTS = st.builds(
     st.sampled_from(["none", "gzip", "zlib"]),
     st.none() | st.lists(NAMES).map(tuple),
     st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans())),
-).filter(lambda made: len(set(_files(made))) == len(_files(made)))
+).filter(lambda numbered: len(set(_files(numbered))) == len(_files(numbered)))
 
 
 def _files(manifest: Manifest) -> list[str]:
@@ -98,9 +101,9 @@ def test_names_that_are_not_utf8_read_back(tmp_path: Path) -> None:
 
 
 def test_schemas_of_splits_are_left_out_if_the_file_would_be_too_large(
-    tmp_path: Path, made: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [3], "val": [2]})
+    folder = numbered.packed(tmp_path / "out", {"train": [3], "val": [2]})
     whole = (folder / MANIFEST_NAME).read_bytes()
     manifest = read_manifest(folder)
     assert manifest is not None
@@ -176,7 +179,8 @@ SHARD = ("splits", "train", 0)
     "change",
     [
         _change(("format",), "another"),
-        _change(("version",), 2),
+        _change(("version",), 1),
+        _change(("version",), 3),
         _change(("version",), "1"),
         _change(("splits",), ["train"]),
         _change(("splits",), None),
@@ -200,11 +204,13 @@ SHARD = ("splits", "train", 0)
         _change(("class_names",), 5),
         _change(("schema",), None),
         _change(("schema", "features", "id"), "int64"),
-        _change(("made_from",), 5),
+        _change(("provenance",), 5),
     ],
 )
-def test_invalid_manifest_is_a_defect(tmp_path: Path, made: SimpleNamespace, change: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+def test_invalid_manifest_is_a_defect(
+    tmp_path: Path, numbered: SimpleNamespace, change: Any
+) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1]})
     document = _document(folder)
     change(document)
     (folder / MANIFEST_NAME).write_text(json.dumps(document))
@@ -213,9 +219,9 @@ def test_invalid_manifest_is_a_defect(tmp_path: Path, made: SimpleNamespace, cha
 
 @pytest.mark.parametrize("key", ["format", "version", "splits", "compression", "schema"])
 def test_manifest_without_a_key_is_a_defect(
-    tmp_path: Path, made: SimpleNamespace, key: str
+    tmp_path: Path, numbered: SimpleNamespace, key: str
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+    folder = numbered.packed(tmp_path, {"train": [1]})
     document = _document(folder)
     del document[key]
     (folder / MANIFEST_NAME).write_text(json.dumps(document))
@@ -227,10 +233,10 @@ def test_manifest_without_a_key_is_a_defect(
     ["../out.tfrecord", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x", "x\0", "sub/../../x"],
 )
 def test_shard_names_stay_inside_the_folder(
-    tmp_path: Path, made: SimpleNamespace, name: str
+    tmp_path: Path, numbered: SimpleNamespace, name: str
 ) -> None:
-    folder = made.packed(tmp_path / "dataset", {"train": [1]})
-    made.write_shard(tmp_path / "out.tfrecord", [5])
+    folder = numbered.packed(tmp_path / "dataset", {"train": [1]})
+    numbered.write_shard(tmp_path / "out.tfrecord", [5])
     document = _document(folder)
     document["splits"]["train"][0]["file"] = name
     (folder / MANIFEST_NAME).write_text(json.dumps(document))
@@ -240,14 +246,14 @@ def test_shard_names_stay_inside_the_folder(
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"5", b"null", b'"text"', b"\xff\xfe", b"[" * 100_000, b"{}"]
 )
-def test_other_bytes_are_a_defect(tmp_path: Path, made: SimpleNamespace, data: bytes) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+def test_other_bytes_are_a_defect(tmp_path: Path, numbered: SimpleNamespace, data: bytes) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1]})
     (folder / MANIFEST_NAME).write_bytes(data)
     _assert_broken(folder)
 
 
-def test_manifest_truncated_anywhere_is_a_defect(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [1]})
+def test_manifest_truncated_anywhere_is_a_defect(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1]})
     data = (folder / MANIFEST_NAME).read_bytes()
     for stop in range(0, len(data.rstrip()), 3):
         (folder / MANIFEST_NAME).write_bytes(data[:stop])
@@ -299,3 +305,111 @@ def test_other_label_files_are_ignored(tmp_path: Path, text: str) -> None:
 def test_foreign_labels_with_spaces_and_empty_lines(tmp_path: Path) -> None:
     (tmp_path / LABELS_NAME).write_bytes(b"0:daisy\r\n\r\n 1 :rose\r\n")
     assert read_labels(tmp_path) == ("daisy", "rose")
+
+
+VERSION_1 = {
+    "format": "recordsmith-dataset",
+    "version": 1,
+    "records": 1,
+    "compression": "none",
+    "splits": {
+        "train": [
+            {
+                "file": "train-00000-of-00001.tfrecord",
+                "records": 1,
+                "size_bytes": 51,
+                "crc32c": "00000000",
+            }
+        ]
+    },
+    "class_names": ["daisy", None],
+    "schema": {
+        "payload": "Example",
+        "records": 1,
+        "complete": False,
+        "features": {
+            "complete": {
+                "kind": "int64",
+                "shape": [],
+                "min_length": 1,
+                "max_length": 1,
+                "present": 1,
+                "value_bytes": 1,
+            }
+        },
+    },
+    "schemas": {"train": {"payload": "Example", "records": 1, "complete": False, "features": {}}},
+    "made_from": {
+        "source": {
+            "kind": "Shards",
+            "made_from": [{"options": {"keys": {"plan": "x"}}, "plan": "ab"}],
+        },
+        "plan": "cd",
+        "before": {"plan": "ef", "before": None},
+        "appended": [{"plan": "gh", "base": "", "records": 1}],
+    },
+}
+
+
+def test_a_manifest_of_version_1_is_converted(tmp_path: Path) -> None:
+    """The error has the command, the command converts every key, and a rerun does nothing."""
+    path = tmp_path / MANIFEST_NAME
+    path.write_text(json.dumps(VERSION_1))
+    with pytest.raises(rs.CorruptDataError) as caught:
+        read_manifest(tmp_path)
+    error = caught.value
+    assert (error.defect, error.found, error.expected) == (
+        rs.Defect.BROKEN_MANIFEST,
+        "version 1",
+        "version 2",
+    )
+    assert f"`recordsmith upgrade {tmp_path}`" in error.remedy
+    assert CliRunner().invoke(app, ["upgrade", str(tmp_path)]).exit_code == 0
+    document = json.loads(path.read_text())
+    source = {
+        "kind": "Shards",
+        "provenance": [{"options": {"keys": {"plan": "x"}}, "fingerprint": "ab"}],
+    }
+    assert document["provenance"] == {
+        "source": source,
+        "fingerprint": "cd",
+        "previous": {"fingerprint": "ef", "previous": None},
+        "appended": [{"fingerprint": "gh", "base": "", "records": 1}],
+    }
+    feature = VERSION_1["schema"]["features"]["complete"]  # type: ignore[index]
+    assert document["schema"] == {
+        "payload": "Example",
+        "records": 1,
+        "is_complete": False,
+        "features": {"complete": feature},
+    }
+    unchanged = ("format", "records", "compression", "splits", "class_names")
+    assert [document[key] for key in unchanged] == [VERSION_1[key] for key in unchanged]
+    assert (document["version"], document["schemas"]["train"]["is_complete"]) == (2, False)
+    data = path.read_bytes()
+    assert not upgrade_manifest(tmp_path)
+    assert path.read_bytes() == data == read_manifest(tmp_path).to_bytes()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("change", [{"made_from": 5}, {"splits": []}, {"schemas": 1}])
+def test_an_invalid_manifest_of_version_1_is_not_converted(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    data = json.dumps(VERSION_1 | change)
+    (tmp_path / MANIFEST_NAME).write_text(data)
+    with pytest.raises(rs.CorruptDataError, match="broken-manifest"):
+        upgrade_manifest(tmp_path)
+    assert (tmp_path / MANIFEST_NAME).read_text() == data
+
+
+def test_an_interrupted_job_of_version_1_is_not_continued(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1]})
+    (folder / MANIFEST_NAME).unlink()
+    (folder / ".recordsmith").mkdir(exist_ok=True)
+    (folder / ".recordsmith" / "begun").write_text('{"plan": "x", "removing": []}')
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.open(folder)
+    assert caught.value.defect is rs.Defect.UNFINISHED_DATASET
+    assert str(folder / ".recordsmith" / "begun") in caught.value.remedy

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from recordsmith.dataset.names import (
     RECORD_SUFFIXES,
     is_shard_name,
+    looks_like_shard,
     parse_shard_name,
-    passes_for_shard,
     shard_name,
 )
 from recordsmith.dataset.splits import split_of
 from recordsmith.errors import OptionError
 from recordsmith.wire import COMPRESSIONS
+
+from ..raising import raises
 
 SPLITS = st.text(
     st.characters(blacklist_categories=("Cc", "Zl", "Zp"), blacklist_characters="/\\:*?[]"),
@@ -78,7 +80,7 @@ def test_every_usual_suffix_is_known(suffix: str) -> None:
     assert parse_shard_name(name) == ("train", 3, 128)
     assert parse_shard_name(f"train{suffix}-00003-of-00128") == ("train", 3, 128)
     assert is_shard_name(f"data{suffix}")
-    assert passes_for_shard(f"data{suffix}.gz")
+    assert looks_like_shard(f"data{suffix}.gz")
 
 
 @pytest.mark.parametrize(
@@ -91,10 +93,10 @@ def test_every_usual_suffix_is_known(suffix: str) -> None:
     ],
 )
 def test_names_that_count_as_shards(name: str, passes: bool) -> None:
-    assert passes_for_shard(name) is passes
+    assert looks_like_shard(name) is passes
 
 
 @pytest.mark.parametrize("field", ["{split:999999999}", "{split.__class__}", "{shard!r}", "{0}"])
 def test_templates_have_plain_fields_only(field: str) -> None:
-    with pytest.raises(OptionError, match="template"):
+    with raises(OptionError, option="shard_names", match="template"):
         shard_name("train", 0, 1, template=field + "-{split}-{shard}-{shards}")

@@ -11,8 +11,8 @@ import recordsmith as rs
 from recordsmith.dataset import shard_name
 
 
-def test_opening_reads_no_record(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [3]})
+def test_opening_reads_no_record(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [3]})
     path = folder / shard_name("train", 0, 1)
     good = path.read_bytes()
     schema = rs.open(folder).schema
@@ -26,14 +26,14 @@ def test_opening_reads_no_record(tmp_path: Path, made: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_manifest_and_records_agree(
-    tmp_path: Path, made: SimpleNamespace, compression: str
+    tmp_path: Path, numbered: SimpleNamespace, compression: str
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [3, 2], "test": [4]}, compression)
+    folder = numbered.packed(tmp_path, {"train": [3, 2], "test": [4]}, compression)
     packed, foreign = rs.open(folder), rs.open([*sorted(folder.glob("train*")), folder / "test-*"])
-    assert made.ids_of(packed) == made.ids_of(foreign) == list(range(9))
+    assert numbered.ids_of(packed) == numbered.ids_of(foreign) == list(range(9))
     assert len(packed) == len(foreign) == 9
     assert packed.schema == foreign.schema
-    assert packed.class_names == foreign.class_names == made.class_names
+    assert packed.class_names == foreign.class_names == numbered.class_names
 
 
 @pytest.mark.parametrize(
@@ -42,20 +42,20 @@ def test_manifest_and_records_agree(
     ids=["cut", "grown", "empty"],
 )
 def test_shard_of_another_size_is_refused(
-    tmp_path: Path, made: SimpleNamespace, change: object
+    tmp_path: Path, numbered: SimpleNamespace, change: object
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [3], "test": [1]})
+    folder = numbered.packed(tmp_path, {"train": [3], "test": [1]})
     path = folder / shard_name("train", 0, 1)
     path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.open(folder)
     assert caught.value.defect is rs.Defect.SHARD_SIZE
     assert caught.value.path == str(path)
-    assert made.ids_of(rs.open(folder, split="test")) == [3]
+    assert numbered.ids_of(rs.open(folder, split="test")) == [3]
 
 
-def test_empty_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [0]})
+def test_empty_dataset(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [0]})
     for dataset in (rs.open(folder), rs.open(folder / "*.tfrecord")):
         assert len(dataset) == 0
         assert list(dataset) == list(dataset[:]) == []

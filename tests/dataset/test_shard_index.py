@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import Shard
+from recordsmith.dataset import Shard, records_of
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     ShardIndex,
@@ -41,7 +41,7 @@ def foreign(tmp_path: Path) -> Path:
 
 def _payloads(path: Path) -> list[bytes]:
     dataset = rs.open(path)
-    return [dataset.read_record(position) for position in range(len(dataset))]
+    return [records_of(dataset).read_record(position) for position in range(len(dataset))]
 
 
 def test_offsets_equal_those_of_a_scan(foreign: Path) -> None:
@@ -147,7 +147,7 @@ def test_stale_index_that_looks_valid_returns_no_wrong_record(foreign: Path) -> 
     dataset = rs.open(foreign)
     expected = [BIG_PAYLOADS[0], b"p" * (half - 16), b"q" * (len(old) - half - 16)]
     try:
-        found = [dataset.read_record(position) for position in range(len(dataset))]
+        found = [records_of(dataset).read_record(position) for position in range(len(dataset))]
     except rs.CorruptDataError:
         return
     assert found == [*expected, *BIG_PAYLOADS[2:]]
@@ -191,7 +191,7 @@ def test_many_processes_build_it_at_once(foreign: Path) -> None:
     script = (
         "import sys, recordsmith as rs; print('ready', flush=True); sys.stdin.read(1)\n"
         "dataset = rs.open(sys.argv[1])\n"
-        "print(len(dataset), [len(dataset.read_record(i)) for i in range(len(dataset))])"
+        "print(len(dataset), [len(dataset.read_records([i])[0]) for i in range(len(dataset))])"
     )
     jobs = [
         subprocess.Popen(
@@ -217,12 +217,12 @@ def test_many_processes_build_it_at_once(foreign: Path) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_indexes_of_writer_and_reader_are_equal(
-    tmp_path: Path, made: SimpleNamespace, compression: str
+    tmp_path: Path, numbered: SimpleNamespace, compression: str
 ) -> None:
     path = tmp_path / "a.tfrecord"
     writer = rs.ShardWriter(path, compression=compression)
     for number in range(7):
-        writer.write_example(made.features(number))
+        writer.write_example(numbered.features(number))
     writer.publish()
     written = load_index(path)
     assert written is not None

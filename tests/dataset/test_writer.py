@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import ShardWriter
+from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.errors import MissingFileError
 from recordsmith.wire import COMPRESSIONS, crc32c, encode_records
+
+from ..raising import raises
 
 PAYLOADS = [b"first", b"", b"x" * 3_000_000, b"last"]  # more than the buffer
 
@@ -149,11 +151,13 @@ def test_overwrite_replaces_only_at_the_end(tmp_path: Path) -> None:
         assert path.read_bytes() == b"precious"
     assert path.read_bytes() == encode_records([b"new"])
     assert list(rs.open(path).records()) == [b"new"]
-    assert rs.open(path).read_record(0) == b"new"  # the index of the old file is not used
+    assert (
+        records_of(rs.open(path)).read_record(0) == b"new"
+    )  # the index of the old file is not used
 
 
 def test_unsupported_compression_creates_no_file(tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="lz4"):
+    with raises(rs.OptionError, option="compression", value="lz4"):
         ShardWriter(tmp_path / "a.tfrecord", compression="lz4")
     assert _files(tmp_path) == set()
 
@@ -195,7 +199,12 @@ def test_error_at_the_end_leaves_no_file(
 
     monkeypatch.setattr(os, step, fail)
     with (
-        pytest.raises(rs.FileAccessError, match="disk"),
+        raises(
+            rs.FileAccessError,
+            path=tmp_path / "a.tfrecord",
+            operation="write",
+            errno=errno.EIO,
+        ),
         ShardWriter(tmp_path / "a.tfrecord", overwrite=True) as writer,
     ):
         writer.write(b"x")
@@ -263,7 +272,7 @@ def test_columns_are_written_like_rows(tmp_path: Path, row_count: int, compressi
     assert len(rs.open(paths[0])) == row_count
 
 
-def test_rows_and_columns_may_be_mixed(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_rows_and_columns_may_be_mixed(tmp_path: Path, numbered: SimpleNamespace) -> None:
     path = tmp_path / "a.tfrecord"
     with ShardWriter(path) as writer:
         writer.write_example({"id": 0})
@@ -272,8 +281,8 @@ def test_rows_and_columns_may_be_mixed(tmp_path: Path, made: SimpleNamespace) ->
         writer.write_columns({"id": np.array([4])})
         assert writer.record_count == 5
     dataset = rs.open(path)
-    assert made.ids_of(dataset) == list(range(5))
-    assert made.ids_of([dataset[position] for position in range(5)]) == list(range(5))
+    assert numbered.ids_of(dataset) == list(range(5))
+    assert numbered.ids_of([dataset[position] for position in range(5)]) == list(range(5))
 
 
 def test_written_blocks_come_from_the_file(tmp_path: Path) -> None:

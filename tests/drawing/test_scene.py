@@ -40,12 +40,12 @@ def scene_of(example: dict[str, Any], names: tuple[str | None, ...] | None = Non
 SIZE = {"image/height": 6, "image/width": 9}
 IMAGES: dict[str, dict[str, Any]] = {
     "canonical": {"image/encoded": encode(PIXELS), "image/format": "png", **SIZE},
-    "beside a larger image": {
+    "next to a larger image": {
         "image/encoded": encode(PIXELS),
         "thumbnail": encode(np.tile(PIXELS, (4, 4, 1))),
     },
     "any key": {"photo of the day": encode(PIXELS), "other": b"\xff" * 900},
-    "beside a mask": {"a_mask": encode(np.tile(PIXELS, (4, 4, 1))), "photo": encode(PIXELS)},
+    "next to a mask": {"a_mask": encode(np.tile(PIXELS, (4, 4, 1))), "photo": encode(PIXELS)},
     "raw, canonical": {
         "image/encoded": PIXELS.tobytes(),
         "image/format": "raw",

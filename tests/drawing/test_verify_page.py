@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
+from recordsmith.examining.verification import VerifyReport
 
 _VOID = {"meta"}
 
@@ -46,10 +48,10 @@ def _read(path: Path) -> _Reader:
 
 
 @pytest.fixture
-def damaged(tmp_path: Path, made: SimpleNamespace) -> Path:
-    folder = made.packed(tmp_path / "set", {"train": [40, 30, 20], "test": [10]})
+def damaged(tmp_path: Path, numbered: SimpleNamespace) -> Path:
+    folder = numbered.packed(tmp_path / "set", {"train": [40, 30, 20], "test": [10]})
     one, two, three = sorted(folder.glob("train-*"))
-    at = rs.open(one).locate_record(20).offset + 14
+    at = records_of(rs.open(one)).locate_record(20).offset + 14
     data = bytearray(one.read_bytes())
     data[at] ^= 1
     one.write_bytes(data)
@@ -60,7 +62,7 @@ def damaged(tmp_path: Path, made: SimpleNamespace) -> Path:
 
 def test_page_is_complete(tmp_path: Path, damaged: Path) -> None:
     report = rs.verify(damaged)
-    path = rs.draw_verify_report(report, tmp_path / "report.html", title="My flowers")
+    path = rs.save_html(report, tmp_path / "report.html", title="My flowers")
     page = _read(path)
     assert f"{report.defect_count} defects" in page.text
     assert "My flowers" in page.text
@@ -76,11 +78,13 @@ def test_page_is_complete(tmp_path: Path, damaged: Path) -> None:
     assert any(40 < float(mark) < 60 for mark in marks)  # where the bit was flipped
 
 
-def test_offsets_of_compressed_files_are_explained(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_offsets_of_compressed_files_are_explained(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
     message = "gzip: offsets count decompressed bytes"
     path = tmp_path / "a.tfrecord.gz"
-    plain = made.write_shard(tmp_path / "plain.tfrecord", range(200))
-    at = [rs.open(plain).locate_record(number).offset for number in (20, 100)]
+    plain = numbered.write_shard(tmp_path / "plain.tfrecord", range(200))
+    at = [records_of(rs.open(plain)).locate_record(number).offset for number in (20, 100)]
     data = bytearray(plain.read_bytes())
     for offset in at:
         data[offset + 14] ^= 1
@@ -88,20 +92,20 @@ def test_offsets_of_compressed_files_are_explained(tmp_path: Path, made: SimpleN
     report = rs.verify(path)
     assert [error.offset for error in report.defects] == at
     assert at[0] < report.shards[0].size_bytes < at[1]
-    out = rs.draw_verify_report(report, tmp_path / "report.html")
+    out = rs.save_html(report, tmp_path / "report.html")
     assert _read(out).text.count(message) == 1  # once for each file
     marks = [
         float(mark) for mark in re.findall(r'<i style="left:([\d.]+)%', out.read_text("utf-8"))
     ]
     assert marks == pytest.approx([10, 50], abs=1)  # by records: bytes would put the first too far
     plain.write_bytes(data)
-    out = rs.draw_verify_report(rs.verify(plain), tmp_path / "of_plain.html")
+    out = rs.save_html(rs.verify(plain), tmp_path / "of_plain.html")
     assert "decompressed data" not in _read(out).text
 
 
-def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
-    report = rs.verify(made.packed(tmp_path / "set", {"train": [3]}), deep=True)
-    page = _read(rs.draw_verify_report(report, tmp_path / "report.html"))
+def test_a_good_dataset(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    report = rs.verify(numbered.packed(tmp_path / "set", {"train": [3]}), deep=True)
+    page = _read(rs.save_html(report, tmp_path / "report.html"))
     assert "good" in page.text
     assert "Grey" not in page.text  # nothing lies anywhere
     assert "Every checksum, payload and image was checked." in page.text
@@ -109,18 +113,18 @@ def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
 
 
 def test_page_does_not_claim_checks_that_were_not_made(tmp_path: Path, damaged: Path) -> None:
-    page = _read(rs.draw_verify_report(rs.verify(damaged, deep=True), tmp_path / "damaged.html"))
+    page = _read(rs.save_html(rs.verify(damaged, deep=True), tmp_path / "damaged.html"))
     assert "Every checksum, payload and image that could be reached was checked." in page.text
     path = tmp_path / "notes.tfrecord"
     with rs.ShardWriter(path) as writer:
         writer.write(b"some notes")
-    page = _read(rs.draw_verify_report(rs.verify(path, deep=True), tmp_path / "notes.html"))
+    page = _read(rs.save_html(rs.verify(path, deep=True), tmp_path / "notes.html"))
     assert "was checked, with exceptions:" in page.text
     assert "not Examples: their checksums were checked" in page.text
 
 
 def test_page_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
-    path = rs.draw_verify_report(rs.verify(damaged), tmp_path / "report.html")
+    path = rs.save_html(rs.verify(damaged), tmp_path / "report.html")
     page = _read(path)
     assert not page.tags & {"script", "link", "img", "iframe", "object", "form", "a", "base"}
     assert not {name for name in page.attributes if name.startswith("on")}
@@ -135,8 +139,8 @@ def test_page_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
 def test_text_from_files_is_escaped(tmp_path: Path) -> None:
     evil = '<script>alert("x")</script>\x1b[31m\u202e\ud800'
     error = rs.CorruptDataError(rs.Defect.FEATURE_VALUE, evil, path=f'/a/"><img src=x>{evil}')
-    report = rs.VerifyReport(defects=[error], defect_count=1, notices=[error], remarks=[evil])
-    path = rs.draw_verify_report(report, tmp_path / "report.html", title=evil)
+    report = VerifyReport(defects=[error], defect_count=1, notices=[error], unchecked=[evil])
+    path = rs.save_html(report, tmp_path / "report.html", title=evil)
     page = _read(path)
     assert not page.tags & {"script", "img"}
     assert "\x1b" not in page.text
@@ -153,7 +157,7 @@ def test_files_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
         with (folder / "same.tfrecord").open("ab") as file:
             file.write(b"cut")
     report = rs.verify([folder / "same.tfrecord" for folder in folders])
-    text = rs.draw_verify_report(report, tmp_path / "report.html").read_text("utf-8")
+    text = rs.save_html(report, tmp_path / "report.html").read_text("utf-8")
     names = re.findall(r'class="name" title="[^"]*">([^<]*)<', text)
     assert names == ["a/x/same.tfrecord", "b/x/same.tfrecord", "c/same.tfrecord"] * 2
 
@@ -164,7 +168,7 @@ def test_file_that_is_not_a_tfrecord_is_marked_as_a_whole(tmp_path: Path) -> Non
         "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 9\n"
     )
     report = rs.verify(path)
-    text = rs.draw_verify_report(report, tmp_path / "report.html").read_text("utf-8")
+    text = rs.save_html(report, tmp_path / "report.html").read_text("utf-8")
     (bar,) = re.findall(r'class="(bar [^"]*)">(.*?)</span>', text)
     assert bar == ("bar bad whole", "")
     assert "`" in report.defects[0].detail
@@ -175,17 +179,19 @@ def test_file_that_is_not_a_tfrecord_is_marked_as_a_whole(tmp_path: Path) -> Non
 def test_many_defects_keep_the_page_small(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     error = rs.CorruptDataError(rs.Defect.PAYLOAD_CRC, "x" * 100_000, path=path, record=1, offset=5)
-    report = rs.VerifyReport(defects=[error] * 5000, defect_count=70_000)
-    out = rs.draw_verify_report(report, tmp_path / "report.html")
+    report = VerifyReport(defects=[error] * 5000, defect_count=70_000)
+    out = rs.save_html(report, tmp_path / "report.html")
     assert out.stat().st_size < 5_000_000
     assert "68,000 more" in _read(out).text
 
 
 def test_output_path(tmp_path: Path) -> None:
-    report = rs.VerifyReport()
-    with pytest.raises(rs.OptionError, match="html"):
-        rs.draw_verify_report(report, tmp_path / "report.txt")
-    path = rs.draw_verify_report(report, tmp_path / "report.html")
-    with pytest.raises(rs.OptionError, match="exists"):
-        rs.draw_verify_report(report, path)
-    rs.draw_verify_report(report, path, overwrite=True)
+    report = VerifyReport()
+    with pytest.raises(rs.OptionError) as caught:
+        rs.save_html(report, tmp_path / "report.txt")
+    assert caught.value.option == "out"
+    path = rs.save_html(report, tmp_path / "report.html")
+    with pytest.raises(rs.OptionError) as caught:
+        rs.save_html(report, path)
+    assert caught.value.option == "overwrite"
+    rs.save_html(report, path, overwrite=True)

@@ -46,5 +46,5 @@ def test_only_the_first_records_are_surveyed(
     assert found.record_count == 5
 
 
-def test_datasets_of_examples_are_not_surveyed(made: Any, tmp_path: Path) -> None:
-    assert rs.inspect(made.write_shard(tmp_path / "a.tfrecord", range(3))).other_fields is None
+def test_datasets_of_examples_are_not_surveyed(numbered: Any, tmp_path: Path) -> None:
+    assert rs.inspect(numbered.write_shard(tmp_path / "a.tfrecord", range(3))).other_fields is None

@@ -17,9 +17,9 @@ from recordsmith.wire import COMPRESSIONS
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("with_manifest", [True, False])
 def test_counts_and_sizes(
-    tmp_path: Path, made: SimpleNamespace, compression: str, with_manifest: bool
+    tmp_path: Path, numbered: SimpleNamespace, compression: str, with_manifest: bool
 ) -> None:
-    folder = made.packed(tmp_path, {"test": [4], "train": [2, 3]}, compression)
+    folder = numbered.packed(tmp_path, {"test": [4], "train": [2, 3]}, compression)
     if not with_manifest:
         (folder / MANIFEST_NAME).unlink()
     found = rs.inspect(folder)
@@ -27,7 +27,7 @@ def test_counts_and_sizes(
     assert found.record_count == 9
     assert found.size_bytes == sum(path.stat().st_size for path in paths)
     assert found.compression == compression
-    assert found.class_names == made.class_names
+    assert found.class_names == numbered.class_names
     assert [(s.path, s.split, s.record_count, s.size_bytes) for s in found.shards] == [
         (str(path), path.name.split("-")[0], count, path.stat().st_size)
         for path, count in zip(paths, [4, 2, 3], strict=True)
@@ -36,8 +36,8 @@ def test_counts_and_sizes(
     assert found.schema == rs.open(folder).schema
 
 
-def test_schema_of_one_split(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"test": [1], "train": [3]})
+def test_schema_of_one_split(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"test": [1], "train": [3]})
     found = rs.inspect(folder, split="train")
     assert found.record_count == found.schema.record_count == 3
     assert found.schema.features["steps"].min_length == 1  # the empty list is in test
@@ -45,26 +45,26 @@ def test_schema_of_one_split(tmp_path: Path, made: SimpleNamespace) -> None:
         rs.inspect(folder, split="validation")
 
 
-def test_mixed_compressions(tmp_path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
-    made.write_shard(tmp_path / "b.tfrecord", [2], "gzip")
-    made.write_shard(tmp_path / "c.tfrecord", [])
+def test_mixed_compressions(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
+    numbered.write_shard(tmp_path / "b.tfrecord", [2], "gzip")
+    numbered.write_shard(tmp_path / "c.tfrecord", [])
     found = rs.inspect(tmp_path)
     assert found.compression == "mixed"
     assert [shard.compression for shard in found.shards][:2] == ["none", "gzip"]
     assert found.record_count == 2
 
 
-def test_json(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [2, 1]})
+def test_json(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [2, 1]})
     document = json.loads(json.dumps(rs.inspect(folder).to_json()))
     assert (document["records"], document["payload"], document["compression"]) == (
         3, "Example", "none",
     )  # fmt: skip
     size = sum(path.stat().st_size for path in folder.glob("*.tfrecord"))
     assert document["splits"] == {"train": {"records": 3, "shards": 2, "size_bytes": size}}
-    assert document["class_names"] == list(made.class_names)
-    assert document["features"].keys() == made.features(0).keys()
+    assert document["class_names"] == list(numbered.class_names)
+    assert document["features"].keys() == numbered.features(0).keys()
     assert document["features"]["id"]["kind"] == "int64"
     assert [shard["records"] for shard in document["shards"]] == [2, 1]
 
@@ -80,15 +80,15 @@ def test_sequence_examples_have_their_own_sections(tmp_path: Path) -> None:
     assert (words["min_steps"], words["max_steps"], words["max_length"]) == (2, 2, 2)
 
 
-def test_progress_counts_bytes(tmp_path: Path, made: SimpleNamespace) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord", range(9))
+def test_progress_counts_bytes(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    path = numbered.write_shard(tmp_path / "a.tfrecord", range(9))
     calls: list[tuple[int, int]] = []
     rs.inspect(path, progress=lambda *call: calls.append(call))
     assert calls[-1] == (path.stat().st_size,) * 2
 
 
-def test_damage_is_raised(tmp_path: Path, made: SimpleNamespace) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord", range(3))
+def test_damage_is_raised(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    path = numbered.write_shard(tmp_path / "a.tfrecord", range(3))
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
@@ -103,9 +103,9 @@ def test_damage_is_raised(tmp_path: Path, made: SimpleNamespace) -> None:
     ids=["cut", "grown", "empty"],
 )
 def test_shard_that_differs_from_its_manifest(
-    tmp_path: Path, made: SimpleNamespace, change: Callable[[bytes], bytes]
+    tmp_path: Path, numbered: SimpleNamespace, change: Callable[[bytes], bytes]
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [3]})
+    folder = numbered.packed(tmp_path, {"train": [3]})
     (path,) = folder.glob("train-*")
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(rs.CorruptDataError) as caught:

@@ -16,7 +16,7 @@ import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.dataset import read_manifest
 from recordsmith.examining.stats import feature_blocks, record_survey
-from recordsmith.examining.verification import section_check, seen_features
+from recordsmith.examining.verification import section_check, shard_features
 from recordsmith.example import encode_example, schema
 
 COUNT = 40
@@ -28,7 +28,7 @@ def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(schema, "MOST_FEATURES", 20)
         patched.setattr(schema, "LISTED_FEATURES", 3)
-        patched.setattr(seen_features, "MOST_FEATURES", 20)
+        patched.setattr(shard_features, "MOST_FEATURES", 20)
         patched.setattr(section_check, "COUNTED_AT_ONCE", 7)
         yield
 
@@ -64,7 +64,7 @@ def test_the_manifest_marks_its_schema_as_incomplete(foreign: Path, packed: Path
     assert list(manifest.schema.features) == ["id-000", "id-001", "id-002"]
     assert rs.inspect(foreign).schema == rs.inspect(packed).schema == manifest.schema
     document = rs.inspect(packed).to_json()
-    assert document["complete"] is False
+    assert document["is_complete"] is False
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -77,15 +77,15 @@ def test_threads_do_not_change_the_manifest(foreign: Path, packed: Path, threads
 def test_verify_accepts_features_that_the_manifest_left_out(packed: Path, tmp_path: Path) -> None:
     report = rs.verify(packed, deep=True)
     assert report.is_good
-    assert any("schema of the manifest" in remark for remark in report.remarks)
+    assert any("schema of the manifest" in reason for reason in report.unchecked)
     shard = next(packed.glob("*.tfrecord"))
     with rs.ShardWriter(tmp_path / "wide.tfrecord") as writer:
         for number in range(2 * COUNT):
             writer.write_example(row(number))
     wide = rs.verify(tmp_path / "wide.tfrecord", deep=True)
     assert wide.is_good
-    assert any("kinds of the others" in remark for remark in wide.remarks)
-    assert not rs.verify(shard, deep=True).remarks
+    assert any("kinds of the others" in reason for reason in wide.unchecked)
+    assert not rs.verify(shard, deep=True).unchecked
 
 
 def test_verify_still_checks_listed_features(packed: Path, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_diff_compares_listed_features_and_reports_that(
 ) -> None:
     report = rs.diff(foreign, packed)
     assert report.is_equal
-    assert len(report.remarks) == 2
+    assert len(report.uncompared) == 2
     with rs.ShardWriter(tmp_path / "few.tfrecord") as writer:
         writer.write_example({"id-000": 1.5, "zzz": 1})
     few = rs.diff(foreign, tmp_path / "few.tfrecord")
@@ -149,7 +149,7 @@ def test_diff_compares_listed_features_and_reports_that(
     assert ("id-000", "kind") in changes
     assert ("id-001", "feature") in changes  # B knows all of its own
     assert ("zzz", "feature") not in changes  # A may have it
-    assert few.to_json()["remarks"] == list(few.remarks)
+    assert few.to_json()["uncompared"] == list(few.uncompared)
 
 
 def test_edit_where_append_and_salvage_work(packed: Path, tmp_path: Path) -> None:
@@ -194,11 +194,11 @@ def test_columns_with_a_schema_without_features(
         next(dataset.batches(2, ["x"]))
 
 
-def test_statistics_count_omitted_features(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stats_count_omitted_features(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_survey, "MOST_FEATURES", 10)
-    assert rs.statistics(foreign).left_out == COUNT + 1 - 10
+    assert rs.stats(foreign).left_out == COUNT + 1 - 10
     monkeypatch.setattr(record_survey, "MOST_LEFT_OUT", 5)
-    assert rs.statistics(foreign).left_out == 5
+    assert rs.stats(foreign).left_out == 5
 
 
 def test_commands_report_incomplete_schemas(packed: Path, foreign: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_record_with_very_many_features_is_read(tmp_path: Path) -> None:
     assert len(rs.inspect(tmp_path / "one.tfrecord").schema.features) == 3
 
 
-def test_statistics_of_records_with_little_in_common(
+def test_stats_of_records_with_little_in_common(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images: ModuleType
 ) -> None:
     """Read in pieces, as columns of all features in all records would be mostly empty."""
@@ -231,11 +231,11 @@ def test_statistics_of_records_with_little_in_common(
             image = images.jpeg(number // 2)
             others = {"text": [f"{number}"] * (number % 3), "image/encoded": image}
             writer.write_example(row(number) | others)
-    whole = rs.statistics(path).to_json()
+    whole = rs.stats(path).to_json()
     assert len(whole["duplicates"]) == 2
     for cells in (0, 7, 100):
         monkeypatch.setattr(feature_blocks, "CELLS_AT_A_TIME", cells)
-        assert rs.statistics(path).to_json() == whole
+        assert rs.stats(path).to_json() == whole
     assert whole["features"]["label"]["present"] == COUNT
 
 
@@ -250,7 +250,7 @@ def test_a_bad_record_is_located(foreign: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(record_survey, "example_blocks", at_most_two)
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.statistics(foreign)
+        rs.stats(foreign)
     assert caught.value.record == 13
 
 
@@ -263,14 +263,14 @@ def test_only_the_first_features_are_compared_between_shards(
     files = sorted(tmp_path.glob("*.tfrecord"))
     report = rs.verify(files, deep=True)
     assert [str(defect.defect) for defect in report.defects] == ["feature-kind-mismatch"] * 2
-    assert not report.remarks
-    monkeypatch.setattr(seen_features, "MOST_COMPARED", 2)
+    assert not report.unchecked
+    monkeypatch.setattr(shard_features, "MOST_COMPARED", 2)
     report = rs.verify(files, deep=True)
     (defect,) = report.defects
     assert (defect.feature, defect.found) == ("a", "float")
     assert defect.expected == "int64, as in 0.tfrecord, 1.tfrecord"
-    assert all("not compared between shards" in remark for remark in report.remarks)
-    assert len(report.remarks) == 3
+    assert all("not compared between shards" in reason for reason in report.unchecked)
+    assert len(report.unchecked) == 3
 
 
 def test_waiting_schemas_are_packed(

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
+from recordsmith.examining import SchemaFile
 
 D = rs.Defect
 
@@ -20,15 +22,17 @@ def _document(**features: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _found(path: Path, document: Any) -> list[tuple[rs.Defect, int | None]]:
-    rules = rs.SchemaFile.from_json(document)
+    rules = SchemaFile.from_json(document)
     return [(e.defect, e.record) for e in rs.verify(path, schema=rules).defects]
 
 
-def test_records_satisfy_the_schema_made_from_them(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "set", {"train": [5, 4], "test": [3]})
+def test_records_satisfy_the_schema_made_from_them(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
+    folder = numbered.packed(tmp_path / "set", {"train": [5, 4], "test": [3]})
     rules = rs.schema(folder)
     path = rules.save(tmp_path / "schema.json")
-    assert rs.SchemaFile.load(path) == rules
+    assert SchemaFile.load(path) == rules
     assert rs.verify(folder, schema=path).is_good
     features = json.loads(path.read_text("utf-8"))["features"]
     assert features["id"] == {"kind": "int64", "required": True, "shape": []}
@@ -39,8 +43,9 @@ def test_records_satisfy_the_schema_made_from_them(tmp_path: Path, made: SimpleN
         "max_values": None,
     }
     assert features["name"]["content"] == "text"
-    with pytest.raises(rs.OptionError, match="exists"):
+    with pytest.raises(rs.OptionError) as caught:
         rules.save(path)
+    assert caught.value.option == "overwrite"
     rules.save(path, overwrite=True)
 
 
@@ -74,9 +79,9 @@ def test_each_rule(
         examples[place]["x"] = bad
     path = write(tmp_path / "a.tfrecord", examples)
     assert _found(path, _document(x=rule)) == [(defect, place) for place in places]
-    errors = rs.verify(path, schema=rs.SchemaFile.from_json(_document(x=rule))).defects
+    errors = rs.verify(path, schema=SchemaFile.from_json(_document(x=rule))).defects
     for error, place in zip(errors, places, strict=True):
-        assert error.offset == rs.open(path).locate_record(place).offset
+        assert error.offset == records_of(rs.open(path)).locate_record(place).offset
         assert "'x'" in error.detail
 
 
@@ -109,7 +114,7 @@ def test_sequence_examples(tmp_path: Path) -> None:
     assert _found(path, document) == [(D.FEATURE_SHAPE, 1)]
     document["context"]["id"]["allowed"] = [2]
     with pytest.raises(ValueError, match="SequenceExamples"):
-        rs.SchemaFile.from_json(document)
+        SchemaFile.from_json(document)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,7 @@ def test_invalid_schema_files(write, tmp_path: Path, document: Any, word: str) -
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(document))
     with pytest.raises(rs.OptionError) as caught:
-        rs.SchemaFile.load(path)
+        SchemaFile.load(path)
     assert caught.value.option == "schema"
     assert word in caught.value.problem
     assert str(path) in caught.value.problem
@@ -163,10 +168,10 @@ def test_other_payloads_have_no_schema_file(tmp_path: Path) -> None:
     assert (caught.value.option, "Examples" in caught.value.expected) == ("paths", True)
     (tmp_path / "broken.json").write_bytes(b"\xff{")
     with pytest.raises(rs.OptionError) as caught:
-        rs.SchemaFile.load(tmp_path / "broken.json")
+        SchemaFile.load(tmp_path / "broken.json")
     assert caught.value.option == "schema"
     with pytest.raises(rs.FileAccessError):
-        rs.SchemaFile.load(tmp_path / "missing.json")
+        SchemaFile.load(tmp_path / "missing.json")
 
 
 def test_a_duplicate_rule(tmp_path: Path) -> None:
@@ -174,13 +179,13 @@ def test_a_duplicate_rule(tmp_path: Path) -> None:
     text = json.dumps(_document(x={"kind": "int64"}))
     path.write_text(text.replace('"x":', '"x": {"kind": "bytes"}, "x":'), "utf-8")
     with pytest.raises(rs.OptionError, match="'x'"):
-        rs.SchemaFile.load(path)
+        SchemaFile.load(path)
 
 
 def test_feature_names_that_are_not_text(write, tmp_path: Path) -> None:
     """They are stored as JSON escapes, so that the file stays valid UTF-8."""
     data = write(tmp_path / "a.tfrecord", [{"\udcff\udc80x": 1, "größe": 2}])
     path = rs.schema(data).save(tmp_path / "schema.json")
-    assert set(rs.SchemaFile.load(path).sections["features"]) == {"\udcff\udc80x", "größe"}
+    assert set(SchemaFile.load(path).sections["features"]) == {"\udcff\udc80x", "größe"}
     assert "größe" in path.read_text("utf-8")
     assert rs.verify(data, schema=path).is_good

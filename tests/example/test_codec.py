@@ -616,9 +616,8 @@ def test_features_are_a_dict_by_name(features: Any) -> None:
 
 @pytest.mark.parametrize("steps", ["text", b"bytes", 5, {"a": 1}])
 def test_steps_are_a_list(steps: Any) -> None:
-    with pytest.raises(OptionError, match="'the key'") as caught:
+    with pytest.raises(OptionError, match=r"'the key'.*a list"):
         encode_sequence_example({}, {"the key": steps})
-    assert caught.value.expected == "a list with a value for each step"
 
 
 def test_names_that_are_subclasses_of_str() -> None:

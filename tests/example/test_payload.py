@@ -24,6 +24,8 @@ from recordsmith.example.kernel.columns import ColumnBuilder
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import PAYLOAD_KINDS
 
+from ..raising import raises
+
 
 def classify_many(payloads: list[bytes]) -> list[str]:
     """The compiled loop over a buffer, with the payloads apart from each other."""
@@ -183,7 +185,7 @@ def test_a_sequence_with_lists_is_never_an_example(wire: SimpleNamespace, data: 
     payload = encode_sequence_example(context, lists)
     assert classify(payload) == "SequenceExample"
     assert classify_many([payload]) == ["SequenceExample"]
-    with pytest.raises(CorruptDataError, match="SequenceExample"):
+    with raises(CorruptDataError, defect="not-an-example", match="SequenceExample"):
         decode_example(payload)
 
 
@@ -203,7 +205,7 @@ def test_a_ranking_list_is_never_an_example(
         payload += r.delimited(2, data.draw(wire.features.map(encode_example)))
     assert r.parse("ExampleListWithContext", payload) is not None
     assert classify(payload) == "ELWC"
-    with pytest.raises(CorruptDataError, match="ELWC"):
+    with raises(CorruptDataError, defect="not-an-example", match="ELWC"):
         decode_example(payload)
 
 
@@ -230,7 +232,7 @@ def test_an_event_is_an_event(reference: Any, step: int, wall_time: float, value
     for event in [*events, summary]:
         payload = event.SerializeToString()
         assert classify(payload) == "Event"
-        with pytest.raises(CorruptDataError, match="event"):
+        with raises(CorruptDataError, defect="not-an-example", match="event"):
             decode_example(payload)
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.example import RawField, decode_fields
 from recordsmith.example.raw_fields import MAX_DEPTH, as_text
 
 
@@ -37,7 +38,7 @@ def kept_by_protobuf(payload: bytes) -> list[Any] | None:
         return None
 
 
-def found(fields: tuple[rs.RawField, ...], payload: bytes) -> list[Any]:
+def found(fields: tuple[RawField, ...], payload: bytes) -> list[Any]:
     """The same of what recordsmith found; delimited values are looked up in the payload."""
     numbers = {"varint": 0, "fixed64": 1, "delimited": 2, "group": 3, "fixed32": 5}
     told: list[Any] = []
@@ -60,10 +61,10 @@ def found(fields: tuple[rs.RawField, ...], payload: bytes) -> list[Any]:
     return told
 
 
-def attempt(payload: bytes) -> tuple[tuple[rs.RawField, ...], rs.CorruptDataError | None]:
+def attempt(payload: bytes) -> tuple[tuple[RawField, ...], rs.CorruptDataError | None]:
     """The fields, or none and the error."""
     try:
-        return rs.decode_fields(payload), None
+        return decode_fields(payload), None
     except rs.CorruptDataError as error:
         return (), error
 
@@ -99,8 +100,8 @@ def messages(reference: Any) -> Any:
 @settings(max_examples=150)
 def test_finds_what_protobuf_keeps(messages: Any, data: Any) -> None:
     payload = data.draw(messages)
-    assert found(rs.decode_fields(payload), payload) == kept_by_protobuf(payload)
-    assert rs.decode_fields(memoryview(payload)) == rs.decode_fields(payload)
+    assert found(decode_fields(payload), payload) == kept_by_protobuf(payload)
+    assert decode_fields(memoryview(payload)) == decode_fields(payload)
 
 
 @given(data=st.data())
@@ -130,8 +131,8 @@ def test_any_bytes_give_fields_or_the_defect(payload: bytes) -> None:
         assert f"of {len(payload)}" in error.detail
 
 
-def only(payload: bytes) -> rs.RawField:
-    (field,) = rs.decode_fields(payload)
+def only(payload: bytes) -> RawField:
+    (field,) = decode_fields(payload)
     return field
 
 
@@ -189,7 +190,7 @@ def test_numbers_in_all_their_readings(reference: Any) -> None:
 )
 def test_errors_have_the_reason_and_the_byte(payload: bytes, words: str) -> None:
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.decode_fields(payload)
+        decode_fields(payload)
     assert caught.value.defect is rs.Defect.MALFORMED_MESSAGE
     assert words in caught.value.detail
 
@@ -205,11 +206,11 @@ def test_nesting_and_numbers_of_fields_are_limited(reference: Any) -> None:
     assert depth == MAX_DEPTH
     many = (r.tag(1, r.VARINT) + b"\1") * 1000
     with pytest.raises(rs.OptionError) as caught:
-        rs.decode_fields(many, max_fields=999)
+        decode_fields(many, max_fields=999)
     assert (caught.value.option, caught.value.value) == ("max_fields", "999")
-    assert len(rs.decode_fields(many, max_fields=1000)) == 1000
+    assert len(decode_fields(many, max_fields=1000)) == 1000
     assert only(r.delimited(1, many)).content == "message"
-    (inner,) = rs.decode_fields(r.delimited(1, many), max_fields=1000)
+    (inner,) = decode_fields(r.delimited(1, many), max_fields=1000)
     assert inner.content != "message"  # one field and a thousand are too many
 
 

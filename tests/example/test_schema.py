@@ -178,7 +178,7 @@ def test_text_is_utf8(value: bytes, content: str) -> None:
 
 
 @given(value=st.binary(max_size=8).filter(lambda value: all(byte > 127 for byte in value)))
-def test_text_is_what_python_says_it_is(value: bytes) -> None:
+def test_text_is_recognised_as_python_does(value: bytes) -> None:
     try:
         value.decode()
     except UnicodeDecodeError:
@@ -254,7 +254,7 @@ def test_sequences_without_lists_are_counted_in_the_context() -> None:
 
 
 @pytest.mark.parametrize("features", [{"label": 1}, {"id": 1, "label": 1}, {"id": "text"}])
-def test_examples_among_sequences_are_not_taken_for_them(features: Any) -> None:
+def test_examples_among_sequences_are_recognised(features: Any) -> None:
     payloads = [encode_example(features)] * 99 + [encode_sequence_example({"id": 1}, {"x": [1]})]
     schema = survey(payloads)
     assert schema.payload == "mixed"
@@ -265,7 +265,7 @@ def test_examples_among_sequences_are_not_taken_for_them(features: Any) -> None:
 
 @given(data=st.data())
 @settings(max_examples=200)
-def test_merged_parts_are_the_whole(wire: SimpleNamespace, data: Any) -> None:
+def test_merged_surveys_equal_one_survey(wire: SimpleNamespace, data: Any) -> None:
     one_kind = data.draw(st.sampled_from([wire.examples, wire.sequences]))
     parts = data.draw(st.lists(st.lists(one_kind, max_size=3), max_size=4))
     whole = survey([payload for part in parts for payload in part])
@@ -333,7 +333,7 @@ def test_what_the_payloads_are(payloads: list[bytes], expected: str) -> None:
 
 
 def features_one_by_one(payloads: list[bytes]) -> dict[bytes, tuple[Any, ...]]:
-    """What a survey that is told which payloads are Examples counts, each for itself, added up."""
+    """The sum of surveys of one payload each, given which of them are Examples."""
     total: dict[bytes, tuple[Any, ...]] = {}
     for payload in payloads:
         one = FeatureSurvey()

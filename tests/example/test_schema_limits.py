@@ -79,7 +79,7 @@ def test_what_is_kept_does_not_depend_on_how_records_are_divided(data: Any) -> N
     merged = Schema.merged([survey(part) for part in data.draw(st.permutations(parts))])
     assert merged == whole
     assert Schema.from_json(json.loads(json.dumps(merged.to_json()))) == whole
-    assert ("complete" in whole.to_json()) != whole.is_complete
+    assert ("is_complete" in whole.to_json()) != whole.is_complete
 
 
 def test_a_record_may_have_too_many_by_itself() -> None:
@@ -162,12 +162,12 @@ def test_a_document_with_too_many_is_cut_too() -> None:
     read = Schema.from_json(document)
     assert (read.is_complete, list(read.features)) == (False, ["0", "1", "10"])
     with pytest.raises(ValueError, match="complete is 3"):
-        Schema.from_json({"payload": "Example", "records": 1, "complete": 3})
+        Schema.from_json({"payload": "Example", "records": 1, "is_complete": 3})
 
 
 def test_an_incomplete_schema_is_reported() -> None:
     whole = survey([encode_example({"a": 1})])
-    assert whole.remark is None
+    assert whole.omission is None
     whole.check_complete("not raised")
     cut = survey([encode_example({f"id-{number}": 1 for number in range(99)})])
     with pytest.raises(OptionError, match=r"name them: .*8 .*'id-0'"):

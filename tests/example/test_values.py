@@ -319,7 +319,6 @@ def test_hashes_are_xxh64() -> None:
         b"": 0xEF46DB3751D8E999,
         b"abc": 0x44BC2CF5AD770999,
         b"xxhash": 0x32DD38952C4BC720,
-        b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
         bytes(sanity[:1]): 0xE934A84ADB052768,
         bytes(sanity[:14]): 0x8282DCC4994E35C8,
         bytes(sanity): 0xB641AE8CB691C174,
@@ -329,7 +328,7 @@ def test_hashes_are_xxh64() -> None:
 
 
 @given(st.lists(st.binary(max_size=100), max_size=12))
-def test_hashes_tell_values_apart_wherever_they_lie(values: list[bytes]) -> None:
+def test_hashes_depend_on_values_and_not_on_their_address(values: list[bytes]) -> None:
     array = BytesArray.from_values([*values, *values[::-1]])
     hashes = array.hashes()
     assert (hashes == array[::-1].hashes()[::-1]).all()

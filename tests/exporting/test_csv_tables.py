@@ -35,7 +35,7 @@ def test_scalars_lists_and_gaps(write: Any, tmp_path: Path, files: Any) -> None:
         {"score": float("inf"), "many": [], "words": ["x"], "text": ""},
     ]
     report = rs.export(write({"many": "int64"}, train=examples, val=[{}]), tmp_path / "out", "csv")
-    assert report.left_out == {}
+    assert report.dropped_features == {}
     assert sorted(files(tmp_path / "out")) == ["train.csv", "val.csv"]
     first, second = table(tmp_path / "out" / "train.csv")
     assert first["count"] == str(-(2**63))

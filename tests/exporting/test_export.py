@@ -20,7 +20,9 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import MOST_PROBLEMS
-from recordsmith.exporting import FORMATS
+from recordsmith.exporting import FORMATS, ExportReport
+
+from ..raising import raises
 
 EVERY = pytest.mark.parametrize("format", FORMATS)
 WITH_IMAGES = pytest.mark.parametrize("format", ["folder", "voc", "coco", "yolo", "csv"])
@@ -95,8 +97,8 @@ def test_one_split_of_several(records: Path, tmp_path: Path, format: str, files:
     assert rs.export(records, tmp_path / "out", format, split="val").splits == {"val": 2}
     assert rs.export(rs.open(records, "val"), tmp_path / "two", format).splits == {"val": 2}
     assert files(tmp_path / "out") == files(tmp_path / "two")
-    with pytest.raises(rs.OptionError, match="open"):
-        rs.export(rs.open(records), tmp_path / "three", format, split="val")
+    rs.export(rs.open(records), tmp_path / "three", format, split="val")
+    assert files(tmp_path / "out") == files(tmp_path / "three")
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -166,7 +168,9 @@ def test_suffix_matches_the_image_format(
     ends = {name.rpartition("/")[2] for name in files(tmp_path / "out")}
     assert {"a.png", "no suffix.jpg", "b.PNG"} <= ends
     assert [change.position for change in report.changed_names] == [0, 1]
-    assert report.problems == ["record 0: the record declares the image as jpeg, but it is png"]
+    (problem,) = report.problems
+    assert problem.startswith("record 0: ")
+    assert "as jpeg" in problem
 
 
 def test_thousands_of_records_with_the_same_name(write: Any, image: Any, tmp_path: Path) -> None:
@@ -186,9 +190,10 @@ def test_sizes_that_differ_are_reported(
 ) -> None:
     source = write(train=[image("a.jpg"), image("b.jpg") | {"image/height": 9}])
     report = rs.export(source, tmp_path / "out", format)
-    assert report.problems == [
-        "record 1: the record declares 12 x 9 pixels, but the image has 12 x 8"
-    ]
+    (problem,) = report.problems
+    assert problem.startswith("record 1: ")
+    assert "12 x 9" in problem
+    assert "12 x 8" in problem
 
 
 def test_bytes_that_are_not_an_image_are_exported_unchanged(
@@ -300,8 +305,8 @@ def test_raw_pixels_become_png(write: Any, tmp_path: Path) -> None:
     assert "5 x 7 x 4 x 1" in problems[0]
     assert "float32" in problems[1]
     assert "image/height" in problems[2]
-    assert "7 x 5 raw pixels with 5 channels" in problems[3]
-    assert "7 x -5 raw pixels" in problems[4]
+    assert "5 channels" in problems[3]
+    assert "7 x -5" in problems[4]
 
 
 # -- all or nothing ------------------------------------------------------------------------------
@@ -314,7 +319,7 @@ def test_folder_that_is_not_empty_is_rejected(records: Path, tmp_path: Path) -> 
     (out / "mine.txt").write_text("mine")
     (out / "images").mkdir()
     before = below(out)
-    with pytest.raises(rs.OptionError, match="overwrite=True"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="overwrite=True"):
         rs.export(records, out, "voc")
     assert below(out) == before
     rs.export(records, out, "voc", overwrite=True)
@@ -328,9 +333,9 @@ def test_folder_that_is_not_empty_is_rejected(records: Path, tmp_path: Path) -> 
 
 def test_file_or_dataset_as_output_is_rejected(records: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(rs.OptionError, match="is a file"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "file", match="is a file"):
         rs.export(records, tmp_path / "file", overwrite=True)
-    with pytest.raises(rs.OptionError, match="dataset itself"):
+    with raises(rs.OptionError, option="out", match="dataset itself"):
         rs.export(records, records, overwrite=True)
     assert below(records) == ["train.tfrecord", "val.tfrecord"]
 
@@ -344,7 +349,7 @@ def test_the_dataset_is_not_replaced_by_its_own_export(
     place.mkdir()
     source = source.rename(place / "data")
     before = below(place)
-    with pytest.raises(rs.OptionError, match="data is in the way and contains"):
+    with raises(rs.OptionError, option="out", match="data is in the way"):
         rs.export(source, place, overwrite=True)
     assert below(place) == before
 
@@ -385,7 +390,7 @@ def test_wrong_options(
 
 
 def test_missing_split(records: Path, tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="test"):
+    with raises(rs.OptionError, option="split", value="test"):
         rs.export(records, tmp_path / "out", split="test")
     assert not (tmp_path / "out").exists()
 
@@ -423,7 +428,7 @@ def below_records() -> list[str]:
 def test_full_disk_leaves_no_partial_output(
     records: Path, tmp_path: Path, format: str, at_file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recordsmith.exporting import outbox
+    from recordsmith.exporting import export_writer
 
     class Full:
         """A file on a disk that is full."""
@@ -444,7 +449,7 @@ def test_full_disk_leaves_no_partial_output(
         opened.append(file)
         return Full(file) if len(opened) > at_file else file
 
-    monkeypatch.setattr(outbox, "open", open_full, raising=False)
+    monkeypatch.setattr(export_writer, "open", open_full, raising=False)
     with pytest.raises(rs.FileAccessError) as caught:
         rs.export(records, tmp_path / "out", format)
     assert (caught.value.errno, caught.value.operation) == (errno.ENOSPC, "write")
@@ -500,7 +505,7 @@ def test_killed_job_leaves_no_partial_output_and_the_next_cleans_up(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("stage", ["new", "empty", "earlier"])
 def test_killed_before_any_change_of_the_file_system(
-    records: Path, tmp_path: Path, stage: str, files: Any, killing: Any
+    records: Path, tmp_path: Path, stage: str, files: Any, killed_jobs: Any
 ) -> None:
     """The next run of the same export gives what an undisturbed one gives, whatever was there."""
     out = tmp_path / "out"
@@ -512,7 +517,7 @@ def test_killed_before_any_change_of_the_file_system(
             rs.export(records, out, "csv", split="train")
             (out / "precious.txt").write_text("of somebody else")
 
-    def export() -> rs.ExportReport:
+    def export() -> ExportReport:
         return rs.export(records, out, "npz", overwrite=stage == "earlier")
 
     def visible() -> dict[str, bytes]:
@@ -527,7 +532,7 @@ def test_killed_before_any_change_of_the_file_system(
     for step in range(1, 1000):
         shutil.rmtree(out)
         prepare()
-        if not killing.killed_before(step, export):
+        if not killed_jobs.killed_before(step, export):
             break
         found = {path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
         assert visible() == wanted or set(before.values()) <= found, step
@@ -539,9 +544,9 @@ def test_killed_before_any_change_of_the_file_system(
             restored += visible() == before
             finished += visible() == wanted
         if step % 7 == 0 and visible() != wanted:
-            killing.killed_before(step // 2 + 1, export)
+            killed_jobs.killed_before(step // 2 + 1, export)
         if stage != "earlier" and visible() == wanted:
-            with pytest.raises(rs.OptionError, match="is not empty"):
+            with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
                 export()
         else:
             assert export().record_count == 5
@@ -577,17 +582,17 @@ def test_moved_files_are_never_lost(
     hidden = out / ".export.partial"
     assert files(hidden / "old") == before
     (out / "Annotations").mkdir()
-    with pytest.raises(rs.OptionError, match="is in the way"):
+    with raises(rs.OptionError, option="out", match="in the way"):
         rs.export(records, out, "voc", overwrite=True)
     (out / "Annotations").rmdir()
     moves = (hidden / "moves.json").read_bytes()
-    for broken in (b"", b"[]", b'{"coming": {"../x": 1}, "going": []}', moves[:-20]):
+    for broken in (b"", b"[]", b'{"new": {"../x": 1}, "old": []}', moves[:-20]):
         (hidden / "moves.json").write_bytes(broken)
-        with pytest.raises(rs.OptionError, match="invalid"):
+        with raises(rs.OptionError, option="out", match="invalid"):
             rs.export(records, out, "voc", overwrite=True)
     assert files(hidden / "old") == before
     (hidden / "moves.json").write_bytes(moves)
-    with pytest.raises(rs.OptionError, match="is not empty"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
         rs.export(records, out, "voc")
     assert files(out) == before
     assert not hidden.exists()
@@ -599,9 +604,9 @@ def test_a_planted_note_of_moves_moves_nothing(records: Path, tmp_path: Path) ->
         (out / ".export.partial" / name).mkdir(parents=True)
     (out / "precious").mkdir()
     (out / "precious" / "thesis").write_text("x")
-    moves = {"coming": {"precious": 1}, "going": []}
+    moves = {"new": {"precious": 1}, "old": []}
     (out / ".export.partial" / "moves.json").write_text(json.dumps(moves))
-    with pytest.raises(rs.OptionError, match="is not empty"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
         rs.export(records, out)
     assert (out / "precious" / "thesis").read_text() == "x"
 
@@ -611,7 +616,7 @@ def test_two_jobs_do_not_share_a_folder(records: Path, tmp_path: Path) -> None:
 
     def begin_another(done: int, _total: int) -> None:
         if done == 1:
-            with pytest.raises(rs.FileAccessError, match="another process"):
+            with raises(rs.FileAccessError, operation="write", errno=errno.EBUSY):
                 rs.export(records, out)
 
     assert rs.export(records, out, progress=begin_another).record_count == 5

@@ -78,7 +78,7 @@ def test_centres_are_as_close_as_float64_allows(one: float, other: float) -> Non
 
 
 @given(SIZE.flatmap(lambda s: st.tuples(st.just(s), st.integers(0, s), st.integers(0, s))))
-def test_boxes_of_whole_pixels_have_centres(known: tuple[int, int, int]) -> None:
+def test_boxes_of_integer_pixels_have_centres(known: tuple[int, int, int]) -> None:
     size, *ends = known
     low, high = (float(np.float32(end / size)) for end in sorted(ends))
     centre, extent = map(written, centre_and_extent(low, high))

@@ -73,7 +73,7 @@ def test_rows_are_written_in_groups(
 
 
 def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> None:
-    with pytest.raises(rs.OptionError, match="'x' has values of several kinds"):
+    with pytest.raises(rs.OptionError, match=r"'x' .* several kinds"):
         rs.export(write(train=[{"x": 1}, {"x": "a"}]), tmp_path / "out", "parquet")
 
 
@@ -88,5 +88,5 @@ def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path) -
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "pip install 'recordsmith[parquet]'" in result.stdout
+    assert "pip install 'recordsmith[arrow]'" in result.stdout
     assert not (tmp_path / "out").exists()

@@ -105,7 +105,7 @@ def test_image_folder(images: ModuleType, tmp_path: Path) -> None:
     folder = images.make_folder(tmp_path / "flowers", {"Rose": 5, "daisy": 4, "tulip 2": 3})
     rs.pack(rs.ImageFolder(folder), tmp_path / "out", seed=3)
     report = rs.export(tmp_path / "out", tmp_path / "images", "folder")
-    assert (report.changed_names, report.problems, report.left_out) == ([], [], {})
+    assert (report.changed_names, report.problems, report.dropped_features) == ([], [], {})
     again = packed(rs.ImageFolder(tmp_path / "images"), tmp_path)
     assert rs.open(again).class_names == rs.open(tmp_path / "out").class_names
     assert examples_in(again) == examples_in(tmp_path / "out")
@@ -137,7 +137,7 @@ def test_image_pairs(images: ModuleType, write: Any, image: Any, tmp_path: Path)
         examples.append(image(f"images/a/{number}.jpg", seed=number, more=more))
     records = write(train=examples)
     report = rs.export(records, tmp_path / "out", "folder")
-    assert (report.changed_names, report.left_out) == ([], {})
+    assert (report.changed_names, report.dropped_features) == ([], {})
     assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
     rs.export(records, tmp_path / "voc", "voc")
     assert examples_in(packed(source(tmp_path / "voc"), tmp_path)) == examples_in(records)
@@ -160,7 +160,7 @@ def test_voc(boxed: Any, tmp_path: Path) -> None:
 
     records = boxed(kinds, extra)
     report = rs.export(records, tmp_path / "out", "voc")
-    assert (report.changed_names, report.left_out, report.problems) == ([], {}, [])
+    assert (report.changed_names, report.dropped_features, report.problems) == ([], {}, [])
     again = source(tmp_path / "out", label_map=tmp_path / "out" / "label_map.pbtxt")
     assert examples_in(packed(again, tmp_path)) == examples_in(records)
 
@@ -178,7 +178,7 @@ def test_coco(boxed: Any, tmp_path: Path) -> None:
 
     records = boxed(kinds, extra)
     report = rs.export(records, tmp_path / "out", "coco")
-    assert (report.changed_names, report.left_out, report.problems) == ([], {}, [])
+    assert (report.changed_names, report.dropped_features, report.problems) == ([], {}, [])
     assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
 
 
@@ -195,7 +195,7 @@ def test_coco_with_instance_masks(
         "image/object/mask": [images.encode(_grey(mask), "PNG") for mask in masks],
     }
     records = write(train=[image("a.jpg", more=more)])
-    assert rs.export(records, tmp_path / "out", "coco").left_out == {}
+    assert rs.export(records, tmp_path / "out", "coco").dropped_features == {}
     again = packed(source(tmp_path / "out", object_masks="instance"), tmp_path)
     (first,), (second,) = list(rs.open(records)), list(rs.open(again))
     without = ("image/object/mask",)
@@ -222,7 +222,7 @@ def test_yolo(boxed: Any, tmp_path: Path) -> None:
     source = rs.Yolo
     records = boxed({}, lambda _count, _number: {})
     report = rs.export(records, tmp_path / "out", "yolo")
-    assert (report.changed_names, report.left_out, report.problems) == ([], {}, [])
+    assert (report.changed_names, report.dropped_features, report.problems) == ([], {}, [])
     assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
 
 
@@ -231,7 +231,7 @@ def test_csv_of_images(images: ModuleType, tmp_path: Path) -> None:
     folder = images.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
     rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
     report = rs.export(tmp_path / "packed", tmp_path / "out", "csv")
-    assert (report.changed_names, report.left_out) == ([], {})
+    assert (report.changed_names, report.dropped_features) == ([], {})
     again = packed(source(tmp_path / "out", label_column="label"), tmp_path)
     assert examples_in(again) == examples_in(tmp_path / "packed")
     assert rs.open(again).class_names == ("daisy", "rose")
@@ -315,7 +315,7 @@ KEYS = ("image/filename", "image/class/label", "image/encoded", "image/source_id
 
 @st.composite
 def any_examples(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Records of any features, of which each has one kind; some with an image, and its mask."""
+    """Records of any features, each of one kind; some with an image and its mask."""
     keys = st.one_of(st.sampled_from(KEYS), st.text(max_size=4), st.just("b\udcff"))
     kinds = draw(st.dictionaries(keys, st.sampled_from(list(values)), max_size=6))
     kinds |= {key: "bytes" for key in kinds if key.endswith("encoded")}

@@ -28,7 +28,7 @@ def test_annotation_file(
         val=[image("c.jpg", seed=2, more=empty)],
     )
     report = rs.export(source, tmp_path / "out", "voc")
-    assert (report.left_out, report.problems) == ({}, [])
+    assert (report.dropped_features, report.problems) == ({}, [])
     written = files(tmp_path / "out")
     assert sorted(written) == [
         *(f"Annotations/{name}.xml" for name in "abc"),

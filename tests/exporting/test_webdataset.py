@@ -37,7 +37,7 @@ def test_members_of_a_sample_share_a_key(
         {},
     ]
     report = rs.export(write({"e": "int64"}, train=examples), tmp_path / "out", "webdataset")
-    assert (report.left_out, report.problems) == ({}, [])
+    assert (report.dropped_features, report.problems) == ({}, [])
     found = members(tmp_path / "out" / "train-000000.tar")
     documents = {name: json.loads(found.pop(name)) for name in list(found) if "json" in name}
     assert found == {

@@ -1,4 +1,4 @@
-"""Compressed streams: Inflater, and what tells compressions apart.
+"""Compressed streams: Inflater, and the detection of compressions.
 
 The invariant: any bytes give bytes, or a CorruptDataError (broken-compression, decompression-
 limit). What comes out does not depend on how much is asked for at a time, nor on the pieces in

@@ -15,7 +15,7 @@ from harness import corpus_files, mutated
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import decode_fields
-from recordsmith.example.raw_fields import as_text, walk_fields
+from recordsmith.example.raw_fields import as_text, iter_fields
 from recordsmith.wire import scan
 
 GROUP = 3  # the wire type of its start
@@ -44,7 +44,7 @@ class Fuzz:
             assert refused is Defect.MALFORMED_MESSAGE
             counts["refused"] += 1
             return
-        spans = list(walk_fields(data, 0, len(data)))
+        spans = list(iter_fields(data, 0, len(data)))
         at = 0
         for span in spans:
             assert at == span.offset < span.start <= span.stop <= len(data)

@@ -23,7 +23,7 @@ from PIL import Image
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import probe_image
 from recordsmith.image.decoding.decode import decode_image
-from recordsmith.image.decoding.pixels import look_at_image
+from recordsmith.image.decoding.pixels import read_image_head
 from recordsmith.image.formats.jpeg import all_segments, is_progressive, read_frame, read_head
 from recordsmith.image.formats.orientation import exif_orientation
 from recordsmith.image.formats.png import (
@@ -75,7 +75,7 @@ class Fuzz:
         for name, ask in (
             ("probed", probe_image),
             ("masks", probe_mask),
-            ("looked", look_at_image),
+            ("looked", read_image_head),
         ):
             try:
                 found[name] = ask(data)  # type: ignore[operator]

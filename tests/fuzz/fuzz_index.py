@@ -1,4 +1,4 @@
-"""Index files beside a shard.
+"""Index files next to a shard.
 
 The invariant: any index file gives no index, or one whose offsets ascend by whole frames from 0 and
 end where the shard does (of a compressed one: not past what it could hold). Whatever the index
@@ -17,6 +17,7 @@ import numpy as np
 from harness import HUGE, mutated
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
 from recordsmith.dataset.shard_index import find_index, index_paths, index_pieces, load_index
 from recordsmith.wire import crc32c, encode_records
 
@@ -60,7 +61,7 @@ class Fuzz:
         dataset = rs.open(path)
         for position in {0, dice.randrange(20), -1}:
             try:
-                payload = dataset.read_record(position)
+                payload = records_of(dataset).read_record(position)
             except (rs.RecordsmithError, IndexError):
                 counts["errors"] += 1
                 continue

@@ -1,9 +1,9 @@
 """Manifests, labels, label maps, and the notes of jobs: small texts that decide much.
 
 The invariant: any JSON gives a Manifest or broken-manifest; what a Manifest names lies in its
-folder, each once; opening the folder gives a dataset whose length is a number that its files could
-hold, or an error of ours. Any labels give names or none; any label map names or an OptionError;
-any note of a job is read as one, or as none.
+folder, each once; one of version 1 is converted or broken. Opening the folder gives a dataset whose
+length is a number that its files could hold, or an error of ours. Any labels give names or
+none; any label map names or an OptionError; any note of a job is read as one, or as none.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from pathlib import Path
 from harness import mutated, mutated_json
 
 import recordsmith as rs
-from recordsmith.building import Noted, ShardResult, complete_result, done_path, keep_result
+from recordsmith.building import Occurrences, ShardResult, done_path, load_result, save_result
 from recordsmith.dataset import (
     MANIFEST_NAME,
-    Begun,
     Manifest,
+    PublishNote,
     ShardEntry,
-    begun_path,
     label_map_to_bytes,
     labels_to_bytes,
-    read_begun,
+    publish_note_path,
     read_label_map,
     read_manifest,
+    read_publish_note,
+    upgrade_manifest,
 )
 from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
 from recordsmith.example import Schema
@@ -37,7 +38,16 @@ NAMES = (None, "daisy", 'a "b" \\c', "it's", "müsli", "", "x\ty")
 
 class Fuzz:
     watches_memory = False
-    reached = ("manifests", "broken", "opened", "labels", "label maps", "notes", "begun")
+    reached = (
+        "manifests",
+        "broken",
+        "opened",
+        "labels",
+        "label maps",
+        "notes",
+        "publishing",
+        "upgraded",
+    )
 
     def __init__(self, folder: Path) -> None:
         self.last = b""
@@ -56,19 +66,24 @@ class Fuzz:
             {"train": schema, "test": schema},
             "none",
             NAMES,
-            {"plan": "x", "skipped": [], "bytes_in": 5, "source": {"kind": "Rows"}},
+            {"fingerprint": "x", "skipped": [], "bytes_in": 5, "source": {"kind": "Rows"}},
         )
         self.manifest = manifest.to_bytes()
+        history = {"plan": "x", "before": {"plan": "y"}, "source": {"made_from": [{"plan": "z"}]}}
+        old = json.loads(self.manifest) | {"version": 1, "made_from": history}
+        self.manifest_of_version_1 = json.dumps(old).encode()
         self.labels = [labels_to_bytes(NAMES), b"1:a\r\n2:b", b"0:x\n\n 5 :y\n", b"item {"]
         self.maps = [
             label_map_to_bytes(NAMES),
             b"# c\nitem <id: 1, name: 'a' keypoints { id: 2 }>\nitem{id:2;name:'\\303\\266'}",
         ]
         (folder / ".recordsmith").mkdir(exist_ok=True)
-        result = ShardResult("s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Noted(1, ["p"])})
-        keep_result(folder, "plan", None, result)
+        result = ShardResult(
+            "s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Occurrences(1, ["p"])}
+        )
+        save_result(folder, "plan", None, result)
         self.note = done_path(folder, "s").read_bytes()
-        self.begun = Begun("x", ("a.tfrecord", "b")).to_bytes()
+        self.note = PublishNote("x", ("a.tfrecord", "b")).to_bytes()
 
     def text(self, good: bytes, dice: random.Random) -> bytes:
         if dice.random() < 0.8:
@@ -101,20 +116,22 @@ class Fuzz:
                 counts["no label maps"] += 1
         elif choice == 6:
             done_path(self.folder, "s").write_bytes(self.text(self.note, dice))
-            note = complete_result(self.folder, "plan", lambda: None, "s", trusting=True)
+            note = load_result(self.folder, "plan", lambda: None, "s", trusting=True)
             assert note is None  # there is no such shard
             counts["notes"] += 1
         else:
-            begun_path(self.folder).write_bytes(self.text(self.begun, dice))
-            begun = read_begun(self.folder)
-            assert begun is not None
-            assert all(Path(name).name == name for name in begun.removing)
-            counts["begun"] += bool(begun.removing)
-            begun_path(self.folder).unlink()
+            publish_note_path(self.folder).write_bytes(self.text(self.note, dice))
+            note = read_publish_note(self.folder)
+            assert note is not None
+            assert all(Path(name).name == name for name in note.removed)
+            counts["publishing"] += bool(note.removed)
+            publish_note_path(self.folder).unlink()
 
     def one_manifest(self, dice: random.Random, counts: Counter[str]) -> None:
-        (self.folder / MANIFEST_NAME).write_bytes(self.text(self.manifest, dice))
+        good = dice.choice((self.manifest, self.manifest, self.manifest_of_version_1))
+        (self.folder / MANIFEST_NAME).write_bytes(self.text(good, dice))
         try:
+            counts["upgraded"] += upgrade_manifest(self.folder)
             manifest = read_manifest(self.folder)
         except rs.CorruptDataError as error:
             assert error.defect is rs.Defect.BROKEN_MANIFEST  # noqa: PT017

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from harness import corpus_files, mutated
 
-from recordsmith.wire import encode_record, rescue, scan
-from recordsmith.wire.recovery import LostRange, Repair, Whole
+from recordsmith.wire import encode_record, recover, scan
+from recordsmith.wire.recovery import IntactFrames, LostBytes, Repair
 
 
 class Fuzz:
@@ -45,12 +45,12 @@ class Fuzz:
         expected = bytearray(data)
         rescued = bytearray()
         places, lost, lengths = [], [], []
-        for finding in rescue(io.BytesIO(data)):
-            if isinstance(finding, Whole):
+        for finding in recover(io.BytesIO(data)):
+            if isinstance(finding, IntactFrames):
                 places.append((finding.offset, finding.offset + len(finding.frames)))
                 rescued += finding.frames
                 lengths += finding.lengths.tolist()
-            elif isinstance(finding, LostRange):
+            elif isinstance(finding, LostBytes):
                 assert finding.start < finding.stop
                 lost.append((finding.start, finding.stop))
             else:

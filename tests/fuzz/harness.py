@@ -26,7 +26,7 @@ class Harness(Protocol):
     watches_memory: whether it drives compiled code of ours, and so belongs under the sanitizer.
     reached: counts that a run of a thousand inputs must have, or the mutations miss what they are
         for.
-    last: the input at hand, to be shown if it breaks the invariant.
+    last: the current input, to be shown if it breaks the invariant.
     """
 
     watches_memory: bool

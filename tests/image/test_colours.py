@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith.image.masks.colours import (
-    Unknown,
-    colours_in,
+    UnknownColours,
+    colours_to_numbers,
+    distinct_colours,
     grey_colours,
-    number_colours,
     voc_colours,
 )
 
@@ -40,8 +40,8 @@ def test_pixels_get_the_class_number_of_their_colour(
 ) -> None:
     choice = np.random.default_rng(seed).integers(len(table), size=(5, 7))
     pixels = np.array(list(table), np.uint8)[choice]
-    numbers = number_colours(pixels, table)
-    assert not isinstance(numbers, Unknown)
+    numbers = colours_to_numbers(pixels, table)
+    assert not isinstance(numbers, UnknownColours)
     assert numbers.tolist() == np.array(list(table.values()))[choice].tolist()
     assert numbers.dtype == (np.uint8 if max(table.values()) < 256 else np.uint16)
 
@@ -50,12 +50,12 @@ def test_unknown_colours_are_reported() -> None:
     pixels = np.zeros((4, 5, 3), np.uint8)
     pixels[1, 3] = (1, 2, 3)
     pixels[2, 0] = pixels[3, 4] = (255, 255, 255)
-    assert number_colours(pixels, {(0, 0, 0): 7}) == Unknown(3, 2, (1, 2, 3), x=3, y=1)
-    assert number_colours(pixels, grey_colours()) == Unknown(1, 1, (1, 2, 3), x=3, y=1)
+    assert colours_to_numbers(pixels, {(0, 0, 0): 7}) == UnknownColours(3, 2, (1, 2, 3), x=3, y=1)
+    assert colours_to_numbers(pixels, grey_colours()) == UnknownColours(1, 1, (1, 2, 3), x=3, y=1)
 
 
 def test_colours_are_sorted_by_frequency() -> None:
     pixels = np.zeros((2, 3, 3), np.uint8)
     pixels[0, 0] = (9, 8, 7)
     pixels[1] = (255, 0, 1)
-    assert colours_in(pixels) == [(255, 0, 1), (0, 0, 0), (9, 8, 7)]
+    assert distinct_colours(pixels) == [(255, 0, 1), (0, 0, 0), (9, 8, 7)]

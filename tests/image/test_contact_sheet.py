@@ -92,4 +92,8 @@ def test_a_sheet_without_images() -> None:
 
 def test_captions_in_any_letters() -> None:
     pixels = np.zeros((10, 10, 3), np.uint8)
-    contact_sheet([(pixels, "müsli 日本 \udcff")], title="Ω")
+    sheets = [
+        np.asarray(contact_sheet([(pixels, caption)], title=title))
+        for caption, title in (("müsli 日本 \udcff", "Ω"), ("", "Ω"), ("müsli 日本 \udcff", ""))
+    ]
+    assert not any(np.array_equal(sheets[0], other) for other in sheets[1:])

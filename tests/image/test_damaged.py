@@ -21,7 +21,7 @@ import pytest
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.image import ImageOptions, store_image
-from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.png import encode_chunk
 
 SOAK = Path(__file__).parent.parent / "soak" / "damaged_images.py"
@@ -61,8 +61,8 @@ def test_marker_within_the_pixels_of_a_jpeg(tf: Any, images: ModuleType) -> None
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.io.decode_image(damaged)
     for function in (
-        lambda: decode_pixels(damaged, look_at_image(damaged)),
-        lambda: decode_pixels(damaged, look_at_image(damaged), divisor=2),
+        lambda: decode_pixels(damaged, read_image_head(damaged)),
+        lambda: decode_pixels(damaged, read_image_head(damaged), divisor=2),
         lambda: store_image(damaged, ImageOptions(store="jpeg", recompress=True)),
     ):
         with pytest.raises(CorruptDataError) as caught:
@@ -95,7 +95,7 @@ def test_harmless_damage_is_reported(tf: Any, images: ModuleType) -> None:
     assert _defects(jpeg) == []
     assert _defects(changed) == [Defect.DAMAGED_IMAGE]
     np.testing.assert_array_equal(
-        decode_pixels(changed, look_at_image(changed)), tf.io.decode_image(changed).numpy()
+        decode_pixels(changed, read_image_head(changed)), tf.io.decode_image(changed).numpy()
     )
     png = images.odd()["png with text"]
     at = png.index(b"tEXt") + 9

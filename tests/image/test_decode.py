@@ -61,7 +61,7 @@ def test_16_bits_become_8(images: ModuleType) -> None:
 
 
 def test_orientation_is_not_applied(images: ModuleType) -> None:
-    data = images.odd()["jpeg to be turned"]
+    data = images.odd()["rotated jpeg"]
     assert decode_image(data).shape == (9, 13, 3)
 
 

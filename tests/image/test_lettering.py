@@ -7,7 +7,7 @@ import pytest
 
 from recordsmith.image.drawing import lettering
 from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
-from recordsmith.image.drawing.lettering import drawable, font_name_for, font_of
+from recordsmith.image.drawing.lettering import drawable, find_font, load_font
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def _no_system_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_letters_that_the_font_lacks(text: str, drawn: str) -> None:
-    name = font_name_for([text])
-    assert (name, drawable(text, font_of(name, 17))) == ("", drawn)
+    name = find_font([text])
+    assert (name, drawable(text, load_font(name, 17))) == ("", drawn)
 
 
 def test_system_fonts_are_used_for_their_letters() -> None:
-    name = font_name_for(["plain", "Grüne Łąka"])
-    font = font_of(name, 14)
-    assert font_name_for(["plain"]) == ""  # one look on all machines
+    name = find_font(["plain", "Grüne Łąka"])
+    font = load_font(name, 14)
+    assert find_font(["plain"]) == ""  # one look on all machines
     if name:
         assert drawable("Grüne Łąka", font) == drawable("Gru\u0308ne Łąka", font) == "Grüne Łąka"
         assert font.getmask("ü").getbbox() != font.getmask("u").getbbox()  # its dots are drawn

@@ -21,16 +21,18 @@ from recordsmith.image.decoding import memory
 from recordsmith.image.decoding.memory import (
     BYTES_PER_PIXEL,
     Memory,
-    array_of,
     convert_rows,
-    hold,
-    room_to_decode,
-    take_more,
+    image_to_array,
+    reserve_for_decoding,
+    reserve_memory,
+    reserve_more,
 )
-from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_values
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.image.storing.store import _smaller
+
+from ..raising import raises
 
 SIDE = 2500
 MIB = 1 << 20
@@ -40,14 +42,14 @@ _MEASURE = """
 import sys
 from pathlib import Path
 from recordsmith.image.decoding.memory import peak_bytes
-from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 def decode(data):
-    head = look_at_image(data)
+    head = read_image_head(data)
     return decode_pixels(data, head), peak_bytes(data, head.format, head.height * head.width)
 
 small = Path(sys.argv[1])
@@ -143,12 +145,12 @@ def test_every_job_rejects_images_over_the_limit(data: bytes, tmp_path: Path) ->
 
 def test_the_limit_follows_max_pixels() -> None:
     data = _png_head(9000, 9000)  # RGB: 6 bytes a pixel
-    with pytest.raises(CorruptDataError, match="max_pixels"):
-        room_to_decode(data, "png", 9000, 9000, max_pixels=MAX_PIXELS)
-    room_to_decode(data, "png", 9000, 9000, max_pixels=2 * MAX_PIXELS)
-    room_to_decode(data, "png", 2000, 2000, max_pixels=4_000_000)  # its pixels are few enough
-    with pytest.raises(CorruptDataError, match="max_pixels"):
-        room_to_decode(data, "png", 2000, 2000, max_pixels=3_999_999)
+    with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
+        reserve_for_decoding(data, "png", 9000, 9000, max_pixels=MAX_PIXELS)
+    reserve_for_decoding(data, "png", 9000, 9000, max_pixels=2 * MAX_PIXELS)
+    reserve_for_decoding(data, "png", 2000, 2000, max_pixels=4_000_000)  # its pixels are few enough
+    with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
+        reserve_for_decoding(data, "png", 2000, 2000, max_pixels=3_999_999)
 
 
 def test_threads_share_memory_without_starving() -> None:
@@ -209,26 +211,26 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Memory:
     return shared
 
 
-def test_memory_is_taken_once_and_released_after_an_error(shared: Memory) -> None:
+def test_memory_is_reserved_once_and_released_after_an_error(shared: Memory) -> None:
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError), hold(9 * MIB):
+        with pytest.raises(ZeroDivisionError), reserve_memory(9 * MIB):
             assert shared._free == MIB
-            with hold(9 * MIB):  # of the same image: it would wait for itself
-                take_more(10 * MIB)
+            with reserve_memory(9 * MIB):  # of the same image: it would wait for itself
+                reserve_more(10 * MIB)
                 assert shared._free == 0
             raise ZeroDivisionError
         assert shared._free == 10 * MIB
 
 
 def test_small_amounts_are_not_counted(shared: Memory) -> None:
-    with hold(4 * MIB):
+    with reserve_memory(4 * MIB):
         assert shared._free == 10 * MIB
-        take_more(100 * MIB)
+        reserve_more(100 * MIB)
         assert shared._free == 10 * MIB
 
 
 def test_requests_above_the_total_wait_for_all_memory(shared: Memory) -> None:
-    with hold(1000 * MIB):
+    with reserve_memory(1000 * MIB):
         assert shared._free == 0
     assert shared._free == 10 * MIB
 
@@ -241,7 +243,7 @@ from recordsmith.image import decode_image, decode_mask, probe_image, store_imag
 from recordsmith.image.decoding import memory
 is_held, may_end = threading.Event(), threading.Event()
 def work():
-    with memory.hold(memory.MOST_BYTES):
+    with memory.reserve_memory(memory.MOST_BYTES):
         is_held.set()
         may_end.wait(60)
 thread = threading.Thread(target=work)
@@ -250,7 +252,7 @@ is_held.wait(60)
 with memory._memory._changed:  # as if another thread had it at the fork
     child = os.fork()
 if not child:
-    with memory.hold(memory.MOST_BYTES):
+    with memory.reserve_memory(memory.MOST_BYTES):
         os._exit(7)
 may_end.set()
 thread.join()
@@ -297,10 +299,10 @@ def test_convert_rows_matches_converting_at_once(
 def test_array_of_matches_converting_at_once(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = np.random.default_rng(3).integers(0, 256, (13, 9, 3), np.uint8)
     image = Image.fromarray(numbers).convert("L" if mode == "I;16" else mode).convert(mode)
-    expected = array_of(image, np.array)
+    expected = image_to_array(image, np.array)
     monkeypatch.setattr(memory, "UNCOUNTED_PIXELS", 1)
     monkeypatch.setattr(memory, "_STRIP", 20)
-    np.testing.assert_array_equal(array_of(image, np.array), expected)
+    np.testing.assert_array_equal(image_to_array(image, np.array), expected)
 
 
 @pytest.mark.parametrize("size", [(7, 20), (13, 31), (40, 60), (1, 1)])
@@ -321,7 +323,7 @@ def test_webp_matches_pillow(mode: str, options: dict[str, Any]) -> None:
     numbers = np.random.default_rng(2).integers(0, 256, (37, 51, len(mode)), np.uint8)
     data = _saved(Image.fromarray(numbers, mode), "WEBP", **options)
     expected = np.array(Image.open(io.BytesIO(data)))
-    pixels = decode_pixels(data, look_at_image(data), channels=len(mode))
+    pixels = decode_pixels(data, read_image_head(data), channels=len(mode))
     np.testing.assert_array_equal(pixels, expected)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from recordsmith.image import exif_orientation, swaps_sides, turn_box, undone_by
+from recordsmith.image import exif_orientation, inverse_orientation, orient_box, swaps_sides
 
 WIDTH, HEIGHT = 40, 20
 BOX = (0.1, 0.2, 0.45, 0.9)  # ymin, xmin, ymax, xmax
@@ -43,7 +43,7 @@ def test_orientation_is_read(kind: str, orientation: int | None, order: str) -> 
 
 def test_images_without_exif_are_upright(images: ModuleType) -> None:
     for name, data in images.odd().items():
-        assert exif_orientation(data) == (6 if name == "jpeg to be turned" else 1), name
+        assert exif_orientation(data) == (6 if name == "rotated jpeg" else 1), name
 
 
 def test_exif_between_other_segments(images: ModuleType) -> None:
@@ -91,9 +91,9 @@ def test_boxes_rotate_like_pixels(orientation: int) -> None:
     stored.getexif()[0x0112] = orientation
     upright = ImageOps.exif_transpose(stored)
     assert swaps_sides(orientation) == (upright.size != stored.size)
-    turned = turn_box(BOX, orientation)
+    turned = orient_box(BOX, orientation)
     assert _pixels(turned, *upright.size) == pytest.approx(upright.getbbox())
-    assert turn_box(turned, undone_by(orientation)) == pytest.approx(BOX)
+    assert orient_box(turned, inverse_orientation(orientation)) == pytest.approx(BOX)
 
 
 def _pixels(box: tuple[float, float, float, float], width: int, height: int) -> Any:

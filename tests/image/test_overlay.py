@@ -11,9 +11,9 @@ from PIL import ImageFont
 from recordsmith.image.drawing.lettering import drawable
 from recordsmith.image.drawing.overlay import (
     blend_mask,
-    colour_of,
     draw_boxes,
     fit_to_tile,
+    label_colour,
     message_tile,
     shortened,
 )
@@ -37,19 +37,19 @@ def bounds(where: np.ndarray) -> tuple[int, int, int, int]:
 
 
 def is_colour(pixels: np.ndarray, label: int) -> np.ndarray:
-    return (pixels == colour_of(label)).all(axis=2)  # type: ignore[no-any-return]
+    return (pixels == label_colour(label)).all(axis=2)  # type: ignore[no-any-return]
 
 
 # -- colours -------------------------------------------------------------------------------------
 
 
 def test_a_class_keeps_its_colour_and_neighbours_differ() -> None:
-    colours = [colour_of(label) for label in range(15)]
+    colours = [label_colour(label) for label in range(15)]
     assert len(set(colours)) == 15
-    assert [colour_of(label) for label in range(15, 30)] == colours
+    assert [label_colour(label) for label in range(15, 30)] == colours
     steps = np.abs(np.diff(np.array(colours, int), axis=0)).max(axis=1)
     assert steps.min() > 60
-    assert colour_of(-1) in colours
+    assert label_colour(-1) in colours
 
 
 # -- masks ---------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def test_areas_are_tinted_and_outlined_and_background_is_clear() -> None:
     mask[20:60, 30:70] = 3
     shown = blend_mask(flat(), mask, opacity=0.5)
     assert bounds(changed(shown)) == (20, 30, 59, 69)
-    middle = [round((GREY + channel) / 2) for channel in colour_of(3)]
+    middle = [round((GREY + channel) / 2) for channel in label_colour(3)]
     assert np.abs(shown[40, 50].astype(int) - middle).max() <= 1
     outline = is_colour(shown, 3)
     assert outline[20, 30:70].all()

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image.decoding.exact import decode_exact
-from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.png import GREY, RGB, Chunk, encode_chunk, encode_png_values
 
 
 def _decode(data: bytes, **options: Any) -> np.ndarray:
-    return decode_pixels(data, look_at_image(data), **options)
+    return decode_pixels(data, read_image_head(data), **options)
 
 
 def _by_tensorflow(tf: Any, data: bytes, channels: int, dtype: Any = None) -> np.ndarray | None:
@@ -233,9 +233,9 @@ def test_jpeg_without_its_end_is_rejected(
 def test_header_limits_apply_before_decoding(images: ModuleType) -> None:
     data = images.odd()
     for name in data:
-        assert look_at_image(data[name], max_pixels=9 * 13)[1:3] == (9, 13)
+        assert read_image_head(data[name], max_pixels=9 * 13)[1:3] == (9, 13)
         with pytest.raises(CorruptDataError) as caught:
-            look_at_image(data[name], max_pixels=9 * 13 - 1)
+            read_image_head(data[name], max_pixels=9 * 13 - 1)
         assert caught.value.defect is Defect.UNREADABLE_IMAGE
         assert (caught.value.found, caught.value.expected) == ("13 x 9 pixels", "at most 116")
 
@@ -262,7 +262,7 @@ def test_wrong_headers(tf: Any, images: ModuleType) -> None:
 def test_size_that_differs_from_the_header_is_rejected(images: ModuleType) -> None:
     for name in ("jpeg", "png", "gif"):
         data = images.odd()[name]
-        head = look_at_image(data)._replace(height=10)
+        head = read_image_head(data)._replace(height=10)
         with pytest.raises(CorruptDataError) as caught:
             decode_pixels(data, head)
         assert caught.value.defect is Defect.UNREADABLE_IMAGE
@@ -276,7 +276,7 @@ def test_damaged_images_decode_or_raise_a_defect(
         data = images.odd()[name]
         damaged = data[:at] + bytes_ + data[at + len(bytes_) :]
         try:
-            head = look_at_image(damaged, max_pixels=10**6)
+            head = read_image_head(damaged, max_pixels=10**6)
             pixels = decode_pixels(damaged, head, channels=channels)
         except CorruptDataError:
             continue
@@ -284,11 +284,11 @@ def test_damaged_images_decode_or_raise_a_defect(
 
 
 def test_any_buffer_type(images: ModuleType) -> None:
-    for name in ("jpeg", "png", "gif", "jpeg with fill bytes", "jpeg to be turned"):
+    for name in ("jpeg", "png", "gif", "jpeg with fill bytes", "rotated jpeg"):
         data = images.odd()[name]
         for buffer in (bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)):
             np.testing.assert_array_equal(
-                decode_pixels(buffer, look_at_image(buffer)), _decode(data)
+                decode_pixels(buffer, read_image_head(buffer)), _decode(data)
             )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recordsmith.image import resize_nearest
 from recordsmith.image.geometry.fit import Fit, Placement
-from recordsmith.image.geometry.placing import divisor_for, lay_in_frame, lay_numbers_in_frame
+from recordsmith.image.geometry.placing import divisor_for, place_image, place_mask
 
 KINDS = ["resize", "crop-or-pad", "center-crop", "contain", "random-crop"]
 DTYPES = [np.uint8, np.uint16, np.float32]
@@ -46,7 +46,7 @@ def test_without_scaling_pixels_are_copied(
         place.at_left : place.at_left + place.to_width,
     ] = pixels[place.top : place.top + place.height, place.left : place.left + place.width]
     batch = np.full((3, *frame, channels), 77, dtype)
-    lay_in_frame(pixels.astype(dtype), place, batch[1])
+    place_image(pixels.astype(dtype), place, batch[1])
     np.testing.assert_array_equal(batch[1], _turned(expected, place))
     assert (batch[[0, 2]] == 77).all()
 
@@ -63,7 +63,7 @@ def test_exactly_the_frame_is_written(
         place = _place(kind, size, frame, turn)
         pixels = np.full((*size, channels), 200, np.uint8)
         batch = np.full((3, *frame, channels), 77, np.uint8)
-        lay_in_frame(pixels, place, batch[1], interpolation=interpolation)
+        place_image(pixels, place, batch[1], interpolation=interpolation)
         expected = np.zeros((*frame, channels), np.uint8)
         expected[
             place.at_top : place.at_top + place.to_height,
@@ -78,7 +78,7 @@ def test_floats_are_kept_in_float_frames(dtype: Any) -> None:
     pixels = np.array([[[0], [1]]], dtype)
     place = Fit("resize", (1, 4)).place(1, 2)
     frame = np.empty((1, 4, 1), np.float32)
-    lay_in_frame(pixels, place, frame)
+    place_image(pixels, place, frame)
     np.testing.assert_allclose(frame[0, :, 0], [0, 0.25, 0.75, 1])
 
 
@@ -89,7 +89,7 @@ def test_auto_interpolation() -> None:
         for interpolation in ("auto", "linear", "area"):
             frames[interpolation] = np.empty((*size, 3), np.uint8)
             place = Fit("resize", size).place(60, 60)
-            lay_in_frame(pixels, place, frames[interpolation], interpolation=interpolation)  # type: ignore[arg-type]
+            place_image(pixels, place, frames[interpolation], interpolation=interpolation)  # type: ignore[arg-type]
         expected = frames["area" if is_area else "linear"]
         np.testing.assert_array_equal(frames["auto"], expected)
 
@@ -109,7 +109,7 @@ def test_reduced_image_is_large_enough(
     assert place.width >= divisor * place.to_width or divisor == 1
     small = np.full((-(-size[0] // divisor), -(-size[1] // divisor), 3), 9, np.uint8)
     out = np.zeros((*frame, 3), np.uint8)
-    lay_in_frame(small, place, out, divisor=divisor)
+    place_image(small, place, out, divisor=divisor)
     assert np.count_nonzero(out[..., 0]) == place.to_height * place.to_width
 
 
@@ -140,6 +140,6 @@ def test_class_numbers_use_nearest_neighbour(turn: int, kind: str, dtype: Any) -
             place.at_left : place.at_left + place.to_width,
         ] = resize_nearest(part, place.to_height, place.to_width)
         batch = np.full((3, *frame), 77, dtype)
-        lay_numbers_in_frame(numbers, place, batch[1], fill=255)
+        place_mask(numbers, place, batch[1], fill=255)
         np.testing.assert_array_equal(batch[1], _turned(expected, place))
         assert (batch[[0, 2]] == 77).all()

@@ -25,7 +25,7 @@ from recordsmith.image import (
     store_image,
 )
 from recordsmith.image.formats.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png_values
-from recordsmith.image.storing.encode import lay_on_background
+from recordsmith.image.storing.encode import flatten_alpha
 from recordsmith.image.storing.store import (
     DROPPED,
     ENCODED,
@@ -229,7 +229,7 @@ def test_alpha_is_composited_on_the_background(images: ModuleType) -> None:
     stored = store_image(data, ImageOptions(store="jpeg", quality=100, background=colour))
     assert stored.changes == (ON_BACKGROUND, ENCODED["jpeg"])
     wanted = np.array(expected.convert("RGB")).astype(int)
-    assert np.abs(lay_on_background(np.array(image), colour) - wanted).max() <= 1
+    assert np.abs(flatten_alpha(np.array(image), colour) - wanted).max() <= 1
     like_pillow = by_pillow(images.encode(expected.convert("RGB"), "JPEG", quality=100))
     assert np.abs(by_pillow(stored.data).astype(int) - like_pillow).max() <= 3
     with pytest.raises(SourceError, match=r"transparent .* background"):

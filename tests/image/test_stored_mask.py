@@ -10,8 +10,10 @@ import pytest
 from PIL import Image
 
 from recordsmith.errors import CorruptDataError
-from recordsmith.image import decode_mask, store_mask, turn
+from recordsmith.image import apply_orientation, decode_mask, store_mask
 from recordsmith.image.formats.png import GREY, PALETTE, Chunk, encode_png_values, read_header
+
+from ..raising import raises
 
 RANDOM = np.random.default_rng(5)
 COLOURS = RANDOM.integers(0, 256, 768, np.uint8).tobytes()
@@ -48,7 +50,7 @@ def test_rotated_and_resized(bits: int, colour_type: int, orientation: int) -> N
     values, data = _mask(bits, colour_type)
     height, width = (7, 5) if orientation > 4 else (5, 7)
     stored = store_mask(data, height=height, width=width, orientation_applied=orientation)
-    turned = turn(values, orientation)
+    turned = apply_orientation(values, orientation)
     rows = ((np.arange(height) + 0.5) * turned.shape[0] / height).astype(int)
     columns = ((np.arange(width) + 0.5) * turned.shape[1] / width).astype(int)
     expected = turned[rows][:, columns]
@@ -98,5 +100,5 @@ def test_tensorflow_reads_the_same_pixels(tf: object) -> None:
 
 
 def test_colour_masks_are_rejected(images: ModuleType) -> None:
-    with pytest.raises(CorruptDataError, match="colours"):
+    with raises(CorruptDataError, defect="unreadable-image", match="colours"):
         store_mask(images.odd()["png"], height=9, width=13)

@@ -29,13 +29,13 @@ each_kind = pytest.mark.parametrize(("empty", "compression"), KINDS.values(), id
 
 
 @pytest.fixture
-def folder(tmp_path: Path, made: Any, empty: bytes, compression: str) -> Path:
+def folder(tmp_path: Path, numbered: Any, empty: bytes, compression: str) -> Path:
     """Five shards as Beam names them: the first, third and last without records."""
     folder = tmp_path / "in"
     folder.mkdir()
     for name, ids in zip(NAMES, ([], IDS[:3], [], IDS[3:], []), strict=True):
         if ids:
-            made.write_shard(folder / name, ids, compression)
+            numbered.write_shard(folder / name, ids, compression)
         else:
             (folder / name).write_bytes(empty)
     return folder
@@ -77,7 +77,7 @@ def test_read_among_others(folder: Path, empty: bytes, compression: str) -> None
 def test_inspected_among_others(folder: Path, empty: bytes, compression: str) -> None:
     inspection = rs.inspect(folder)
     assert (inspection.record_count, inspection.compression) == (len(IDS), compression)
-    assert rs.statistics(folder).record_count == len(IDS)
+    assert rs.stats(folder).record_count == len(IDS)
     assert rs.diff(folder, folder).is_equal
     for deep in (False, True):
         report = rs.verify(folder, deep=deep)
@@ -95,7 +95,7 @@ def test_rewritten_among_others(folder: Path, empty: bytes, compression: str) ->
     rs.append(folder, out / "resharded")
     assert sorted(ids(rs.open(out / "resharded"))) == sorted(IDS * 2)
     report = rs.salvage(folder, out / "rescued")
-    assert report.is_whole
+    assert report.is_complete
     assert [shard.record_count for shard in report.shards] == [0, 3, 0, 4, 0]
     assert not any(shard.problem for shard in report.shards)
     assert ids(rs.open(out / "rescued")) == IDS
@@ -116,7 +116,7 @@ def test_alone(tmp_path: Path, empty: bytes) -> None:
     assert len(dataset.read_records([])) == 0
     assert list(rs.Loader(dataset, batch_size=2)) == []
     assert rs.inspect(path).record_count == 0
-    assert rs.statistics(path).record_count == 0
+    assert rs.stats(path).record_count == 0
     assert rs.diff(path, path).is_equal
     (file,) = rs.index(path).files
     assert file.record_count == 0
@@ -131,9 +131,11 @@ def test_alone(tmp_path: Path, empty: bytes) -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [None, 0])
-def test_missing_records_are_detected(tmp_path: Path, made: Any, size_bytes: int | None) -> None:
+def test_missing_records_are_detected(
+    tmp_path: Path, numbered: Any, size_bytes: int | None
+) -> None:
     """The manifest lists records in the empty shard: it is damaged, whatever size is listed."""
-    folder = made.packed(tmp_path / "in", {"train": [3, 2]})
+    folder = numbered.packed(tmp_path / "in", {"train": [3, 2]})
     document = json.loads((folder / "dataset.json").read_text())
     entry = document["splits"]["train"][1]
     (folder / entry["file"]).write_bytes(b"")
@@ -148,5 +150,5 @@ def test_missing_records_are_detected(tmp_path: Path, made: Any, size_bytes: int
         rs.inspect(folder)
     assert (caught.value.defect, caught.value.path) == (expected, str(folder / entry["file"]))
     salvaged = rs.salvage(folder, tmp_path / "out")
-    assert not salvaged.is_whole
+    assert not salvaged.is_complete
     assert [shard.file is None for shard in salvaged.shards] == [False, True]

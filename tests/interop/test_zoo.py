@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import Shard
+from recordsmith.dataset import Shard, records_of
 from recordsmith.example import FeatureSchema
 
 
@@ -32,7 +32,7 @@ def test_file(zoo_row: dict[str, Any], zoo: Path) -> None:
     lengths = [len(record) for record in records]
     assert (min(lengths), max(lengths)) == (row["min_record"], row["max_record"])
     if row["compression"] == "none":
-        assert [dataset.read_record(place) for place in range(len(records))] == records
+        assert [records_of(dataset).read_record(place) for place in range(len(records))] == records
     assert rs.verify(path).is_good
     found = rs.inspect(path)
     assert (found.record_count, found.compression) == (row["records"], row["compression"])

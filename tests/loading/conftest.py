@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import ShardWriter
+from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Column
-from recordsmith.loading.features import BatchRows, Filling, PixelFeature, Request
+from recordsmith.loading.features import BatchRows, ColumnRequest, Filling, PixelFeature
 
 
 def features(number: int) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def write(folder: Path, counts: Sequence[int], changed: Mapping[int, Any] | None
 def damage(dataset: rs.Dataset, positions: Sequence[int]) -> None:
     """Turn a bit in the payload of some records, in the files."""
     for position in positions:
-        where = dataset.locate_record(position)
+        where = records_of(dataset).locate_record(position)
         data = bytearray(Path(where.path).read_bytes())
         data[where.offset + 12 + 3] ^= 4
         Path(where.path).write_bytes(data)
@@ -64,8 +64,8 @@ class Painted(PixelFeature):
     side: int = 6
     bad: tuple[int, ...] = ()
 
-    def requests(self) -> dict[str, Request]:
-        return {self.key: Request(("int64", "float"))}
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(("int64", "float"))}
 
     def begin(self, name: str, rows: BatchRows) -> Filling:
         ids: Any = rows.columns[self.key]

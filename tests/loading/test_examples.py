@@ -92,19 +92,22 @@ def test_there_is_no_such_position(dataset: rs.Dataset, position: int) -> None:
 
 
 def test_what_it_is_not_made_of(dataset: rs.Dataset, tmp_path: Any) -> None:
-    with pytest.raises(rs.OptionError, match="dataset must be"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Examples("folder")  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="did you mean 'id'"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Examples(dataset, {"id": "idd"})
+    assert caught.value.option == "features"
     with ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
         writer.write_example({"id": 1})
-    with pytest.raises(rs.OptionError, match=r"a\.tfrecord\.gz is compressed"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Examples(rs.open(tmp_path / "a.tfrecord.gz"))
+    assert caught.value.option == "dataset"
 
 
 def test_damage_is_told(dataset: rs.Dataset, tmp_path: Any) -> None:
     with ShardWriter(tmp_path / "a.tfrecord") as writer:
         writer.write_example({"image": b"no image", "id": 1, "many": [], "name": "x"})
     examples = rs.Examples(rs.open(tmp_path), FEATURES)
-    with pytest.raises(rs.CorruptDataError, match=r"a\.tfrecord, record 0, byte 0"):
+    with pytest.raises(rs.CorruptDataError) as caught:
         examples[0]
+    assert (str(caught.value.defect), caught.value.record) == ("unreadable-image", 0)

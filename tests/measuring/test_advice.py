@@ -50,56 +50,56 @@ def report(*trials: Trial, **changed: Any) -> BenchReport:
     ],
 )
 def test_faster_means_clearly_faster(one, other, is_so: bool) -> None:
-    assert is_faster(trial("threads", *one), trial("asked", *other)) is is_so
+    assert is_faster(trial("threads", *one), trial("requested", *other)) is is_so
 
 
 def test_a_few_batches_are_not_compared() -> None:
     """Some of them were made before the measurement began."""
     few = Trial("order", 2, "in order", None, (Measured(0.1, 3, 10**6, 10**8, 0, 0, 0, 0),))
-    assert not is_faster(few, trial("asked", 1000, 1000))
-    assert not is_faster(trial("asked", 10**8), few)
+    assert not is_faster(few, trial("requested", 1000, 1000))
+    assert not is_faster(trial("requested", 10**8), few)
 
 
 def test_short_trials_are_reported() -> None:
     few = Trial("order", 2, "in order", None, (Measured(0.1, 3, 10**6, 10**8, 0, 0, 0, 0),))
     too_short = "Trials of less than 8 batches are not compared"
-    assert too_short in " ".join(advise(report(trial("asked", 1000, 1000), few)))
-    assert too_short not in " ".join(advise(report(trial("asked", 1000, 1000))))
+    assert too_short in " ".join(advise(report(trial("requested", 1000, 1000), few)))
+    assert too_short not in " ".join(advise(report(trial("requested", 1000, 1000))))
 
 
 def test_no_advice_without_measurements() -> None:
     assert advise(report()) == ()
-    assert advise(report(trial("asked"))) == ()
+    assert advise(report(trial("requested"))) == ()
 
 
 def test_threads() -> None:
-    asked = trial("asked", 1000, 1000)
+    requested = trial("requested", 1000, 1000)
     more = trial("threads", 1900, 1950, threads=4)
     less = trial("threads", 500, 510, threads=1)
-    advice = " ".join(advise(report(asked, less, more)))
+    advice = " ".join(advise(report(requested, less, more)))
     assert "Use 4 threads: 1.9 times as fast, 1,920 instead of 1,000 images/s" in advice
-    advice = " ".join(advise(report(asked, less)))
+    advice = " ".join(advise(report(requested, less)))
     assert "Threads help: 505 images/s with 1 thread, 1,000 images/s with 2 threads." in advice
-    advice = " ".join(advise(report(asked, less, processor_count=2)))
+    advice = " ".join(advise(report(requested, less, processor_count=2)))
     assert "no more processors" in advice
     same = trial("threads", 980, 1020, threads=1)
-    advice = " ".join(advise(report(asked, same)))
+    advice = " ".join(advise(report(requested, same)))
     assert "No other number of threads was clearly faster or slower" in advice
 
 
 def test_order() -> None:
-    asked = trial("asked", 1000, 1000)
+    requested = trial("requested", 1000, 1000)
     blocks = trial("order", 1500, 1510, order="blocks")
     in_order = trial("order", 1040, 1000, order="in order")
-    advice = " ".join(advise(report(asked, in_order, blocks, image_key=None)))
+    advice = " ".join(advise(report(requested, in_order, blocks, image_key=None)))
     assert "Read in blocks (BlockShuffle): 1.5 times as fast, 1,500" in advice
-    advice = " ".join(advise(report(asked, in_order, image_key=None)))
+    advice = " ".join(advise(report(requested, in_order, image_key=None)))
     assert "No other order was clearly faster: shuffled 1,000 records/s, in order 1,020" in advice
 
 
 def test_a_smaller_side_is_compared_with_the_same_images() -> None:
     trials = (
-        trial("asked", 5000, 5000),
+        trial("requested", 5000, 5000),
         trial("sample", 1000, 1000),
         trial("smaller", 2500, 2500, side=256),
     )
@@ -114,9 +114,9 @@ def test_a_smaller_side_is_compared_with_the_same_images() -> None:
 
 def test_step_that_hides_loading() -> None:
     assert "step of 32 that takes longer than 32 ms will" in " ".join(
-        advise(report(trial("asked", 1000)))
+        advise(report(trial("requested", 1000)))
     )
-    advice = " ".join(advise(report(trial("asked", 10), record_count=20)))
+    advice = " ".join(advise(report(trial("requested", 10), record_count=20)))
     assert "step of 20 that takes longer than 2,000 ms will" in advice
     assert "each batch was an epoch of 20" in advice
 
@@ -131,32 +131,32 @@ def test_step_that_hides_loading() -> None:
     ],
 )
 def test_cached_files_are_reported(share, message: str) -> None:
-    assert message in " ".join(advise(report(trial("asked", 1000), cached_share=share)))
+    assert message in " ".join(advise(report(trial("requested", 1000), cached_share=share)))
 
 
 def test_busy_machine_and_compressed_shards_are_reported() -> None:
-    advice = " ".join(advise(report(trial("asked", 1000, 700), compression="gzip")))
+    advice = " ".join(advise(report(trial("requested", 1000, 700), compression="gzip")))
     assert "differ by 30%" in advice
     assert "compressed (gzip)" in advice
-    advice = " ".join(advise(report(trial("asked", 1000, 990))))
+    advice = " ".join(advise(report(trial("requested", 1000, 990))))
     assert "differ by" not in advice
     assert "compressed" not in advice
 
 
 def test_idle_threads_are_reported() -> None:
-    idle = replace(trial("asked"), rounds=(Measured(1.0, 10, 1000, 1, 0.1, 0.1, 1.8),))
+    idle = replace(trial("requested"), rounds=(Measured(1.0, 10, 1000, 1, 0.1, 0.1, 1.8),))
     advice = " ".join(advise(report(idle, trial("threads", 1000, threads=1))))
     assert "idle 90% of their time" in advice
 
 
 def test_figures_of_a_trial() -> None:
-    measured = trial("asked", 1000, 3000)
+    measured = trial("requested", 1000, 3000)
     assert measured.total.record_count == 4000
     assert measured.records_per_second == 2000
     assert (measured.lowest, measured.highest) == (1000, 3000)
     assert measured.bytes_per_second == 200_000
     assert measured.shares == pytest.approx({"reading": 0.05, "decoding": 0.75, "idle": 0.2})
     assert measured.waiting_share == pytest.approx(0.9)
-    nothing = trial("asked")
+    nothing = trial("requested")
     assert nothing.records_per_second == nothing.lowest == nothing.bytes_per_second == 0
     assert set(nothing.shares.values()) == {0.0}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import recordsmith as rs
-from recordsmith.sources import Note, Sample, unheard
+from recordsmith.sources import Note, Sample, ignore_note
 
 SPLITS = {"train": 0.6, "validation": 0.4}
 OPTIONS: dict[str, Any] = {"splits": SPLITS, "shards": 2, "seed": 3}
@@ -49,7 +49,7 @@ class Meddling(rs.ImageFolder):
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), "kind": "ImageFolder"}
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         with self._counting:
             count, self.read_count = self.read_count, self.read_count + 1
         if count == self._at:

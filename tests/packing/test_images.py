@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import decode_example, encode_example
 from recordsmith.image import ImageOptions, decode_mask, is_progressive
-from recordsmith.packing import apply_image_options, note_of_image
+from recordsmith.packing import apply_image_options, find_image_note
 from recordsmith.packing.images import (
     AREAS_SCALED,
     BOXES_ROTATED,
@@ -22,6 +22,8 @@ from recordsmith.packing.images import (
     MASK_CHANGED,
     MASK_RAW,
 )
+
+from ..raising import raises
 
 MASK = "image/segmentation/class"
 BOX = "image/object/bbox"
@@ -167,7 +169,13 @@ def test_errors_name_the_image(images: ModuleType) -> None:
         apply_image_options(coloured, ImageOptions(store="raw"), Notes())
     assert (broken.value.path, broken.value.feature) == ("folder/a.png", f"{MASK}/encoded")
     coloured = sample() | {"image/object/mask": [_png(np.zeros((20, 40), np.uint8)), b"?"]}
-    with pytest.raises(CorruptDataError, match="object 2") as broken:
+    with raises(
+        CorruptDataError,
+        defect="unreadable-image",
+        path="folder/a.png",
+        feature="image/object/mask",
+        match="object 2",
+    ) as broken:
         apply_image_options(coloured, ImageOptions(shorter_side=5), Notes())
     assert (broken.value.path, broken.value.feature) == ("folder/a.png", "image/object/mask")
     with pytest.raises(SourceError, match="2 values") as caught:
@@ -182,10 +190,10 @@ def test_progressive_and_rotated_jpegs_are_noted(images: ModuleType) -> None:
     noted = {}
     for name, data in images.odd().items():
         notes = Notes()
-        note_of_image({"image/encoded": data, "image/filename": b"x.jpg"}, notes)
+        find_image_note({"image/encoded": data, "image/filename": b"x.jpg"}, notes)
         noted[name] = notes
     assert noted.pop("progressive jpeg") == [(IS_PROGRESSIVE, "x.jpg")]
-    assert noted.pop("jpeg to be turned") == [(HAS_ORIENTATION, "x.jpg")]
+    assert noted.pop("rotated jpeg") == [(HAS_ORIENTATION, "x.jpg")]
     assert all(notes == [] for notes in noted.values())
 
 

@@ -33,8 +33,10 @@ def many(tmp_path_factory: pytest.TempPathFactory, images: ModuleType) -> Path:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
-def test_killed_at_random_moments(many: Path, tmp_path: Path, killing: Any) -> None:
-    killed, wrong = killing.interruptions("pack", many, tmp_path, OPTIONS, folders=KILLS, kills=1)
+def test_killed_at_random_moments(many: Path, tmp_path: Path, killed_jobs: Any) -> None:
+    killed, wrong = killed_jobs.interruptions(
+        "pack", many, tmp_path, OPTIONS, folders=KILLS, kills=1
+    )
     assert wrong == 0
     assert killed > 0  # how many, and whether work was kept, depends on the machine
 

@@ -17,7 +17,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, read_manifest
-from recordsmith.sources import Listing, Note, Sample, unheard
+from recordsmith.sources import Listing, Note, Sample, ignore_note
 
 from .flower_jobs import OPTIONS, SPLITS, Meddling, files_of, is_done_or_nothing, visible
 
@@ -63,7 +63,7 @@ def test_manifest_describes_the_dataset(flowers: Path, tmp_path: Path) -> None:
     assert manifest is not None
     assert list(manifest.splits) == list(SPLITS)
     assert manifest.class_names == ("daisy", "rose", "tulip")
-    assert manifest.made_from["options"]["seed"] == 3
+    assert manifest.provenance["options"]["seed"] == 3
     assert str(tmp_path) not in (tmp_path / MANIFEST_NAME).read_text()  # no paths of this machine
     assert str(flowers) not in (tmp_path / MANIFEST_NAME).read_text()
     for shards in manifest.splits.values():
@@ -197,7 +197,7 @@ class Rows:
     def list_samples(self) -> Listing:
         return Listing(tuple(Sample(str(number), 8) for number in range(self.count)))
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:  # noqa: ARG002
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:  # noqa: ARG002
         return {"id": int(sample.name), "boxes": [0.5] * (int(sample.name) % 3)}
 
     def describe(self) -> Mapping[str, Any]:
@@ -225,7 +225,7 @@ def test_any_source_can_be_packed(tmp_path: Path) -> None:
 
 def test_features_that_cannot_be_encoded_stop_the_job(tmp_path: Path) -> None:
     class Wrong(Rows):
-        def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:  # noqa: ARG002
+        def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:  # noqa: ARG002
             return {"id": {sample.name: "a dict is no feature"}}
 
     with pytest.raises(rs.OptionError, match="'id'"):

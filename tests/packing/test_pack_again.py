@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME
 
+from ..raising import raises
 from .flower_jobs import OPTIONS, Meddling, files_of
 
 
@@ -106,7 +108,7 @@ def test_foreign_files_are_replaced_only_with_overwrite(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], name: str
 ) -> None:
     (tmp_path / name).write_bytes(b"precious")
-    with pytest.raises(rs.OptionError, match=name) as caught:
+    with raises(rs.OptionError, value=tmp_path, match=name) as caught:
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     assert caught.value.option == "out"
     assert files_of(tmp_path) == {name: b"precious"}
@@ -120,11 +122,11 @@ def test_notes_of_other_jobs_remove_nothing(
     """The files to remove in a note are ignored, unless it is of this job and they are shards."""
     names = ["thesis.doc", "old.tfrecord"]
     (tmp_path / ".recordsmith").mkdir()
-    note = tmp_path / ".recordsmith" / "begun"
-    note.write_text(json.dumps({"plan": "another", "removing": names}))
+    note = tmp_path / ".recordsmith" / "publishing.json"
+    note.write_text(json.dumps({"fingerprint": "another", "removed": names}))
     for name in names:
         (tmp_path / name).write_bytes(b"precious")
-    with pytest.raises(rs.OptionError, match=r"old\.tfrecord"):
+    with raises(rs.OptionError, option="out", value=tmp_path, match=r"old\.tfrecord"):
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     assert set(names) <= set(os.listdir(tmp_path))
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
@@ -139,9 +141,9 @@ def test_jobs_do_not_follow_links(flowers: Path, tmp_path: Path) -> None:
     out.mkdir()
     (out / ".recordsmith").symlink_to(tmp_path / "elsewhere")
     for job in (rs.pack, rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack):
-        with pytest.raises(rs.OptionError, match="is a symbolic link"):
+        with pytest.raises(rs.OptionError, match="symbolic link"):
             job(rs.ImageFolder(flowers), out)  # type: ignore[operator]
-    with pytest.raises(rs.OptionError, match="is a symbolic link"):
+    with pytest.raises(rs.OptionError, match="symbolic link"):
         rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack_shards(rs.ImageFolder(flowers), out, [0])
     assert os.listdir(tmp_path / "elsewhere") == ["thesis.partial"]
 
@@ -203,7 +205,7 @@ def test_second_job_in_the_same_folder_is_refused(
 
     def pack_too() -> None:
         for overwrite in (False, True):
-            with pytest.raises(rs.FileAccessError, match="another process") as caught:
+            with raises(rs.FileAccessError, operation="write", errno=errno.EBUSY) as caught:
                 rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9, overwrite=overwrite)
             refused.append(str(tmp_path) in str(caught.value))
 
@@ -225,6 +227,6 @@ def test_job_that_finds_a_finished_dataset_after_waiting_for_the_lock(
         flock(*arguments)
 
     monkeypatch.setattr(fcntl, "flock", be_late)
-    with pytest.raises(rs.OptionError, match="another dataset"):
+    with raises(rs.OptionError, option="out", value=tmp_path, match="another dataset"):
         rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9)
     assert files_of(tmp_path) == undisturbed

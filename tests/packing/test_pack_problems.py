@@ -16,6 +16,7 @@ from recordsmith.dataset import read_manifest
 from recordsmith.errors import MOST_PROBLEMS
 from recordsmith.sources import Listing
 
+from ..raising import raises
 from .flower_jobs import OPTIONS, files_of
 
 # -- unreadable images ------------------------------------------------------------------------
@@ -52,7 +53,7 @@ def test_skip_errors_reports_bad_images_and_packs_the_rest(
     assert rs.verify(out).is_good
     manifest = read_manifest(out)
     assert manifest is not None
-    assert len(manifest.made_from["skipped"]) == len(bad)
+    assert len(manifest.provenance["skipped"]) == len(bad)
 
 
 @pytest.mark.parametrize("bad_count", [MOST_PROBLEMS, 1000])
@@ -115,7 +116,7 @@ def test_skip_errors_is_a_bool(flowers: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [-1, -8])
 def test_invalid_number_of_threads(flowers: Path, tmp_path: Path, threads: int) -> None:
-    with pytest.raises(rs.OptionError, match="threads"):
+    with raises(rs.OptionError, option="threads"):
         rs.pack(rs.ImageFolder(flowers), tmp_path / "out", threads=threads)
 
 

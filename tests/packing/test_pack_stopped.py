@@ -42,7 +42,7 @@ def test_stopped_by_the_source(
     done_count = len(list((tmp_path / ".recordsmith").glob("*.done")))
     again = Meddling(flowers, -1, None)
     report = rs.pack(again, tmp_path, **OPTIONS)
-    assert report.kept_count == done_count
+    assert report.reused_count == done_count
     assert files_of(tmp_path) == undisturbed
     if threads == 1:  # shard after shard: what was complete is not read again
         lengths = [len(rs.open(file)) for file in sorted(tmp_path.glob("*.tfrecord"))]

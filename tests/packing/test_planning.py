@@ -17,6 +17,8 @@ from recordsmith.packing import Plan, make_plan
 from recordsmith.packing.planning import _cut
 from recordsmith.sources import Listing, Sample
 
+from ..raising import raises
+
 SHARES = st.lists(st.integers(1, 20), min_size=1, max_size=4).map(
     lambda parts: {f"split{n}": part / sum(parts) for n, part in enumerate(parts)}
 )
@@ -37,7 +39,7 @@ def _plan(listing: Listing, **options: Any) -> Plan:
             "seed": 0,
             "stratify": False,
             "compression": "none",
-            "making": {"kind": "x"},
+            "other_options": {"kind": "x"},
             **options,
         },
     )
@@ -224,7 +226,7 @@ def test_shards_for_each_split() -> None:
         *(f"train-{n:05d}-of-00003.tfrecord" for n in range(3)),
         *(f"test-{n:05d}-of-00002.tfrecord" for n in range(2)),
     ]
-    with pytest.raises(OptionError, match="'test'") as caught:
+    with raises(OptionError, value={"train": 3}, match="'test'") as caught:
         _plan(_listing(20), splits=splits, shards={"train": 3})
     assert caught.value.option == "shards"
 
@@ -389,7 +391,7 @@ def test_fingerprints_of_different_plans_differ() -> None:
         _plan(listing, splits=two, stratify=True),
         _plan(listing, splits={"x": 1.0}),
         _plan(listing, compression="gzip"),
-        _plan(listing, making={"kind": "other"}),
+        _plan(listing, other_options={"kind": "other"}),
         _plan(listing, shuffle=False),
         _plan(listing, shard_names="x-{split}-{shard}"),
         _plan(Listing(samples[1:], listing.class_names)),
@@ -407,7 +409,7 @@ def test_plan_is_the_same_in_every_process() -> None:
         "samples = tuple(Sample(f'{n}', n, n % 3) for n in range(50))\n"
         "plan = make_plan(Listing(samples, ('a', 'b', 'c')), splits={'x': .5, 'y': .5}, shards=3,"
         " shard_size_bytes=None, seed=5, stratify=True, compression='none',"
-        " making={'kind': 'x'})\n"
+        " other_options={'kind': 'x'})\n"
         "print(plan.fingerprint, [[*shard.samples] for shard in plan.shards])"
     )
     outputs = {
@@ -440,6 +442,6 @@ def test_names_that_are_invalid_in_files_are_source_errors() -> None:
 
 def test_groups_that_leave_a_split_empty() -> None:
     samples = tuple(Sample(str(number), 1, group="one") for number in range(9))
-    with pytest.raises(OptionError, match="groups") as caught:
+    with raises(OptionError, value="b", match="groups") as caught:
         _plan(Listing(samples), splits={"a": 0.5, "b": 0.5})
     assert caught.value.option == "splits"

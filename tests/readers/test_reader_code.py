@@ -414,8 +414,9 @@ def test_sequence_examples(tmp_path: Path) -> None:
     ):
         assert f"\n    {line}" in code
     for reader in ("torch", "dali", "grain"):
-        with pytest.raises(rs.OptionError, match="SequenceExamples"):
+        with pytest.raises(rs.OptionError) as caught:
             rs.reader_code(path, reader)  # type: ignore[arg-type]
+        assert caught.value.option == "reader"
 
 
 def test_other_payloads_are_rejected(zoo: Path) -> None:
@@ -434,8 +435,9 @@ def test_wrong_options(numbers: Path, tmp_path: Path) -> None:
         rs.reader_code(numbers, "pytorch")  # type: ignore[arg-type]
     assert (caught.value.option, caught.value.value) == ("reader", "'pytorch'")
     assert "'torch'" in caught.value.remedy
-    with pytest.raises(rs.OptionError, match="test"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.reader_code(numbers, "tf", "test")
+    assert caught.value.option == "split"
     with pytest.raises(rs.FileAccessError):
         rs.reader_code(tmp_path / "none", "tf")
     with rs.ShardWriter(tmp_path / "bare.tfrecord") as writer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from recordsmith.reshaping.inputs.cache import Recent
+from recordsmith.reshaping.inputs.cache import LruCache
 
 
 def test_the_oldest_is_forgotten_when_it_gets_too_much() -> None:
@@ -15,7 +15,7 @@ def test_the_oldest_is_forgotten_when_it_gets_too_much() -> None:
         made.append(number)
         return "x" * number
 
-    recent: Recent[str] = Recent(lambda _, value: len(value), 10)
+    recent: LruCache[str] = LruCache(lambda _, value: len(value), 10)
     for number in (3, 4, 3, 5, 3):  # 4 goes when 5 comes: 12 together
         assert recent.get(number, make) == "x" * number
     assert made == [3, 4, 5]
@@ -28,7 +28,7 @@ def test_the_oldest_is_forgotten_when_it_gets_too_much() -> None:
 
 
 def test_never_more_than_a_few() -> None:
-    recent: Recent[int] = Recent(lambda *_: 0, 10)
+    recent: LruCache[int] = LruCache(lambda *_: 0, 10)
     for number in range(1000):
         recent.get(number, int)
     again = []
@@ -37,8 +37,8 @@ def test_never_more_than_a_few() -> None:
     assert len(again) >= 900
 
 
-def test_values_are_made_side_by_side_and_one_of_a_number_is_kept() -> None:
-    recent: Recent[list[int]] = Recent(lambda _, value: len(value), 3)
+def test_values_are_made_in_parallel_and_one_per_number_is_kept() -> None:
+    recent: LruCache[list[int]] = LruCache(lambda _, value: len(value), 3)
     both = threading.Barrier(2, timeout=20)
 
     def make(number: int) -> list[int]:

@@ -13,11 +13,13 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import read_manifest
 
+from ..raising import raises
+
 
 @pytest.fixture
-def packed(made: ModuleType, tmp_path: Path) -> Path:
+def packed(numbered: ModuleType, tmp_path: Path) -> Path:
     """40 examples in two splits, with manifest and class names; `id` counts."""
-    folder: Path = made.packed(tmp_path / "in", {"train": [20, 5, 10], "validation": [5]})
+    folder: Path = numbered.packed(tmp_path / "in", {"train": [20, 5, 10], "validation": [5]})
     return folder
 
 
@@ -43,14 +45,14 @@ def counts_of(folder: Path) -> list[int]:
     return [shard.record_count for of in manifest.splits.values() for shard in of]
 
 
-def test_shards_names_and_order_stay(packed: Path, tmp_path: Path, made: ModuleType) -> None:
+def test_shards_names_and_order_stay(packed: Path, tmp_path: Path, numbered: ModuleType) -> None:
     out = tmp_path / "out"
     report = rs.edit(packed, out, drop=["steps"], rename={"name": "title"}, add={"new": 0.5})
     assert (report.record_count, report.records_in, report.is_new) == (40, 40, True)
     assert files_of(out) == files_of(packed)
     assert counts_of(out) == [20, 5, 10, 5]
     for number, example in enumerate(rs.open(out)):
-        expected = made.features(number)
+        expected = numbered.features(number)
         assert sorted(example) == ["id", "new", "score", "title"]
         assert example["id"].tolist() == [number]
         assert example["title"] == [expected["name"].encode()]
@@ -63,34 +65,34 @@ def test_shards_names_and_order_stay(packed: Path, tmp_path: Path, made: ModuleT
     assert not again.is_new
     manifest = json.loads((out / "dataset.json").read_text())
     change = {"drop": ["steps"], "rename": {"name": "title"}, "add": {"new": 0.5}}
-    assert manifest["made_from"]["reshard"]["change"] == change
+    assert manifest["provenance"]["reshard"]["change"] == change
 
 
-def test_only_some_of_them(packed: Path, tmp_path: Path, made: ModuleType) -> None:
+def test_only_some_of_them(packed: Path, tmp_path: Path, numbered: ModuleType) -> None:
     rs.edit(packed, tmp_path / "out", drop=["score"], where="id >= 22 and id not in (30, 31)")
     ids = [*range(22, 30), *range(32, 40)]
-    assert made.ids_of(rs.open(tmp_path / "out")) == ids
+    assert numbered.ids_of(rs.open(tmp_path / "out")) == ids
     assert counts_of(tmp_path / "out") == [3, 8, 5]  # the first shard has none left
     assert "train-00001-of-00002.tfrecord" in files_of(tmp_path / "out")
     assert rs.verify(tmp_path / "out").is_good
 
 
-def test_into_other_shards(packed: Path, tmp_path: Path, made: ModuleType) -> None:
+def test_into_other_shards(packed: Path, tmp_path: Path, numbered: ModuleType) -> None:
     options: dict[str, Any] = {"shards": 2, "compression": "gzip", "split": "train"}
     rs.edit(packed, tmp_path / "out", rename={"id": "number"}, **options)
     assert counts_of(tmp_path / "out") == [17, 18]
     numbers = rs.open(tmp_path / "out").read_columns(["number"])["number"]
     np.testing.assert_array_equal(numbers, np.arange(35))
     rs.edit(tmp_path / "out", tmp_path / "back", rename={"number": "id"}, compression="none")
-    assert made.ids_of(rs.open(tmp_path / "back")) == list(range(35))
+    assert numbered.ids_of(rs.open(tmp_path / "back")) == list(range(35))
     assert "train-00000-of-00002.tfrecord" in files_of(tmp_path / "back")
 
 
-def test_foreign_files_keep_their_names(tmp_path: Path, made: ModuleType) -> None:
-    made.write_shard(tmp_path / "in.tfrecord", [0, 1])
+def test_foreign_files_keep_their_names(tmp_path: Path, numbered: ModuleType) -> None:
+    numbered.write_shard(tmp_path / "in.tfrecord", [0, 1])
     rs.edit(tmp_path / "in.tfrecord", tmp_path / "out", drop=["name"])
     assert "in.tfrecord" in files_of(tmp_path / "out")
-    assert made.ids_of(rs.open(tmp_path / "out")) == [0, 1]
+    assert numbered.ids_of(rs.open(tmp_path / "out")) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_errors_before_anything_is_written(
 def test_errors_in_a_condition(packed: Path, tmp_path: Path) -> None:
     """Without a manifest, all records are read to find their features."""
     for _ in range(2):
-        with pytest.raises(rs.OptionError, match=r"'idd'.*'id'"):
+        with raises(rs.OptionError, option="where", value="idd", match=r"'idd'.*'id'"):
             rs.reshard(packed, tmp_path / "out", where="not idd == 3")
         (packed / "dataset.json").unlink(missing_ok=True)
 
@@ -141,7 +143,7 @@ def test_conflicts_in_single_records_are_located(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
         for example in ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, {}):
             writer.write_example(example)
-    with pytest.raises(rs.OptionError, match=r"in\.tfrecord, record 2: .*'a' to 'b'"):
+    with raises(rs.OptionError, option="rename", value="b", match=r"in\.tfrecord, record 2: "):
         rs.edit(tmp_path / "in.tfrecord", tmp_path / "out", rename={"a": "b"})
 
 
@@ -193,8 +195,8 @@ def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:
     assert "name" not in rs.open(tmp_path / "out").schema.features
 
 
-def test_names_of_two_lines_are_invalid(tmp_path: Path, made: ModuleType) -> None:
-    made.packed(tmp_path / "in", {"train": [3]})
+def test_names_of_two_lines_are_invalid(tmp_path: Path, numbered: ModuleType) -> None:
+    numbered.packed(tmp_path / "in", {"train": [3]})
     table = tmp_path / "table.csv"
     table.write_text('old,new,name\n0,0,"a\n1:b"\n*,*,\n', "utf-8")
     with pytest.raises(rs.OptionError) as caught:

@@ -1,4 +1,4 @@
-"""What docs/editing.md says is true: its commands and its code run, in their order."""
+"""The commands and the code of docs/editing.md run, in their order."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
+from recordsmith.reshaping import AppendReport
 from recordsmith.where import parse_where
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "editing.md").read_text("utf-8")
@@ -58,8 +59,8 @@ def test_conditions_of_the_table_are_conditions() -> None:
         assert parse_where(condition)
 
 
-def test_what_is_said_to_programs_is_documented() -> None:
+def test_the_json_report_is_documented() -> None:
     documented = (Path(__file__).parent.parent.parent / "docs" / "json.md").read_text("utf-8")
     section = documented.partition("`recordsmith append")[2].partition("\n## ")[0]
-    for key in rs.AppendReport(Path("out")).to_json():
+    for key in AppendReport(Path("out")).to_json():
         assert f"`{key}`" in section

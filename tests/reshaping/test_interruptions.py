@@ -22,9 +22,11 @@ FOLDERS = 12
         ("gzip", {"shards": 3, "threads": 2, "shuffle": True, "splits": {"a": 0.5, "b": 0.5}}),
     ],
 )
-def test_killed_at_random_moments(tmp_path: Path, made, killing, compression: str, options) -> None:
-    made.packed(tmp_path / "in", {"train": [3000, 2000], "test": [500]}, compression)
-    killed, wrong = killing.interruptions(
+def test_killed_at_random_moments(
+    tmp_path: Path, numbered, killed_jobs, compression: str, options
+) -> None:
+    numbered.packed(tmp_path / "in", {"train": [3000, 2000], "test": [500]}, compression)
+    killed, wrong = killed_jobs.interruptions(
         "reshard", tmp_path / "in", tmp_path, options, folders=FOLDERS, kills=2
     )
     assert wrong == 0
@@ -32,9 +34,9 @@ def test_killed_at_random_moments(tmp_path: Path, made, killing, compression: st
 
 
 def test_a_full_disk_keeps_what_is_done(
-    tmp_path: Path, made, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made.packed(tmp_path / "in", {"train": [100]})
+    numbered.packed(tmp_path / "in", {"train": [100]})
     real, left = os.fsync, 9  # three of a shard
 
     def full(descriptor: int) -> None:
@@ -57,20 +59,20 @@ def test_a_full_disk_keeps_what_is_done(
     }
     assert len(kept) == 3
     report = rs.reshard(tmp_path / "in", tmp_path / "out", shards=5, threads=1)
-    assert (report.kept_count, report.shard_count) == (3, 5)
+    assert (report.reused_count, report.shard_count) == (3, 5)
     for name, written in kept.items():
         assert (tmp_path / "out" / name.removesuffix(".partial")).stat().st_mtime_ns == written
-    assert rs.reshard(tmp_path / "in", tmp_path / "plain", shards=5).kept_count == 0
+    assert rs.reshard(tmp_path / "in", tmp_path / "plain", shards=5).reused_count == 0
     for path in (tmp_path / "plain").iterdir():
         if path.is_file():
             assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
 
 
 def test_work_of_another_input_is_not_used(
-    tmp_path: Path, made, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal names and sizes, but other records: nothing of the first run is kept."""
-    path = made.write_shard(tmp_path / "train.tfrecord", range(10, 60))
+    path = numbered.write_shard(tmp_path / "train.tfrecord", range(10, 60))
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -81,16 +83,16 @@ def test_work_of_another_input_is_not_used(
         rs.reshard(path, tmp_path / "out", shards=3)
     assert len(list((tmp_path / "out" / ".recordsmith").glob("*.done"))) == 3
     monkeypatch.undo()
-    made.write_shard(tmp_path / "other", range(59, 9, -1))
+    numbered.write_shard(tmp_path / "other", range(59, 9, -1))
     size = path.stat().st_size
     os.replace(tmp_path / "other", path)
     assert path.stat().st_size == size
     rs.reshard(path, tmp_path / "out", shards=3)
-    assert made.ids_of(rs.open(tmp_path / "out")) == list(range(59, 9, -1))
+    assert numbered.ids_of(rs.open(tmp_path / "out")) == list(range(59, 9, -1))
 
 
 def test_a_job_that_was_stopped_is_recognised(tmp_path: Path) -> None:
-    """Its folder is no empty one: it says that the job goes on from there."""
+    """Its folder is not empty: it shows that the job resumes from there."""
     with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
         for number in range(2000):
             writer.write_example({"id": number, "data": bytes(1000)})

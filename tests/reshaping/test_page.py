@@ -1,4 +1,4 @@
-"""What docs/reshaping.md says can be done, can be done."""
+"""The commands and the code of docs/reshaping.md run."""
 
 from __future__ import annotations
 

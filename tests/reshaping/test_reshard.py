@@ -18,9 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import recordsmith as rs
-from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest
-from recordsmith.reshaping import Payloads, one_by_one
+from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest, records_of
+from recordsmith.reshaping import Payloads, rewrite_each
 from recordsmith.wire import RecordBlock
+
+from ..raising import raises
 
 
 class Where:
@@ -29,7 +31,7 @@ class Where:
     def __init__(self, by: int, below: int) -> None:
         self.by, self.below = by, below
 
-    def chosen(self, block: RecordBlock) -> Any:
+    def matches(self, block: RecordBlock) -> Any:
         return np.array([id_of(payload) % self.by < self.below for payload in block.payloads()])
 
     def to_json(self) -> Any:
@@ -39,8 +41,8 @@ class Where:
 class Negate:
     """Makes other Examples: those with the negative ids."""
 
-    def changed(self, block: RecordBlock) -> Any:
-        return one_by_one(block, self._negated)
+    def rewrite(self, block: RecordBlock) -> Any:
+        return rewrite_each(block, self._negated)
 
     def _negated(self, payload: memoryview) -> bytes:
         features = rs.decode_example(payload)
@@ -68,7 +70,7 @@ def shard_bytes(folder: Path) -> dict[str, bytes]:
 
 
 def assert_is_true(folder: Path) -> None:
-    """Every checksum is right, and the manifest says what the records say."""
+    """Every checksum is right, and the manifest agrees with the records."""
     report = rs.verify(folder)
     assert report.is_good, report.defects
     manifest = read_manifest(folder)
@@ -83,8 +85,8 @@ def assert_is_true(folder: Path) -> None:
 
 
 @pytest.fixture
-def foreign(tmp_path: Path, made) -> Path:
-    return made.write_shard(tmp_path / "flowers.tfrecord", range(200))
+def foreign(tmp_path: Path, numbered) -> Path:
+    return numbered.write_shard(tmp_path / "flowers.tfrecord", range(200))
 
 
 def test_there_and_back_again_gives_the_same_file(tmp_path: Path, foreign: Path) -> None:
@@ -95,12 +97,12 @@ def test_there_and_back_again_gives_the_same_file(tmp_path: Path, foreign: Path)
         assert_is_true(path := tmp_path / str(number))
         assert ids_in(path) == list(range(200))
     assert (path / "flowers-00000-of-00001.tfrecord").read_bytes() == foreign.read_bytes()
-    steps = read_manifest(path).made_from["source"]["made_from"]
+    steps = read_manifest(path).provenance["source"]["provenance"]
     assert [step["reshard"]["shards"] for step in steps] == [7, 3]
 
 
-def test_tensorflow_reads_the_same_records(tmp_path: Path, made, tf) -> None:
-    made.packed(tmp_path / "in", {"train": [30, 11]}, "zlib")
+def test_tensorflow_reads_the_same_records(tmp_path: Path, numbered, tf) -> None:
+    numbered.packed(tmp_path / "in", {"train": [30, 11]}, "zlib")
     rs.reshard(tmp_path / "in", tmp_path / "out", shards=3, compression="gzip")
 
     def read(folder: Path, compression: str) -> list[bytes]:
@@ -113,7 +115,7 @@ def test_tensorflow_reads_the_same_records(tmp_path: Path, made, tf) -> None:
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_options_keep_exactly_what_they_should(tmp_path_factory, made, data) -> None:
+def test_any_options_keep_exactly_what_they_should(tmp_path_factory, numbered, data) -> None:
     """Against a reference of lists: which ids there are in each split, in order or not."""
     root = tmp_path_factory.mktemp("any")
     draw = data.draw
@@ -121,7 +123,7 @@ def test_any_options_keep_exactly_what_they_should(tmp_path_factory, made, data)
     paths, have = [], {}
     for number in range(draw(st.integers(1, 2))):
         folder = root / f"in{number}"
-        made.packed(
+        numbered.packed(
             folder,
             {split: draw(counts) for split in draw(st.sampled_from((["a"], ["a", "b"])))},
             draw(st.sampled_from(("none", "gzip"))),
@@ -178,8 +180,8 @@ def test_any_options_keep_exactly_what_they_should(tmp_path_factory, made, data)
     assert shard_bytes(again.folder) == shard_bytes(root / "out")
 
 
-def test_shuffled_over_all_shards_by_the_seed(tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "in", {"train": [400, 1, 199], "test": [50]})
+def test_shuffled_over_all_shards_by_the_seed(tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "in", {"train": [400, 1, 199], "test": [50]})
     orders = []
     for seed in (0, 1):
         rs.reshard(tmp_path / "in", tmp_path / f"{seed}", shuffle=True, seed=seed, shards=4)
@@ -200,13 +202,13 @@ def test_records_longer_than_what_is_read_at_a_time(
     rs.reshard(foreign, tmp_path / "plain", shards=2, **options)
     for name in ("_READ_BYTES", "_SCATTERED_BYTES"):
         monkeypatch.setattr(f"recordsmith.reshaping.resharding.shard_copies.{name}", 50)
-    assert min(rs.open(foreign).record_sizes(range(200))) > 50
+    assert min(records_of(rs.open(foreign)).record_sizes(range(200))) > 50
     rs.reshard(foreign, tmp_path / "out", shards=2, **options)
     assert shard_bytes(tmp_path / "out") == shard_bytes(tmp_path / "plain")
 
 
-def test_take_is_the_first_of_each_split_in_its_new_order(tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "in", {"train": [30, 30], "test": [5]})
+def test_take_is_the_first_of_each_split_in_its_new_order(tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "in", {"train": [30, 30], "test": [5]})
     rs.reshard(tmp_path / "in", tmp_path / "head", take=40)
     assert ids_in(tmp_path / "head", "train") == list(range(40))
     assert ids_in(tmp_path / "head", "test") == list(range(60, 65))
@@ -216,8 +218,8 @@ def test_take_is_the_first_of_each_split_in_its_new_order(tmp_path: Path, made) 
     assert ids_in(tmp_path / "some") == ids_in(tmp_path / "all")[:7]
 
 
-def test_samples_are_exact_and_random(tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "in", {"train": [600, 400]})
+def test_samples_are_exact_and_random(tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "in", {"train": [600, 400]})
     found = []
     for seed in (0, 1):
         rs.reshard(tmp_path / "in", tmp_path / f"{seed}", sample=0.1, seed=seed)
@@ -228,8 +230,8 @@ def test_samples_are_exact_and_random(tmp_path: Path, made) -> None:
     assert len({*found[0], *found[1]}) > 150
 
 
-def test_new_splits_have_no_record_in_common(tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "in", {"train": [300, 100], "test": [100]})
+def test_new_splits_have_no_record_in_common(tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "in", {"train": [300, 100], "test": [100]})
     rs.reshard(tmp_path / "in", tmp_path / "out", splits={"a": 0.8, "b": 0.1, "c": 0.1}, shards=2)
     assert_is_true(tmp_path / "out")
     parts = [ids_in(tmp_path / "out", split) for split in "abc"]
@@ -239,8 +241,8 @@ def test_new_splits_have_no_record_in_common(tmp_path: Path, made) -> None:
     assert 5 < sum(number >= 400 for number in parts[1] + parts[2]) < 40  # they are mixed
 
 
-def test_shards_are_as_many_or_as_large_as_was_said(tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "in", {"train": [90], "test": [10]})
+def test_number_and_size_of_shards(tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "in", {"train": [90], "test": [10]})
     report = rs.reshard(tmp_path / "in", tmp_path / "a", shards={"train": 5, "test": 1})
     assert report.shard_count == 6
     report = rs.reshard(
@@ -258,23 +260,25 @@ def test_shards_are_as_many_or_as_large_as_was_said(tmp_path: Path, made) -> Non
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"sample": 0.5}, {"shards": 3}])
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_changed_records(tmp_path: Path, made, options: Any, compression: str) -> None:
-    made.packed(tmp_path / "in", {"train": [50, 26]}, compression)
+def test_changed_records(tmp_path: Path, numbered, options: Any, compression: str) -> None:
+    numbered.packed(tmp_path / "in", {"train": [50, 26]}, compression)
     rs.reshard(tmp_path / "in", tmp_path / "plain", **options)
     report = rs.reshard(tmp_path / "in", tmp_path / "out", change=Negate(), **options)
     assert_is_true(report.folder)
     assert ids_in(report.folder) == [-number for number in ids_in(tmp_path / "plain")]
-    assert rs.open(report.folder).class_names == tuple(f"not {name}" for name in made.class_names)
-    assert "not a b" in (report.folder / "labels.txt").read_text()
-    assert read_manifest(report.folder).made_from["reshard"]["change"] == {"negate": True}
+    assert rs.open(report.folder).class_names == tuple(
+        f"not {name}" for name in numbered.class_names
+    )
+    assert "not a b" in (report.folder / "labels.txt").read_text("utf-8")
+    assert read_manifest(report.folder).provenance["reshard"]["change"] == {"negate": True}
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"where": Where(7, 1)}])
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_errors_of_changes_are_located(
-    tmp_path: Path, made, options: Any, compression: str
+    tmp_path: Path, numbered, options: Any, compression: str
 ) -> None:
-    made.packed(tmp_path / "in", {"train": [50, 50]}, compression)
+    numbered.packed(tmp_path / "in", {"train": [50, 50]}, compression)
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.reshard(tmp_path / "in", tmp_path / "out", change=Negate(), **options)
     error = caught.value
@@ -285,31 +289,31 @@ def test_errors_of_changes_are_located(
 
 
 @pytest.mark.parametrize("count", [0, 49, 51])
-def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, made, count: int) -> None:
+def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, numbered, count: int) -> None:
     class Other(Negate):
-        def changed(self, block: RecordBlock) -> Any:
-            (payloads,) = super().changed(block)
+        def rewrite(self, block: RecordBlock) -> Any:
+            (payloads,) = super().rewrite(block)
             data, offsets = payloads
             records = [bytes(data[a:b]) for a, b in pairwise(offsets)]
             records = (records * 2)[:count]
             yield Payloads(b"".join(records), np.cumsum([0, *map(len, records)]))
 
-    made.packed(tmp_path / "in", {"train": [50]})
+    numbered.packed(tmp_path / "in", {"train": [50]})
     with pytest.raises(rs.FunctionError, match=rf"\b{count} payloads") as caught:
         rs.reshard(tmp_path / "in", tmp_path / "out", change=Other())
     assert caught.value.function == "change"
     assert not (tmp_path / "out").exists()
 
 
-def test_what_a_change_makes_is_written_piece_by_piece(tmp_path: Path, made) -> None:
+def test_what_a_change_makes_is_written_piece_by_piece(tmp_path: Path, numbered) -> None:
     class Longer(Negate):
-        def changed(self, block: RecordBlock) -> Any:
-            return one_by_one(block, lambda _: b"\x1a\x80\x80\x10" + bytes(1 << 18))
+        def rewrite(self, block: RecordBlock) -> Any:
+            return rewrite_each(block, lambda _: b"\x1a\x80\x80\x10" + bytes(1 << 18))
 
-    made.packed(tmp_path / "in", {"train": [10]})
+    numbered.packed(tmp_path / "in", {"train": [10]})
     (shard,) = rs.open(tmp_path / "in").shards
     (block,) = shard.blocks()
-    sizes = [len(payloads.data) for payloads in Longer().changed(block)]
+    sizes = [len(payloads.data) for payloads in Longer().rewrite(block)]
     assert sum(sizes) > 10 << 18
     assert max(sizes) < 2 << 20
     rs.reshard(tmp_path / "in", tmp_path / "out", change=Longer())
@@ -325,29 +329,29 @@ def test_invalid_selections(tmp_path: Path, foreign: Path) -> None:
 # -- several inputs -------------------------------------------------------------------------------
 
 
-def test_splits_of_one_name_are_joined_in_the_order_given(tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "one", {"train": [3, 4], "test": [2]})
-    made.write_shard(tmp_path / "train-00000-of-00001.tfrecord", range(100, 105))
+def test_splits_of_one_name_are_joined_in_the_order_given(tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "one", {"train": [3, 4], "test": [2]})
+    numbered.write_shard(tmp_path / "train-00000-of-00001.tfrecord", range(100, 105))
     (tmp_path / "labels.txt").unlink(missing_ok=True)
     paths = [tmp_path / "train-00000-of-00001.tfrecord", tmp_path / "one"]
     report = rs.reshard(paths, tmp_path / "out", shards=2)
     assert ids_in(report.folder, "train") == [*range(100, 105), *range(7)]
     assert ids_in(report.folder, "test") == [7, 8]
-    assert rs.open(report.folder).class_names == made.class_names
+    assert rs.open(report.folder).class_names == numbered.class_names
     assert_is_true(report.folder)
 
 
-def test_files_without_split_names(tmp_path: Path, made) -> None:
-    files = [made.write_shard(tmp_path / f"{name}.tfrecord", range(3)) for name in "ba"]
+def test_files_without_split_names(tmp_path: Path, numbered) -> None:
+    files = [numbered.write_shard(tmp_path / f"{name}.tfrecord", range(3)) for name in "ba"]
     report = rs.reshard(files, tmp_path / "out")
     assert report.splits == {"train": 6}
     assert "train" in report.notices[0]
 
 
-def test_splits_stay_separate(tmp_path: Path, made) -> None:
+def test_splits_stay_separate(tmp_path: Path, numbered) -> None:
     """Resharding and packing use the same splits if only some names contain one."""
-    made.packed(tmp_path / "one", {"train": [3], "val": [2]})
-    files = [made.write_shard(tmp_path / f"part{n}.tfrecord", [10 * n, 11 * n]) for n in (1, 2)]
+    numbered.packed(tmp_path / "one", {"train": [3], "val": [2]})
+    files = [numbered.write_shard(tmp_path / f"part{n}.tfrecord", [10 * n, 11 * n]) for n in (1, 2)]
     report = rs.reshard([tmp_path / "one", *files], tmp_path / "out")
     assert report.splits == {"train": 7, "val": 2}
     (notice,) = report.notices
@@ -358,21 +362,21 @@ def test_splits_stay_separate(tmp_path: Path, made) -> None:
     assert rs.pack(rs.Shards(paths), tmp_path / "again").splits == report.splits
 
 
-def test_label_maps_are_copied(tmp_path: Path, made) -> None:
-    made.packed(tmp_path / "in", {"train": [3]})
-    (tmp_path / "in" / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(made.class_names))
+def test_label_maps_are_copied(tmp_path: Path, numbered) -> None:
+    numbered.packed(tmp_path / "in", {"train": [3]})
+    (tmp_path / "in" / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(numbered.class_names))
     out = rs.reshard(tmp_path / "in", tmp_path / "out").folder
     for name in (LABEL_MAP_NAME, "labels.txt"):
         assert (out / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
 
 
-def test_different_classes(tmp_path: Path, made) -> None:
+def test_different_classes(tmp_path: Path, numbered) -> None:
     for name in ("one", "two"):
-        made.packed(tmp_path / name, {"train": [3]})
+        numbered.packed(tmp_path / name, {"train": [3]})
     manifest = json.loads((tmp_path / "two" / "dataset.json").read_text())
     manifest["class_names"][1] = "rose"
     (tmp_path / "two" / "dataset.json").write_text(json.dumps(manifest))
-    with pytest.raises(rs.OptionError, match=r"1 is 'müsli' .*'rose'") as caught:
+    with raises(rs.OptionError, option="paths", match=r"1 is 'müsli' .*'rose'") as caught:
         rs.reshard([tmp_path / "one", tmp_path / "two"], tmp_path / "out")
     assert caught.value.value == repr(str(tmp_path / "two"))
 
@@ -385,12 +389,13 @@ def test_files_given_twice(tmp_path: Path, foreign: Path) -> None:
         assert caught.value.option == "paths"
 
 
-def test_notice_about_different_kinds(tmp_path: Path, made) -> None:
-    made.write_shard(tmp_path / "train-00000-of-00002", range(3))
+def test_notice_about_different_kinds(tmp_path: Path, numbered) -> None:
+    numbered.write_shard(tmp_path / "train-00000-of-00002", range(3))
     with rs.ShardWriter(tmp_path / "train-00001-of-00002") as writer:
         writer.write_example({"id": "three"})
     report = rs.reshard(f"{tmp_path}/train-*", tmp_path / "out")
-    assert report.notices == ("feature 'id' has several kinds",)
+    (notice,) = report.notices
+    assert "'id'" in notice
     assert_is_true(report.folder)
 
 
@@ -405,10 +410,10 @@ def test_notice_about_different_kinds(tmp_path: Path, made) -> None:
     ],
 )
 def test_compression_stays_where_all_are_alike(
-    tmp_path: Path, made, first: str, second: str, option: str | None, expected: str
+    tmp_path: Path, numbered, first: str, second: str, option: str | None, expected: str
 ) -> None:
     for name, compression in (("one", first), ("two", second)):
-        made.packed(tmp_path / name, {"train": [20]}, compression)
+        numbered.packed(tmp_path / name, {"train": [20]}, compression)
     report = rs.reshard(
         [tmp_path / "one", tmp_path / "two"], tmp_path / "out", compression=option, shards=3
     )
@@ -446,17 +451,17 @@ def test_the_same_job_again_has_nothing_to_do(tmp_path: Path, foreign: Path) -> 
     assert not again.is_new
     assert again.to_json() == {**first.to_json(), "is_new": False}
     assert times() == before
-    with pytest.raises(rs.OptionError, match="200 records"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="200 records"):
         rs.reshard(foreign, tmp_path / "out", shards=3)
     assert rs.reshard(foreign, tmp_path / "out", shards=3, overwrite=True).shard_count == 3
     assert_is_true(tmp_path / "out")
     os.utime(foreign, ns=(1, 1))  # its contents may have changed
-    with pytest.raises(rs.OptionError, match="another dataset"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="another dataset"):
         rs.reshard(foreign, tmp_path / "out", shards=3)
 
 
-def test_the_output_is_separate_from_the_inputs(tmp_path: Path, made, foreign: Path) -> None:
-    made.packed(tmp_path / "in", {"train": [3]})
+def test_the_output_is_separate_from_the_inputs(tmp_path: Path, numbered, foreign: Path) -> None:
+    numbered.packed(tmp_path / "in", {"train": [3]})
     (tmp_path / "link").symlink_to(tmp_path / "in")
     for paths, out in (
         (tmp_path / "in", tmp_path / "in"),
@@ -468,7 +473,7 @@ def test_the_output_is_separate_from_the_inputs(tmp_path: Path, made, foreign: P
         with pytest.raises(rs.OptionError) as caught:
             rs.reshard(paths, out, overwrite=True)
         assert caught.value.option == "out"
-    with pytest.raises(rs.OptionError, match="file"):
+    with raises(rs.OptionError, option="out", match="file"):
         rs.reshard(tmp_path / "in", foreign)
     assert sorted(os.listdir(tmp_path / "in")) == [
         "dataset.json", "labels.txt", "train-00000-of-00001.tfrecord",
@@ -485,17 +490,17 @@ def test_the_output_is_separate_from_the_inputs(tmp_path: Path, made, foreign: P
         ({"shards": 0}, "shards"),
         ({"shards": {"test": 1}}, "'test'"),
         ({"shards": 2, "shard_size_bytes": 9}, "shard"),
-        ({"take": 0}, "^take must be .* 0$"),
-        ({"sample": 0}, "^sample must be .* 0$"),
-        ({"sample": 1.5}, "^sample must be .* 1.5$"),
-        ({"sample": 0.001}, "none of the 200 records are left"),
+        ({"take": 0}, "take .* 0$"),
+        ({"sample": 0}, "sample .* 0$"),
+        ({"sample": 1.5}, "sample .* 1.5$"),
+        ({"sample": 0.001}, "200 records are left"),
         ({"splits": {"a": 0.5}}, "0.5"),
-        ({"splits": {"a": 0.999, "b": 0.001}}, "split 'b' would be empty"),
+        ({"splits": {"a": 0.999, "b": 0.001}}, "'b' would be empty"),
         ({"splits": {"a/b": 1}}, "'a/b'"),
-        ({"where": Where(1000, 0)}, "none of the 200 records match"),
-        ({"where": Where(1000, 0), "splits": {"a": 1}}, "none of the 200 records match"),
+        ({"where": Where(1000, 0)}, "200 records match"),
+        ({"where": Where(1000, 0), "splits": {"a": 1}}, "200 records match"),
         ({"split": "test"}, "'test'"),
-        ({"seed": "x"}, "^seed must be .* 'x'$"),
+        ({"seed": "x"}, "seed .* 'x'$"),
         ({"compression": "zip"}, "'zip'"),
         ({"shard_names": "{split}", "shards": 2}, "name"),
         ({"threads": 0}, "threads"),
@@ -507,16 +512,16 @@ def test_invalid_options(tmp_path: Path, foreign: Path, options: Any, text: str)
     assert not (tmp_path / "out").exists()
 
 
-def test_no_records(tmp_path: Path, made) -> None:
+def test_no_records(tmp_path: Path, numbered) -> None:
     (tmp_path / "a.tfrecord").write_bytes(b"")
     with pytest.raises(rs.SourceError) as caught:
         rs.reshard(tmp_path / "a.tfrecord", tmp_path / "out")
     assert caught.value.path == "a.tfrecord"
-    made.packed(tmp_path / "in", {"train": [0, 3], "test": [0]})
+    numbered.packed(tmp_path / "in", {"train": [0, 3], "test": [0]})
     report = rs.reshard([tmp_path / "in", tmp_path / "a.tfrecord"], tmp_path / "out")
     assert report.splits == {"train": 3}
     assert str(tmp_path / "a.tfrecord") in report.notices[0]
-    assert report.notices[-1] == "split 'a' was skipped: no records are left"
+    assert report.notices[-1].startswith("split 'a' was skipped")
 
 
 def _damaged(path: Path, how: str) -> Path:
@@ -547,8 +552,8 @@ def test_damage_stops_the_job_without_output(
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_shards_that_differ_from_the_manifest(tmp_path: Path, made, compression: str) -> None:
-    folder = made.packed(tmp_path / "in", {"train": [30]}, compression)
+def test_shards_that_differ_from_the_manifest(tmp_path: Path, numbered, compression: str) -> None:
+    folder = numbered.packed(tmp_path / "in", {"train": [30]}, compression)
     manifest = json.loads((folder / "dataset.json").read_text())
     for count in (29, 31):
         manifest["splits"]["train"][0]["records"] = count
@@ -564,9 +569,9 @@ def test_shards_that_differ_from_the_manifest(tmp_path: Path, made, compression:
 @pytest.mark.parametrize("change", ["replace", "cut", "remove", "touch"])
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}])
 def test_an_input_that_changes_while_it_is_read(
-    tmp_path: Path, made, change: str, options: Any
+    tmp_path: Path, numbered, change: str, options: Any
 ) -> None:
-    paths = [made.write_shard(tmp_path / f"train-{n:05}-of-00002", range(300)) for n in (0, 1)]
+    paths = [numbered.write_shard(tmp_path / f"train-{n:05}-of-00002", range(300)) for n in (0, 1)]
     done = False
 
     def interfere(_done: int, _total: int) -> None:
@@ -575,7 +580,7 @@ def test_an_input_that_changes_while_it_is_read(
             return
         done = True
         if change == "replace":
-            made.write_shard(tmp_path / "other", range(300, 500))
+            numbered.write_shard(tmp_path / "other", range(300, 500))
             os.replace(tmp_path / "other", paths[1])
         elif change == "cut":
             os.truncate(paths[1], 1000)
@@ -603,9 +608,9 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, foreign: Path) -> None:
     assert str(caught.value.path).startswith(str(out))
 
 
-def test_ten_inputs_that_are_the_same_by_name_only(tmp_path: Path, made) -> None:
+def test_ten_inputs_that_are_the_same_by_name_only(tmp_path: Path, numbered) -> None:
     for number in range(10):
-        made.packed(tmp_path / f"{number}", {"train": [number + 1]})
+        numbered.packed(tmp_path / f"{number}", {"train": [number + 1]})
     report = rs.reshard([tmp_path / f"{n}" for n in range(10)], tmp_path / "out", shards=3)
     assert report.record_count == 55
     assert_is_true(report.folder)
@@ -613,11 +618,11 @@ def test_ten_inputs_that_are_the_same_by_name_only(tmp_path: Path, made) -> None
     assert rs.reshard(f"{tmp_path}/[0-9]/*.tfrecord", tmp_path / "out").record_count == 55
 
 
-def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, made) -> None:
+def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, numbered) -> None:
     resource = pytest.importorskip("resource")
     if not Path("/proc/self/fd").exists():
         pytest.skip("open files cannot be counted here")
-    made.packed(tmp_path / "in", {split: [2] * 140 for split in "abc"})
+    numbered.packed(tmp_path / "in", {split: [2] * 140 for split in "abc"})
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 330, hard))
     try:

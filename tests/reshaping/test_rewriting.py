@@ -1,4 +1,4 @@
-"""The kernel that edits payloads, held against the same in plain Python."""
+"""The kernel that edits payloads, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import KeyAction, Rewriter, classify, rewriting
-from recordsmith.reshaping.changes import RefusedError
+from recordsmith.reshaping.changes import RecordOptionError
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import RecodeTable
 from recordsmith.reshaping.editing.recoder import Recoder
@@ -41,7 +41,7 @@ def block_of(payloads: Sequence[bytes]) -> RecordBlock:
 
 def changed(change: Edits, payloads: Sequence[bytes]) -> list[bytes]:
     new = []
-    for data, offsets in change.changed(block_of(payloads)):
+    for data, offsets in change.rewrite(block_of(payloads)):
         view = memoryview(data)
         assert len(view) == offsets[-1]
         new += [bytes(view[a:b]) for a, b in pairwise(offsets.tolist())]
@@ -103,25 +103,25 @@ def crowded(reference: Any, wire: SimpleNamespace) -> st.SearchStrategy[bytes]:
     return examples | plain | sequences
 
 
-def by_hand(editing: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes | Exception:
+def by_hand(reference_edits: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes | Exception:
     """The new payload, or what is wrong."""
     if classify(payload) not in ("Example", "SequenceExample"):
         return rs.CorruptDataError(rs.Defect.NOT_AN_EXAMPLE, "")
-    tables = {key: RecodeTable.of(table, key) for key, table in edit["recode"].items()}
+    tables = {key: RecodeTable.from_option(table, key) for key, table in edit["recode"].items()}
     added = {}
     for key, value in edit["add"].items():
         alone = rs.encode_example({key: value})
-        (section,) = editing.fields(alone, 0, len(alone))
+        (section,) = reference_edits.fields(alone, 0, len(alone))
         added[key] = alone[section.content :]
     try:
-        return editing.edited(  # type: ignore[no-any-return]
+        return reference_edits.edited(  # type: ignore[no-any-return]
             payload,
             drop=edit["drop"],
             rename=edit["rename"],
             added=added,
             recoders={key: Recoder(key, table) for key, table in tables.items()},
         )
-    except (editing.Clash, rs.OptionError, rs.CorruptDataError) as error:
+    except (reference_edits.Clash, rs.OptionError, rs.CorruptDataError) as error:
         return error  # type: ignore[no-any-return]
 
 
@@ -129,7 +129,7 @@ def by_hand(editing: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes 
 def test_payloads_of_any_writer_become_those_of_plain_python(
     wire: SimpleNamespace,
     reference: Any,
-    editing: ModuleType,
+    reference_edits: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     piece_bytes: int,
 ) -> None:
@@ -140,7 +140,7 @@ def test_payloads_of_any_writer_become_those_of_plain_python(
     @settings(max_examples=200, deadline=None)
     @given(payloads=st.lists(payloads, max_size=8), edit=edits())
     def check(payloads: list[bytes], edit: dict[str, Any]) -> None:
-        results = [(payload, by_hand(editing, payload, edit)) for payload in payloads]
+        results = [(payload, by_hand(reference_edits, payload, edit)) for payload in payloads]
         good = [payload for payload, new in results if isinstance(new, bytes)]
         expected = [new for _, new in results if isinstance(new, bytes)]
         change = Edits(**edit)
@@ -156,11 +156,11 @@ def test_payloads_of_any_writer_become_those_of_plain_python(
 
 def assert_refused(change: Edits, good: list[bytes], bad: bytes, error: Exception) -> None:
     """Assert that the error has the same place and the same fields."""
-    with pytest.raises((rs.CorruptDataError, RefusedError)) as caught:
+    with pytest.raises((rs.CorruptDataError, RecordOptionError)) as caught:
         changed(change, [*good, bad])
     found: Any = caught.value
     if not isinstance(error, rs.CorruptDataError):
-        assert isinstance(found, RefusedError)
+        assert isinstance(found, RecordOptionError)
         if isinstance(error, rs.OptionError):  # of a table
             assert type(found.error) is rs.OptionError
             assert vars(found.error) == vars(error)
@@ -241,7 +241,7 @@ def test_values_are_asked_for_once() -> None:
 
 def test_pieces_are_as_large_as_one_record_makes_them() -> None:
     change = Edits(add={"large": bytes(1 << 20)})
-    sizes = [len(data) for data, _ in change.changed(block_of([b""] * 12))]  # type: ignore[arg-type]
+    sizes = [len(data) for data, _ in change.rewrite(block_of([b""] * 12))]  # type: ignore[arg-type]
     assert sum(sizes) > 12 << 20
     assert max(sizes) < 4 << 20
 

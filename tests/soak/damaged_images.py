@@ -30,7 +30,12 @@ from PIL import Image
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.image.decoding.exact import decode_exact
-from recordsmith.image.decoding.pixels import decode_pixels, look_at_image, with_bits, with_channels
+from recordsmith.image.decoding.pixels import (
+    decode_pixels,
+    read_image_head,
+    with_bits,
+    with_channels,
+)
 from recordsmith.image.drawing.flowers import SPECIES, draw_flower
 from recordsmith.image.formats.jpeg import is_progressive
 from recordsmith.image.storing.image_options import MAX_PIXELS
@@ -187,7 +192,7 @@ def _in_colour(pixels: np.ndarray, data: bytes) -> np.ndarray:
 def by_loader(data: bytes, channels: int) -> np.ndarray | None:
     """The pixels that the loader gets; None where it refuses."""
     try:
-        return decode_pixels(data, look_at_image(data), channels=channels)
+        return decode_pixels(data, read_image_head(data), channels=channels)
     except CorruptDataError:
         return None
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import recordsmith as rs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from killing import killed_before
+from killed_jobs import killed_before
 
 FORMATS = ("csv", "npz", "webdataset")
 

@@ -1,4 +1,4 @@
-"""What every source has to keep. The tests of a source subclass this and say how to make one."""
+"""Tests that every source must pass. The tests of a source subclass them and make the source."""
 
 from __future__ import annotations
 
@@ -106,11 +106,11 @@ class SourceContract:
 
     def test_samples_are_read_from_several_threads(self, source: Source) -> None:
         samples = source.list_samples().samples
-        one_by_one = [_encoded(source, sample) for sample in samples]
+        rewrite_each = [_encoded(source, sample) for sample in samples]
         with ThreadPoolExecutor(8) as pool:
             for _ in range(3):
                 together = pool.map(lambda sample: _encoded(source, sample), samples)
-                assert list(together) == one_by_one
+                assert list(together) == rewrite_each
 
 
 def touch(file: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recordsmith.sources.foreign_paths import is_absolute, leads_out, tails, with_slashes
+from recordsmith.sources.foreign_paths import is_absolute, leaves_folder, path_endings, with_slashes
 
 
 def test_windows_paths_get_slashes() -> None:
@@ -28,11 +28,11 @@ def test_windows_paths_get_slashes() -> None:
         ("..", False, True),
     ],
 )
-def test_what_leads_out(path: str, absolute: bool, out: bool) -> None:
-    assert (is_absolute(path), leads_out(path)) == (absolute, out)
+def test_paths_that_leave_the_folder(path: str, absolute: bool, out: bool) -> None:
+    assert (is_absolute(path), leaves_folder(path)) == (absolute, out)
 
 
 def test_tails() -> None:
-    assert list(tails("C:/a/./b//x.jpg")) == ["a/b/x.jpg", "b/x.jpg", "x.jpg"]
-    assert list(tails("/a/../b/x.jpg")) == ["b/x.jpg", "x.jpg"]
-    assert list(tails("../..")) == []
+    assert list(path_endings("C:/a/./b//x.jpg")) == ["a/b/x.jpg", "b/x.jpg", "x.jpg"]
+    assert list(path_endings("/a/../b/x.jpg")) == ["b/x.jpg", "x.jpg"]
+    assert list(path_endings("../..")) == []

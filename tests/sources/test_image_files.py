@@ -1,4 +1,4 @@
-"""Images in any folders, with classes that their names tell."""
+"""Images in any folders, with classes from their names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import ImageFiles, Source
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 
@@ -58,7 +59,7 @@ def test_pattern_without_groups_uses_the_whole_match(tmp_path: Path, images: Mod
 
 def test_images_without_a_class_are_all_listed(tmp_path: Path, images: ModuleType) -> None:
     _fill(tmp_path, ["cat_0.jpg", "x.jpg", "y.jpg"], images.jpeg())
-    with pytest.raises(rs.SourceError, match="2 of 3 images") as e:
+    with raises(rs.SourceError, path=tmp_path, match="2 of 3 images") as e:
         ImageFiles(tmp_path, class_pattern="(cat)?").list_samples()
     assert e.value.problems == ("x.jpg", "y.jpg")
 
@@ -87,12 +88,11 @@ def test_circular_links_are_not_followed(tmp_path: Path, images: ModuleType) -> 
     (tmp_path / "x" / "up").symlink_to(tmp_path)
     listing = ImageFiles(tmp_path).list_samples()
     assert len(listing.samples) == 1
-    assert listing.notices == (f"1 link to a folder not followed: {tmp_path}/x/up",)
+    (notice,) = listing.notices
+    assert notice.endswith(f"not followed: {tmp_path}/x/up")
 
 
-@pytest.mark.parametrize(
-    ("names", "words"), [([], "the folder is empty"), (["a.txt"], r"found .*a\.txt")]
-)
+@pytest.mark.parametrize(("names", "words"), [([], "is empty"), (["a.txt"], r"found .*a\.txt")])
 def test_nothing_to_pack(tmp_path: Path, names: list[str], words: str) -> None:
     _fill(tmp_path, names, b"words")
     with pytest.raises(rs.SourceError, match=words) as caught:

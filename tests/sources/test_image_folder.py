@@ -1,4 +1,4 @@
-"""Class folders: what is an image, what is a class, and what is said of everything else."""
+"""Class folders: which files are images, which folders are classes, and notices about others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import ImageFolder, Listing, Source
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 
@@ -45,7 +46,7 @@ def test_order_is_by_class_then_by_name(tmp_path: Path, images: ModuleType) -> N
     assert listing.notices == ()
 
 
-def test_features_are_the_file_and_what_pillow_says(tmp_path: Path, images: ModuleType) -> None:
+def test_features_agree_with_pillow(tmp_path: Path, images: ModuleType) -> None:
     odd = images.odd()
     for number, (name, data) in enumerate(odd.items()):
         folder = tmp_path / ("even" if number % 2 == 0 else "odd")
@@ -137,7 +138,8 @@ def test_many_skipped_files_are_one_notice(tmp_path: Path, images: ModuleType) -
         (tmp_path / "a" / f"{number:03d}.xml").write_bytes(b"<annotation/>")
     (tmp_path / "a" / "words.txt").write_bytes(b"words")
     (notice,) = ImageFolder(tmp_path).list_samples().notices
-    assert notice.startswith("201 non-image files skipped (200 .xml, 1 .txt): ")
+    assert notice.startswith("201 ")
+    assert "(200 .xml, 1 .txt): " in notice
 
 
 def test_classes_that_are_called_like_splits_are_noticed(
@@ -156,7 +158,7 @@ def test_a_link_to_nothing_that_is_named_like_a_image_is_an_error(
     source = ImageFolder(tmp_path)
     samples = source.list_samples().samples
     assert [sample.name for sample in samples] == ["a/000.png", "a/gone.jpg"]
-    with pytest.raises(rs.FileAccessError, match=r"gone\.jpg"):
+    with raises(rs.FileAccessError, path=tmp_path / "a/gone.jpg"):
         source.read_sample(samples[1])
 
 
@@ -249,11 +251,11 @@ def test_wrong_nesting_shows_what_was_found_and_expected(
 
 
 def test_missing_folder_and_file_instead_of_folder(tmp_path: Path) -> None:
-    with pytest.raises(rs.FileAccessError, match="missing") as missing:
+    with raises(rs.FileAccessError, path=tmp_path / "missing") as missing:
         ImageFolder(tmp_path / "missing").list_samples()
     assert missing.value.path == str(tmp_path / "missing")
     (tmp_path / "file").touch()
-    with pytest.raises(rs.OptionError, match="is a file") as caught:
+    with raises(rs.OptionError, value=tmp_path / "file", match="is a file") as caught:
         ImageFolder(tmp_path / "file").list_samples()
     assert "<folder>/<class>" in caught.value.expected
 
@@ -268,7 +270,7 @@ def test_circular_links_are_reported(tmp_path: Path, images: ModuleType) -> None
     (tmp_path / "a" / "loop.png").symlink_to("loop.png")
     source = ImageFolder(tmp_path)
     loop = source.list_samples().samples[1]
-    with pytest.raises(rs.FileAccessError, match=r"loop\.png") as caught:
+    with raises(rs.FileAccessError, path=tmp_path / "a/loop.png", operation="read") as caught:
         source.read_sample(loop)
     assert caught.value.errno == errno.ELOOP
 
@@ -313,5 +315,5 @@ def test_image_that_vanished_after_the_listing(tmp_path: Path, images: ModuleTyp
     source = ImageFolder(images.make_folder(tmp_path, {"a": 1}))
     (sample,) = source.list_samples().samples
     (tmp_path / sample.name).unlink()
-    with pytest.raises(rs.FileAccessError, match=r"a/000\.png"):
+    with raises(rs.FileAccessError, path=tmp_path / "a/000.png"):
         source.read_sample(sample)

@@ -18,6 +18,7 @@ from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
 from recordsmith.sources.json_values import LOST_DIGITS
 
+from ..raising import places, raises
 from .source_contract import SourceContract
 
 
@@ -80,17 +81,16 @@ def test_values(tmp_path: Path) -> None:
             "objects": [b'[{"a":1},{"a":2}]'],
         }
     ]
-    assert source.list_samples().notices == (
-        "1 key with integers and floats stored as float: floats",
-        "2 keys with nested values stored as JSON text: object and objects",
-    )
+    as_float, as_json = source.list_samples().notices
+    assert as_float.endswith("as float: floats")
+    assert as_json.endswith("as JSON text: object and objects")
 
 
 def test_kinds_are_decided_by_all_rows(tmp_path: Path) -> None:
     rows = [{"x": 1, "list": []}, {"x": 2.5, "list": [3]}, {"list": [0.5], "x": None}, {}]
     source = Table(_write(tmp_path / "t.jsonl", *rows))
-    notices = source.list_samples().notices
-    assert notices == ("2 keys with integers and floats stored as float: x and list",)
+    (notice,) = source.list_samples().notices
+    assert notice.endswith("as float: x and list")
     assert _features(source) == [
         {"x": [1.0], "list": []},
         {"x": [2.5], "list": [3.0]},
@@ -110,8 +110,8 @@ def test_text_among_numbers_and_lists_of_lists(tmp_path: Path) -> None:
     with pytest.raises(rs.SourceError) as caught:
         Table(path).list_samples()
     mixed, nested = caught.value.problems
-    assert mixed == f"'x' is a number in {path}, line 1 and text in {path}, line 2"
-    assert nested == f"{path}, line 1: 'y' has nested lists"
+    assert all(text in mixed for text in ("'x'", f"{path}, line 1", f"{path}, line 2"))
+    assert nested.startswith(f"{path}, line 1: 'y'")
 
 
 def test_bad_lines_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
@@ -119,12 +119,10 @@ def test_bad_lines_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(Table(path), tmp_path / "out")
     problems = sorted(caught.value.problems)
-    assert len(problems) == 3
-    assert problems[0].startswith(
-        f"{path}, line 3: not valid JSON: Expecting ',' delimiter (column 8)"
-    )
-    assert problems[1].startswith(f"{path}, line 4: expected an object")
-    assert problems[2].startswith(f"{path}, line 5: 'x' is 9223372036854775808; the number does")
+    assert places(problems) == [f"{path}, line {n}" for n in (3, 4, 5)]
+    assert "column 8" in problems[0]
+    assert "object" in problems[1]
+    assert str(2**63) in problems[2]
     assert rs.pack(Table(path), tmp_path / "out", skip_errors=True).sample_count == 2
     assert sorted(int(e["x"][0]) for e in rs.open(tmp_path / "out")) == [1, 3]
 
@@ -132,17 +130,17 @@ def test_bad_lines_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[{"x": 1},\n {"x": 2}]\n', "one object per line"),
-        ('{\n "x": 1\n}\n', "one object per line"),
-        ("\n\n", "all lines are blank"),
-        ("words\n", "line 1: not valid JSON"),
-        ("[" * 100_000 + "\n", "line 1: not valid JSON"),
+        ('[{"x": 1},\n {"x": 2}]\n', "object per line"),
+        ('{\n "x": 1\n}\n', "object per line"),
+        ("\n\n", "blank"),
+        ("words\n", "not valid JSON"),
+        ("[" * 100_000 + "\n", "not valid JSON"),
         ("", "is empty"),
     ],
 )
 def test_invalid_json_lines(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "t.jsonl").write_text(text)
-    with pytest.raises(rs.SourceError, match=words):
+    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match=words):
         Table(tmp_path / "t.jsonl").list_samples()
 
 
@@ -221,14 +219,13 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         ("train", "4", 0),
         ("train", None, None),
     ]
-    with pytest.raises(rs.SourceError, match=r"line 3: .*'part' is empty"):
+    place = f"{tmp_path}/t.jsonl, line 3"
+    with raises(rs.SourceError, sample=place, match="'part'"):
         source.read_sample(listing.samples[2])
-    with pytest.raises(rs.OptionError, match=r"t\.jsonl") as caught:
+    with raises(rs.OptionError, value="z", expected="one of part, who, y"):
         Table(tmp_path / "t.jsonl", label_column="z").list_samples()
-    assert caught.value.value == "'z'"
-    assert caught.value.expected.startswith("one of part")
     _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
-    with pytest.raises(rs.SourceError, match="floats"):
+    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match="floats"):
         Table(tmp_path / "t.jsonl", label_column="y").list_samples()
 
 
@@ -268,15 +265,8 @@ def test_any_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str,
     ]
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("split_column", "split column 'x' is empty"),
-        ("label_column", "label column 'x' is empty"),
-        ("image_column", "image column 'x' is empty"),
-    ],
-)
-def test_columns_of_nothing_but_null(tmp_path: Path, option: str, words: str) -> None:
+@pytest.mark.parametrize("option", ["split_column", "label_column", "image_column"])
+def test_columns_of_nothing_but_null(tmp_path: Path, option: str) -> None:
     path = _write(tmp_path / "t.jsonl", {"x": None, "y": 1})
-    with pytest.raises(rs.SourceError, match=words):
+    with raises(rs.SourceError, path=path, match=f"{option.replace('_', ' ')} 'x'"):
         Table(path, **{option: "x"}).list_samples()  # type: ignore[arg-type]

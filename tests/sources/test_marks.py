@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.row_columns import Coded, as_labels, as_splits
+from recordsmith.sources.row_columns import CategoryColumn, as_labels, as_splits
 
 
 def test_coded() -> None:
-    coded = Coded()
+    coded = CategoryColumn()
     for value in ("b", None, "a", "b"):
         coded.append(value)
     assert coded.values == ["b", "a"]

@@ -13,7 +13,9 @@ import pytest
 import recordsmith as rs
 from recordsmith.example import BytesArray
 from recordsmith.sources import Sample
-from recordsmith.sources.numbered import Names, NumberedSamples, RowNames, number_of
+from recordsmith.sources.numbered import Names, NumberedSamples, RowNames, sample_number
+
+from ..raising import raises
 
 
 def _samples(**changes: Any) -> NumberedSamples:
@@ -39,7 +41,7 @@ def test_it_is_a_sequence_of_samples() -> None:
     assert samples[-1] == listed[2]
     assert samples[1:] == tuple(listed[1:])
     assert len(samples) == 3
-    assert [number_of(sample) for sample in listed] == [0, 1, 2]
+    assert [sample_number(sample) for sample in listed] == [0, 1, 2]
     assert listed[1] in samples
     with pytest.raises(IndexError):
         samples[3]
@@ -48,9 +50,9 @@ def test_it_is_a_sequence_of_samples() -> None:
 def test_a_sample_may_travel_and_be_changed() -> None:
     sample = pickle.loads(pickle.dumps(_samples()[2]))
     assert sample == _samples()[2]
-    assert number_of(dataclasses.replace(sample, size_bytes=1)) == 2
-    with pytest.raises(rs.OptionError, match="not from a listing"):
-        number_of(Sample("a.csv/0000000", 1))
+    assert sample_number(dataclasses.replace(sample, size_bytes=1)) == 2
+    with raises(rs.OptionError, option="sample", value="a.csv/0000000"):
+        sample_number(Sample("a.csv/0000000", 1))
 
 
 def test_equal_means_equal_in_everything() -> None:

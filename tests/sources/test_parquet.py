@@ -1,4 +1,4 @@
-"""Parquet as tables, against what pyarrow itself says of the same file."""
+"""Parquet files as tables, compared with pyarrow."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
 from recordsmith.sources.json_values import LOST_DIGITS
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 pa = pytest.importorskip("pyarrow")
@@ -97,11 +98,11 @@ def test_types(tmp_path: Path, values: list[Any], kind: Any, expected: list[Any]
     assert _features(source) == [{"x": expected}, {"x": []}, {}, {"x": expected[:1]}]
 
 
-def test_nulls_are_left_out_and_told(tmp_path: Path) -> None:
+def test_nulls_are_left_out_and_counted(tmp_path: Path) -> None:
     columns = {"a": [1, None, 3, None], "b": ["x", "y", None, None], "c": [0.5, 1.5, 2.5, 3.5]}
     source = Table(_write(tmp_path / "t.parquet", columns))
     (notice,) = source.list_samples().notices
-    assert notice.endswith("nulls left out of their rows: 2 in 'a', 2 in 'b'")
+    assert notice.endswith(": 2 in 'a', 2 in 'b'")
     rows = [dict(zip("abc", row, strict=True)) for row in zip(*columns.values(), strict=True)]
     expected = [encode_example(row) for row in rows]
     assert [source.read_sample(s) for s in source.list_samples().samples] == expected
@@ -159,26 +160,27 @@ def test_unsupported_types_are_refused(tmp_path: Path) -> None:
         "'deep'",
         "'structs'",
     ]
-    assert "unsupported type struct<a: int64>" in caught.value.problems[0]
+    assert "struct<a: int64>" in caught.value.problems[0]
 
 
 def test_values_that_cannot_be_stored(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"x": pa.array([2**63], pa.uint64())})
-    with pytest.raises(rs.SourceError, match=r"'x' \(uint64\) as int64"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match="uint64"):
         Table(path).list_samples()
     path = _write(tmp_path / "t.parquet", {"x": [1e300]})
-    with pytest.raises(rs.SourceError, match=r"rows from 0.*32-bit float"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match="32-bit float"):
         Table(path).list_samples()
     path = _write(tmp_path / "t.parquet", {"x": [[1, None]]})
-    with pytest.raises(rs.SourceError, match="nulls within lists"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match="nulls within lists"):
         Table(path).list_samples()
 
 
 def test_lost_digits_are_noticed(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"x": [0.1, 16777217.0, 16777216.0, None, 2.0**25 + 2]})
     notices = Table(path).list_samples().notices
-    assert any("2 numbers beyond 16,777,216 lost digits" in notice for notice in notices)
-    assert any(notice.endswith("column 'x', the first in row 1") for notice in notices)
+    (notice,) = (notice for notice in notices if "2 numbers" in notice)
+    assert "'x'" in notice
+    assert notice.endswith("row 1")
 
 
 @pytest.mark.xfail(strict=True, reason="only doubles and int64 are searched for lost digits")
@@ -192,7 +194,7 @@ def test_lost_digits_are_noticed(tmp_path: Path) -> None:
         ([[16777217.0], [1.0]], pa.list_(pa.float64())),
     ],
 )
-def test_lost_digits_of_every_type_are_told(tmp_path: Path, values: Any, kind: Any) -> None:
+def test_lost_digits_of_every_type_are_noticed(tmp_path: Path, values: Any, kind: Any) -> None:
     path = _write(tmp_path / "t.parquet", {"x": pa.array(values, kind)})
     notices = Table(path, kinds={"x": "float"}).list_samples().notices
     assert [notice for notice in notices if LOST_DIGITS in notice]
@@ -202,28 +204,27 @@ def test_declared_kinds(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"a": [1, 2], "b": [1.0, 2.0], "c": ["1.5", "2"]})
     source = Table(path, kinds={"a": "bytes", "b": "int64", "c": "float"})
     assert _features(source)[0] == {"a": [b"1"], "b": [1], "c": [1.5]}
-    with pytest.raises(rs.SourceError, match=r"'b'.*as int64"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match=r"'b'.*as int64"):
         Table(_write(tmp_path / "t.parquet", {"b": [1.5]}), kinds={"b": "int64"}).list_samples()
 
 
 def test_empty_and_columns_without_values(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"a": [1], "b": pa.nulls(1)})
     source = Table(path)
-    assert source.list_samples().notices == ("1 column without values skipped: b",)
+    (notice,) = source.list_samples().notices
+    assert notice.endswith("skipped: b")
     assert _features(source) == [{"a": [1]}]
-    with pytest.raises(rs.SourceError, match="has no rows"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match="has no rows"):
         Table(_write(tmp_path / "t.parquet", {"a": pa.array([], pa.int64())})).list_samples()
 
 
 def test_damaged_file(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"x": np.arange(100_000)}, compression="none")
     data = path.read_bytes()
-    path.write_bytes(data[:-5])
-    with pytest.raises(rs.SourceError, match=r"t\.parquet: not a Parquet file"):
-        Table(path).list_samples()
-    path.write_bytes(b"PAR1words")
-    with pytest.raises(rs.SourceError, match="not a Parquet file"):
-        Table(path).list_samples()
+    for damaged in (data[:-5], b"PAR1words"):
+        path.write_bytes(damaged)
+        with raises(rs.SourceError, path=path, match="not a Parquet"):
+            Table(path).list_samples()
 
 
 def test_split_group_and_label(tmp_path: Path) -> None:
@@ -241,11 +242,11 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         ("train", None, 0),
         ("train", "2", None),
     ]
-    with pytest.raises(rs.SourceError, match=r"row 2: .*'part' is empty"):
+    place = f"{tmp_path}/t.parquet, row 2"
+    with raises(rs.SourceError, sample=place, match="'part'"):
         source.read_sample(listing.samples[2])
-    with pytest.raises(rs.OptionError, match="no column 'z'") as caught:
+    with raises(rs.OptionError, value="z", expected="one of part, who, y"):
         Table(tmp_path / "t.parquet", label_column="z").list_samples()
-    assert caught.value.expected == "one of part, who, y"
 
 
 def test_files_of_several_splits_agree(tmp_path: Path, images: ModuleType) -> None:
@@ -259,14 +260,14 @@ def test_files_of_several_splits_agree(tmp_path: Path, images: ModuleType) -> No
     assert [row["x"].dtype for row in rows] == [np.float32] * 3
     assert [row["image/filename"] for row in rows] == [b"train/a.png"] * 2 + [b"test/a.png"]
     _write(tmp_path / "test" / "metadata.parquet", {"file_name": ["a.png"], "x": ["text"]})
-    with pytest.raises(rs.SourceError, match="'x' is bytes, but int64"):
+    with pytest.raises(rs.SourceError, match="'x' is bytes"):
         Table(tmp_path).list_samples()
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _write(tmp_path / "t.parquet", {"x": [1]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(rs.MissingExtraError, match=r"pip install 'recordsmith\[parquet\]'"):
+    with raises(rs.MissingExtraError, extra="arrow"):
         Table(path).list_samples()
 
 

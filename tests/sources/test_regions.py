@@ -100,7 +100,7 @@ def test_a_polygon_costs_what_its_image_costs(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(regions, "_MOST_CROSSINGS", 400 * WIDTH)
     assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
     monkeypatch.setattr(regions, "_MOST_CROSSINGS", 400 * WIDTH - 1)
-    with pytest.raises(RegionError, match="5,200 times; expected at most 5,199"):
+    with pytest.raises(RegionError, match=r"5,200 .* 5,199"):
         rasterize([zigzag], HEIGHT, WIDTH)
 
 
@@ -179,27 +179,24 @@ def test_known_short_form() -> None:
 @pytest.mark.parametrize(
     ("segmentation", "words"),
     [
-        (None, "expected polygons or run lengths"),
-        ([], "expected polygons or run lengths"),
-        ("1,2,3", "expected polygons or run lengths"),
-        ([[1, 2, 3, 4]], "at least three points"),
-        ([[1, 2, 3, 4, 5, 6, 7]], "at least three points"),
-        ([[1, 2, 3, 4, 5, None]], "at least three points"),
-        ([1, 2, 3, 4, 5, 6], "at least three points"),
-        ([[1, 2, 3, 4, 5, float("nan")]], "at least three points"),
-        (
-            {"size": [WIDTH, HEIGHT], "counts": [117]},
-            r"size \[13, 9\]; expected the image size \[9, 13\]",
-        ),
+        (None, "polygons or run lengths"),
+        ([], "polygons or run lengths"),
+        ("1,2,3", "polygons or run lengths"),
+        ([[1, 2, 3, 4]], "three points"),
+        ([[1, 2, 3, 4, 5, 6, 7]], "three points"),
+        ([[1, 2, 3, 4, 5, None]], "three points"),
+        ([1, 2, 3, 4, 5, 6], "three points"),
+        ([[1, 2, 3, 4, 5, float("nan")]], "three points"),
+        ({"size": [WIDTH, HEIGHT], "counts": [117]}, r"\[13, 9\]; .*\[9, 13\]"),
         ({"counts": [117]}, "size None"),
-        ({"size": [HEIGHT, WIDTH], "counts": [116]}, "add up to 116 pixels; expected 117"),
+        ({"size": [HEIGHT, WIDTH], "counts": [116]}, "116 pixels"),
         ({"size": [HEIGHT, WIDTH], "counts": [118, -1]}, "numbers from 0"),
         ({"size": [HEIGHT, WIDTH], "counts": [1e9]}, "numbers from 0"),
         ({"size": [HEIGHT, WIDTH]}, "numbers from 0"),
         ({"size": [HEIGHT, WIDTH], "counts": "e"}, "truncated"),
         ({"size": [HEIGHT, WIDTH], "counts": "\x7f"}, "invalid character"),
         ({"size": [HEIGHT, WIDTH], "counts": "o" * 99}, "invalid character"),
-        ({"size": [HEIGHT, WIDTH], "counts": "oooo1"}, "out of range; expected 0 to 117"),
+        ({"size": [HEIGHT, WIDTH], "counts": "oooo1"}, "0 to 117"),
         ({"size": [HEIGHT, WIDTH], "counts": "@"}, "run length -16"),
     ],
 )

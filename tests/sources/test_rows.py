@@ -17,6 +17,7 @@ from recordsmith.example import encode_example, encode_sequence_example
 from recordsmith.sources import Rows, Source
 from recordsmith.sources.rows import _MOST_FAILURES
 
+from ..raising import places, raises
 from .source_contract import SourceContract
 
 TUTORIAL = [
@@ -116,7 +117,8 @@ def test_ints_among_floats_are_floats_everywhere() -> None:
     rows: list[Any] = [{"x": 1, "y": [1, 2], "z": 3}, {"x": 2.5, "y": [0.5], "z": 4}, {"z": 5}]
     source = Rows(rows)
     listing = source.list_samples()
-    assert listing.notices == ("2 keys with ints and floats stored as float: x and y",)
+    (notice,) = listing.notices
+    assert notice.endswith("as float: x and y")
     payloads = [source.read_sample(sample) for sample in listing.samples]
     kinds: Any = {"x": "float", "y": "float"}
     assert payloads == [encode_example(row, kinds) for row in rows]
@@ -135,7 +137,7 @@ def test_digits_that_floats_lose_are_noted() -> None:
 
 def test_text_among_numbers_names_key_and_rows() -> None:
     source = Rows([{"x": 1, "y": 1}, {"x": 2, "y": 2.5}, {"x": "three", "y": 3}])
-    with pytest.raises(rs.SourceError, match="'x' is int64 in row 0 and bytes in row 2") as caught:
+    with pytest.raises(rs.SourceError, match=r"'x' .* row 0 .* row 2") as caught:
         source.list_samples()
     assert len(caught.value.problems) == 1
 
@@ -151,9 +153,9 @@ def test_rows_that_cannot_be_encoded_are_reported_and_the_rest_is_packed(tmp_pat
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(Rows(rows()), tmp_path / "out")
     assert len(caught.value.problems) == 3
-    assert "row 1: feature 'x' cannot be encoded" in caught.value.problems[0]
-    assert "row 2: found a list; expected a dict" in caught.value.problems[1]
-    assert "does not fit int64" in caught.value.problems[2]
+    assert places(caught.value.problems) == ["row 1", "row 2", "row 3"]
+    for problem, words in zip(caught.value.problems, ("'x'", "a list", "int64"), strict=True):
+        assert words in problem
     report = rs.pack(Rows(rows()), tmp_path / "out", skip_errors=True)
     assert (report.sample_count, len(report.skipped)) == (2, 3)
     assert sorted(int(e["x"][0]) for e in rs.open(tmp_path / "out")) == [1, 2]
@@ -191,7 +193,9 @@ def test_split_group_and_label() -> None:
         ("train", None, 0),
         ("train", "7", None),
     ]
-    assert listing.notices == ("1 row without a class in 'kind'",)
+    (notice,) = listing.notices
+    assert notice.startswith("1 row ")
+    assert notice.endswith("'kind'")
     assert _read(source)[0]["part"] == [b"val"]  # they stay features
     assert _read(source)[0]["kind"] == [b"cat"]
 
@@ -227,7 +231,7 @@ def test_row_without_a_split_is_a_problem_of_its_own() -> None:
     listing = source.list_samples()
     assert {sample.split for sample in listing.samples} == set(listing.splits) == {"a"}
     source.read_sample(listing.samples[0])
-    with pytest.raises(rs.SourceError, match="row 1: 's' is None"):
+    with pytest.raises(rs.SourceError, match="row 1: 's'"):
         source.read_sample(listing.samples[1])
 
 
@@ -237,12 +241,12 @@ def test_groups_may_be_numbers() -> None:
 
 
 def test_key_that_no_row_has() -> None:
-    with pytest.raises(rs.SourceError, match="no row has a value for 'y'"):
+    with pytest.raises(rs.SourceError, match=r"no row .* 'y'"):
         Rows([{"x": 1}], label="y").list_samples()
 
 
 def test_no_rows() -> None:
-    with pytest.raises(rs.SourceError, match="no rows to pack"):
+    with pytest.raises(rs.SourceError, match="no rows"):
         Rows([]).list_samples()
 
 
@@ -257,20 +261,19 @@ class _Frame:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"x": [1, 2]}, "expected an iterable|must be an iterable"),
+        ({"x": [1, 2]}, "must be an iterable"),
         ("rows.csv", "'rows.csv'"),
         (None, "None"),
         (_Frame(), r"df\.to_dict\('records'\)"),
     ],
 )
 def test_invalid_rows_are_refused(given: Any, words: str) -> None:
-    with pytest.raises(rs.OptionError, match=words) as caught:
+    with raises(rs.OptionError, option="rows", match=words):
         Rows(given)
-    assert caught.value.option == "rows"
 
 
 def test_dicts_and_pairs_are_not_mixed() -> None:
-    with pytest.raises(rs.SourceError, match="some rows are dicts"):
+    with pytest.raises(rs.SourceError, match="rows are dicts"):
         Rows([{"x": 1}, ({"x": 1}, {"steps": [[1], [2]]})]).list_samples()
 
 

@@ -14,6 +14,7 @@ import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Rows, Shards, Source
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 SPLITS = {"train": 0.5, "test": 0.5}
@@ -69,9 +70,8 @@ def test_repacked_with_other_options(tmp_path: Path, images: ModuleType) -> None
         rs.open(tmp_path / "one").records()
     )
     assert rs.open(tmp_path / "two").class_names == ("a", "b")
-    with pytest.raises(rs.OptionError, match="is the source folder") as caught:
+    with raises(rs.OptionError, option="out", value=tmp_path / "one", match="source folder"):
         rs.pack(source, tmp_path / "one", overwrite=True)
-    assert caught.value.option == "out"
 
 
 def test_label_map_is_carried_along(tmp_path: Path) -> None:
@@ -113,11 +113,11 @@ def test_lists_globs_and_files_of_one_name(tmp_path: Path) -> None:
         assert names == ["a/x.tfrecord/0000000", "b/x.tfrecord/0000000"]
         assert _payloads(source) == [b"a", b"b"]
         assert str(tmp_path) not in str(source.describe())
-    with pytest.raises(rs.OptionError, match=r"x\.tfrecord more than once"):
+    with raises(rs.OptionError, option="paths", match="more than once"):
         Shards([tmp_path / "a", tmp_path / "a"]).list_samples()
 
 
-def test_compressed_beside_plain(tmp_path: Path) -> None:
+def test_compressed_and_plain_shards_together(tmp_path: Path) -> None:
     expected = []
     for number in range(6):
         payloads = [f"{number} {n}".encode() for n in range(number)]
@@ -149,7 +149,7 @@ def _flipped(data: bytes) -> bytes:
     ("compression", "damage"),
     [(None, _cut), (None, _flipped), ("gzip", _flipped), ("gzip", _halved)],
 )
-def test_damage_is_said_as_the_dataset_says_it(
+def test_damage_is_reported_as_by_the_dataset(
     tmp_path: Path, compression: str | None, damage: Callable[[bytes], bytes]
 ) -> None:
     path = _write(
@@ -178,7 +178,7 @@ def test_compressed_shard_without_its_end_mark_is_noticed(tmp_path: Path) -> Non
     assert _payloads(source) == [b"a", b"b"]
 
 
-def test_shard_that_has_not_what_its_manifest_says(tmp_path: Path) -> None:
+def test_shard_that_differs_from_its_manifest(tmp_path: Path) -> None:
     rs.pack(Rows({"x": n} for n in range(5)), tmp_path / "out", compression="gzip")
     manifest = tmp_path / "out" / "dataset.json"
     text = manifest.read_text()
@@ -195,10 +195,10 @@ def test_nothing_there(tmp_path: Path) -> None:
         Shards(tmp_path / "missing").list_samples()
     assert isinstance(caught.value, FileNotFoundError)
     assert caught.value.path == str(tmp_path / "missing")
-    with pytest.raises(rs.OptionError, match="has no TFRecord file"):
+    with raises(rs.OptionError, option="paths", value=tmp_path, match="no TFRecord file"):
         Shards(tmp_path).list_samples()
     (tmp_path / "empty.tfrecord").touch()
-    with pytest.raises(rs.SourceError, match=r"no records in empty\.tfrecord"):
+    with pytest.raises(rs.SourceError, match=r"empty\.tfrecord"):
         Shards(tmp_path / "empty.tfrecord").list_samples()
 
 

@@ -1,20 +1,20 @@
-"""Names of splits: told from others, put in order, found in paths and among lists."""
+"""Names of splits: recognition, order, and where they occur in paths and lists."""
 
 from __future__ import annotations
 
-from recordsmith.sources.splits import in_split_order, split_in, split_lists, splits_by_folder
+from recordsmith.sources.splits import find_split, sort_splits, split_lists, splits_by_folder
 
 
 def test_splits() -> None:
-    assert split_in("images/Train/a.jpg") == "Train"
-    assert split_in("train.jpg") is None
-    assert split_in("a/train.jpg/b") is None
+    assert find_split("images/Train/a.jpg") == "Train"
+    assert find_split("train.jpg") is None
+    assert find_split("a/train.jpg/b") is None
     both = {"x/train/a": "train", "x/val/b": "val"}
     assert splits_by_folder(both) == both
     assert splits_by_folder(["x/train/a", "x/b"]) == {}
     assert splits_by_folder(["x/train/a", "x/train/b"]) == {}
     names = ["test", "valid", "other", "train2017", "val"]
-    assert in_split_order(names) == ("train2017", "val", "valid", "test", "other")
+    assert sort_splits(names) == ("train2017", "val", "valid", "test", "other")
 
 
 def test_lists_of_splits() -> None:
@@ -29,4 +29,4 @@ def test_lists_of_splits() -> None:
 
 
 def test_splits_are_in_their_usual_order() -> None:
-    assert in_split_order(["x", "test", "Val", "a", "train"]) == ("train", "Val", "test", "a", "x")
+    assert sort_splits(["x", "test", "Val", "a", "train"]) == ("train", "Val", "test", "a", "x")

@@ -1,4 +1,4 @@
-"""Temporary files: what is written comes back, nothing is left behind, a full disk is said."""
+"""Temporary files: written data is read back, no file is left, a full disk is reported."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.example import encode_columns
 from recordsmith.sources.spool import RandomFile, Spool, inflated, temporary_copy
+
+from ..raising import raises
 
 
 def test_payloads_come_back_from_any_thread() -> None:
@@ -49,7 +51,7 @@ def test_columns_and_single_payloads_follow_one_another() -> None:
     assert found == [b"first", *rows, *rows[2:], b"last"]
 
 
-def test_reading_behind_the_end_is_said(tmp_path: Path) -> None:
+def test_reading_past_the_end_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"0123456789")
     file = RandomFile.open(tmp_path / "x")
     assert file.size_bytes == 10
@@ -59,7 +61,12 @@ def test_reading_behind_the_end_is_said(tmp_path: Path) -> None:
     assert caught.value.path is not None
     with pytest.raises(FileNotFoundError):
         RandomFile.open(tmp_path / "missing")
-    with pytest.raises(rs.FileAccessError, match="it is a folder"):
+    with raises(
+        rs.FileAccessError,
+        path=tmp_path,
+        operation="read",
+        errno=errno.EISDIR,
+    ):
         RandomFile.open(tmp_path)
 
 
@@ -79,7 +86,7 @@ def test_nothing_is_left_of_a_job_that_is_killed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_temporary_files_are_where_tmpdir_says(tmp_path: Path) -> None:
+def test_temporary_files_are_in_tmpdir(tmp_path: Path) -> None:
     script = (
         "import os, sys, recordsmith as rs\n"
         "source = rs.Rows([{'x': 1}])\n"
@@ -120,7 +127,12 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     monkeypatch.setattr(tempfile, "gettempdir", refuse)
-    with pytest.raises(rs.FileAccessError, match="No usable") as caught:
+    with raises(
+        rs.FileAccessError,
+        path="a temporary file",
+        operation="write",
+        errno=errno.ENOENT,
+    ) as caught:
         Spool()
     assert "TMPDIR" in caught.value.remedy
 
@@ -133,7 +145,7 @@ def test_short_writes_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert file.read(0, 100) == b"0123456789" * 5 + b"end"
 
 
-def test_files_are_closed_when_nobody_holds_them(
+def test_files_are_closed_when_unused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: Any
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -151,6 +163,6 @@ def test_inflated(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(data[:5]) + gzip.compress(data[5:]))
     assert b"".join(inflated(path)) == data
     path.write_bytes(gzip.compress(data)[:-20])
-    with pytest.raises(rs.CorruptDataError, match=r"x\.gz") as caught:
+    with raises(rs.CorruptDataError, path=tmp_path / "x.gz") as caught:
         list(inflated(path))
     assert caught.value.defect == rs.Defect.TRUNCATED_COMPRESSION

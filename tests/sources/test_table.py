@@ -1,4 +1,4 @@
-"""CSV and TSV as tables: kinds of columns, ragged rows, encodings, images beside them."""
+"""CSV and TSV as tables: kinds of columns, ragged rows, encodings, and images."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from recordsmith.example import encode_example
 from recordsmith.sources import Listing, Source, Table
 from recordsmith.sources.json_values import LOST_DIGITS
 
+from ..raising import places, raises
 from .source_contract import SourceContract
 
 
@@ -61,7 +62,7 @@ def _rows(source: Table) -> list[Any]:
 
 
 def _column(tmp_path: Path, *cells: str, **options: Any) -> tuple[Any, list[Any], Listing]:
-    """(kind, value in each row, listing) of a column with these cells, beside another one."""
+    """(kind, value in each row, listing) of a column with these cells, next to another one."""
     source = Table(_write(tmp_path / "t.csv", "x,other", *(f"{c},a" for c in cells)), **options)
     listing = source.list_samples()
     rows = [source.read_sample(sample) for sample in listing.samples]
@@ -107,7 +108,7 @@ def test_all_cells_decide_also_those_far_down(tmp_path: Path) -> None:
     assert kind == "bytes"
     assert values == [b"1"] * 9000 + [b"2.5", b"n/a", b"3"]
     (notice,) = listing.notices
-    assert "column 'x' stored as text" in notice
+    assert "'x' stored as text" in notice
     assert "t.csv, line 9003: n/a" in notice
 
 
@@ -115,9 +116,13 @@ def test_empty_cells_are_counted(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "a,b,c", "1,,x", ",,", ",2.5,y")
     source = Table(path)
     listing = source.list_samples()
-    assert listing.notices == (
-        "5 empty cells: 2 in 'a' (left out), 2 in 'b' (left out), 1 in 'c' (empty text)",
-    )
+    (notice,) = listing.notices
+    assert places([notice]) == ["5 empty cells"]
+    assert [part.split(" (")[0] for part in notice.partition(": ")[2].split(", ")] == [
+        "2 in 'a'",
+        "2 in 'b'",
+        "1 in 'c'",
+    ]
     assert _rows(source) == [{"a": 1, "c": b"x"}, {"c": b""}, {"b": 2.5, "c": b"y"}]
 
 
@@ -130,21 +135,19 @@ def test_declared_kinds(tmp_path: Path) -> None:
     )
     samples = source.list_samples().samples
     assert source.read_sample(samples[0]) == {"x": 1}
-    for number, words in ((1, "'two'"), (2, "'1_0'"), (3, "'2.5'"), (4, "does not fit int64")):
-        with pytest.raises(
-            rs.SourceError, match=rf"t\.csv, line {number + 2}: column 'x': .*{words}"
-        ):
+    for number, words in ((1, "'two'"), (2, "'1_0'"), (3, "'2.5'"), (4, "int64")):
+        with pytest.raises(rs.SourceError, match=rf"line {number + 2}: .*'x': .*{words}"):
             source.read_sample(samples[number])
-    with pytest.raises(rs.OptionError, match="unknown columns: y"):
+    with raises(rs.OptionError, option="kinds", value="y", match="unknown columns: y"):
         Table(_write(tmp_path / "t.csv", "x", "1"), kinds={"y": "float"}).list_samples()
-    with pytest.raises(rs.OptionError, match="'int'; expected bytes, float or int64"):
+    with raises(rs.OptionError, option="kinds", value="int", expected="bytes, float or int64"):
         Table(tmp_path / "t.csv", kinds={"x": "int"})  # type: ignore[dict-item]
 
 
 def test_floats_that_cannot_be_stored_and_those_that_lose_digits(tmp_path: Path) -> None:
     source = Table(_write(tmp_path / "t.csv", "x", "1e300", "16777217", "0.5", "33554432"))
     samples = source.list_samples().samples
-    with pytest.raises(rs.SourceError, match=r"line 2: column 'x': 1e\+300 does not fit a 32-bit"):
+    with pytest.raises(rs.SourceError, match=r"line 2: .*'x': 1e\+300"):
         source.read_sample(samples[0])
     notes: list[tuple[str, str]] = []
     for sample in samples[1:]:
@@ -169,10 +172,10 @@ def test_ragged_rows_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None
     path = _write(tmp_path / "t.csv", "a,b", "1,2", "3", "4,5,6", "", "7,8")
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(Table(path), tmp_path / "out")
-    assert sorted(caught.value.problems) == [
-        f"{path}, line 3: found 1 cell; expected 2",
-        f"{path}, line 4: found 3 cells; expected 2",
-    ]
+    one, three = sorted(caught.value.problems)
+    assert places([one, three]) == [f"{path}, line 3", f"{path}, line 4"]
+    assert "1 cell" in one
+    assert "3 cells" in three
     report = rs.pack(Table(path), tmp_path / "out", skip_errors=True)
     assert report.sample_count == 2
     assert sorted(int(e["a"][0]) for e in rs.open(tmp_path / "out")) == [1, 7]
@@ -185,12 +188,11 @@ def test_a_quote_that_does_not_end_costs_one_row(tmp_path: Path) -> None:
     assert len(samples) == 4
     good = [source.read_sample(samples[number]) for number in (0, 2, 3)]
     assert good == [{"a": 1, "b": b"x"}, {"a": 3, "b": b"z"}, {"a": 4, "b": b"w"}]
-    with pytest.raises(rs.SourceError, match="closing quote") as caught:
+    with raises(rs.SourceError, path=path, line=3, match="closing quote"):
         source.read_sample(samples[1])
-    assert (caught.value.path, caught.value.line) == (str(path), 3)
     path.write_text('a,b\n1,"x"y\n2,z\n')
     source = Table(path)
-    with pytest.raises(rs.SourceError, match="line 2: text after a closing quote"):
+    with raises(rs.SourceError, path=path, line=2, match="text after"):
         source.read_sample(source.list_samples().samples[0])
     assert source.read_sample(source.list_samples().samples[1]) == {"a": 2, "b": b"z"}
 
@@ -227,13 +229,13 @@ def test_lines_longer_than_a_block(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ([], "the file is empty"),
-        (["", ""], "the file is blank"),
-        (["a,b"], "no rows below the column names .a and b"),
-        (["a,b,a", "1,2,3"], "line 1: repeated column names: a"),
-        (["5.1,3.5,setosa", "4.9,3.0,setosa"], r"found numbers: 5\.1 and 3\.5"),
+        ([], "is empty"),
+        (["", ""], "is blank"),
+        (["a,b"], ".a and b"),
+        (["a,b,a", "1,2,3"], "names: a"),
+        (["5.1,3.5,setosa", "4.9,3.0,setosa"], r"numbers: 5\.1 and 3\.5"),
         (["alice,34", "bob,35"], "found numbers: 34"),
-        (['"a,b', "1,2"], "line 1: missing closing quote"),
+        (['"a,b', "1,2"], "closing quote"),
         (["a\0,b", "1,2"], "zero bytes"),
     ],
 )
@@ -248,7 +250,8 @@ def test_names_of_columns(tmp_path: Path) -> None:
     """As pandas writes a frame with its index, and numbers as names of columns."""
     source = Table(_write(tmp_path / "t.csv", ",0,1, b ", "0,5,6,x", "1,7,8,y"))
     listing = source.list_samples()
-    assert listing.notices == ("1 column without a name numbered: column_0",)
+    (notice,) = listing.notices
+    assert notice.endswith(": column_0")
     assert _rows(source)[1] == {"column_0": 1, "0": 7, "1": 8, "b": b"y"}
     source = Table(_write(tmp_path / "t.csv", "a,b,", "1,2,", "3,4,"))
     assert source.list_samples().notices == ()
@@ -274,16 +277,21 @@ def test_wrong_encoding_is_located(tmp_path: Path) -> None:
 def test_other_encodings(tmp_path: Path, encoding: str) -> None:
     path = _write(tmp_path / "t.csv", "名,x", "ソ表,1", "b,2", encoding=encoding)
     if encoding == "utf-16-le":
-        with pytest.raises(rs.SourceError, match=r"encoding='utf-16'"):
+        with raises(rs.SourceError, path=tmp_path / "t.csv", line=3, match=r"encoding='utf-16'"):
             Table(path).list_samples()
     if encoding == "utf-16":
-        with pytest.raises(rs.SourceError, match=r"zero bytes|UTF-16"):
+        with raises(rs.SourceError, path=tmp_path / "t.csv", line=3, match=r"zero bytes|UTF-16"):
             Table(path).list_samples()
     source = Table(path, encoding=encoding)
     assert _rows(source) == [{"名": "ソ表".encode(), "x": 1}, {"名": b"b", "x": 2}]
     with path.open("ab") as file:
         file.write(b"\xff")
-    with pytest.raises(rs.SourceError, match=rf"t\.csv, line 4: byte {path.stat().st_size - 1}"):
+    with raises(
+        rs.SourceError,
+        path=tmp_path / "t.csv",
+        line=4,
+        match=rf"t\.csv, line 4: byte {path.stat().st_size - 1}",
+    ):
         Table(path, encoding=encoding).list_samples()
 
 
@@ -343,11 +351,11 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         ("train", "8", 1),  # it has no split, and cannot be read
         ("train", None, None),
     ]
-    assert "2 rows without a class in 'y'" in listing.notices
+    assert any(n.startswith("2 rows ") and n.endswith("'y'") for n in listing.notices)
     assert source.read_sample(listing.samples[0]) == {"x": 1, "part": b"val", "who": 7, "y": b"cat"}
-    with pytest.raises(rs.SourceError, match=r"line 5: .*'part' is empty"):
+    with raises(rs.SourceError, sample=f"{path}, line 5", match="'part'"):
         source.read_sample(listing.samples[3])
-    with pytest.raises(rs.SourceError, match="line 6: found 1 cell"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", line=6, match="1 cell"):
         source.read_sample(listing.samples[4])
 
 
@@ -361,24 +369,21 @@ def test_labels_that_are_numbers(tmp_path: Path) -> None:
     assert labels("0", "2", " 2") == ([0, 2, 2], ("0", None, "2"))
     assert labels("1", "-1") == ([1, 0], ("-1", "1"))
     assert labels("010", "2") == ([0, 1], ("010", "2"))
-    with pytest.raises(rs.SourceError, match="'y' has floats"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", match="'y' has floats"):
         labels("0.5", "1")
 
 
 @pytest.mark.parametrize("option", ["split_column", "group_column", "label_column", "image_column"])
 def test_column_that_is_not_there(tmp_path: Path, option: str) -> None:
     path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with pytest.raises(rs.OptionError, match="no column 'c'") as caught:
+    with raises(rs.OptionError, value="c", expected="one of a, b"):
         Table(path, **{option: "c"}).list_samples()
-    assert caught.value.expected == "one of a, b"
 
 
 def test_missing_file_and_folder_without_a_table(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Table(tmp_path / "missing.csv").list_samples()
-    with pytest.raises(
-        rs.SourceError, match=r"metadata\.csv, metadata\.jsonl or metadata\.parquet"
-    ):
+    with raises(rs.SourceError, path=tmp_path, match=r"metadata\.csv"):
         Table(tmp_path).list_samples()
 
 
@@ -391,7 +396,7 @@ def test_describe(tmp_path: Path) -> None:
         "kinds": {"b": "float"},
     }
     assert source.root is None
-    rs.pack(source, tmp_path / "out")  # beside the table
+    rs.pack(source, tmp_path / "out")  # next to the table
 
 
 def test_table_that_was_cut_since_it_was_listed(tmp_path: Path) -> None:
@@ -399,7 +404,7 @@ def test_table_that_was_cut_since_it_was_listed(tmp_path: Path) -> None:
     source = Table(path)
     samples = source.list_samples().samples
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(rs.SourceError, match="truncated since it was listed"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", match="truncated"):
         source.read_sample(samples[-1])
 
 
@@ -444,7 +449,7 @@ def test_any_table_is_what_the_csv_module_reads(
             for name, cell in zip(names, row, strict=True)
             if not cell.isspace()
         ):
-            with pytest.raises(rs.SourceError, match="does not fit a 32-bit float"):
+            with pytest.raises(rs.SourceError, match="32-bit float"):
                 inferred.read_sample(sample)
             continue
         features: Any = inferred.read_sample(sample)
@@ -489,10 +494,10 @@ def test_column_of_images(tmp_path: Path, images: ModuleType) -> None:
     assert source.kinds() == {"age": "int64"}
     for sample, name in zip(listing.samples, ("deep/b.png", "a.png", "a.png"), strict=True):
         assert sample.size_bytes > (tmp_path / name).stat().st_size
-    rs.pack(source, tmp_path / "out")  # beside the images: it is the table that names them
+    rs.pack(source, tmp_path / "out")  # next to the images: it is the table that names them
 
 
-def test_names_that_lead_out_are_refused_and_others_mended(
+def test_paths_that_leave_the_folder_are_refused_and_others_fixed(
     tmp_path: Path, images: ModuleType
 ) -> None:
     root = tmp_path / "root"
@@ -509,27 +514,26 @@ def test_names_that_lead_out_are_refused_and_others_mended(
         return source.read_sample(samples[number], lambda what, where: notes.append((what, where)))
 
     for number in (0, 1, 8):
-        with pytest.raises(rs.SourceError, match="outside the folder") as caught:
+        with raises(rs.SourceError, sample=f"{root}/t.csv, line {number + 2}", match="outside"):
             read(number)
-        assert f"t.csv, line {number + 2}: the image {names[number]!r}" in str(caught.value)
     found = [read(number)["image/filename"] for number in (2, 3, 4, 5)]
     assert found == [b"a.png", b"a.png", b"deep/b.png", b"a.png"]
     assert [where for _, where in notes] == [
         rf"{root}/t.csv, line 4: C:\x\a.png",
         f"{root}/t.csv, line 5: /tmp/a.png",
     ]
-    with pytest.raises(rs.SourceError, match="line 8: column 'file' is empty"):
+    with raises(rs.SourceError, sample=f"{root}/t.csv, line 8", match="'file' is empty"):
         read(6)
-    with pytest.raises(rs.SourceError, match=r"line 9: .*gone\.png"):
+    with raises(rs.SourceError, sample=f"{root}/t.csv, line 9", match=r"gone\.png"):
         read(7)
 
 
 def test_column_that_names_no_images(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "a,image/width", "1,2")
-    with pytest.raises(rs.SourceError, match="'image/width'"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", match="'image/width'"):
         Table(path, image_column="a").list_samples()
     path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with pytest.raises(rs.SourceError, match="'a' is int64"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", match="'a' is int64"):
         Table(path, image_column="a").list_samples()
 
 
@@ -547,11 +551,10 @@ def test_folder_with_metadata(tmp_path: Path, images: ModuleType) -> None:
     ]
     assert listing.splits == ()
     assert source.describe() == {"kind": "Table", "folder": tmp_path.name}
-    with pytest.raises(rs.OptionError, match="is inside the source folder") as caught:
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="source folder"):
         rs.pack(source, tmp_path / "out")
-    assert caught.value.option == "out"
     _write(tmp_path / "metadata.csv", "file_name", "a.png")
-    with pytest.raises(rs.SourceError, match=r"metadata\.csv and metadata\.jsonl"):
+    with raises(rs.SourceError, path=tmp_path, match=r"metadata\.csv and metadata\.jsonl"):
         Table(tmp_path).list_samples()
 
 
@@ -577,11 +580,10 @@ def test_folders_with_metadata_are_splits(tmp_path: Path, images: ModuleType) ->
     assert [row["x"] for row in rows] == [1.0, 2.0, 0.5]  # all files decide
     assert all(isinstance(row["x"], float) for row in rows)
     assert rows[1]["image/encoded"] == (root / "train/a.png").read_bytes()
-    with pytest.raises(rs.OptionError, match="splits of the folders") as caught:
+    with raises(rs.OptionError, option="split_column", value="x", match="of the folders"):
         Table(root, split_column="x").list_samples()
-    assert caught.value.option == "split_column"
     (root / "test" / "metadata.csv").rename(root / "test" / "metadata.jsonl")
-    with pytest.raises(rs.SourceError, match="different formats"):
+    with raises(rs.SourceError, path=tmp_path / "root", match="different formats"):
         Table(root).list_samples()
 
 
@@ -601,9 +603,9 @@ def test_a_table_of_others(shared_data: Path, tmp_path: Path) -> None:
     assert len(rs.open(tmp_path / "out")) == len(expected)
 
 
-def test_a_folder_of_tables_says_which_there_are(tmp_path: Path) -> None:
+def test_the_error_of_a_folder_of_tables_names_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
-    with pytest.raises(rs.SourceError, match=r"Pack one of its tables: .*a\.csv"):
+    with raises(rs.SourceError, path=tmp_path, match=r"Pack .*a\.csv"):
         Table(tmp_path).list_samples()
 
 
@@ -628,5 +630,5 @@ def test_a_cell_that_is_too_long(tmp_path: Path) -> None:
     path.write_text("x\n" + "y" * (1 << 24) + "z\n1\n")
     table = Table(path)
     first = table.list_samples().samples[0]
-    with pytest.raises(rs.SourceError, match="16,777,216 characters"):
+    with raises(rs.SourceError, path=tmp_path / "a.csv", line=2, match="16,777,216 characters"):
         table.read_sample(first)

@@ -8,8 +8,9 @@ from types import ModuleType
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.versions import size_and_time, version_of_files
+from recordsmith.sources.versions import files_version, size_and_time
 
+from ..raising import raises
 from .annotated import coco, voc_xml, write
 from .source_contract import touch
 
@@ -18,7 +19,7 @@ CAT = ("cat", 1, 1, 9, 9)
 
 @pytest.fixture
 def folder(tmp_path: Path, images: ModuleType) -> Path:
-    """Two images, with all that sources may find beside them."""
+    """Two images, with every file that sources may find next to them."""
     for name in "ab":
         (tmp_path / "images").mkdir(exist_ok=True)
         (tmp_path / "images" / f"{name}.jpg").write_bytes(images.jpeg(width=40, height=20))
@@ -69,5 +70,5 @@ def test_images_of_a_table(folder: Path) -> None:
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert size_and_time(tmp_path / "gone") == (0, 0)
-    with pytest.raises(rs.FileAccessError, match="gone"):
-        version_of_files([tmp_path / "gone"])
+    with raises(rs.FileAccessError, path=tmp_path / "gone"):
+        files_version([tmp_path / "gone"])

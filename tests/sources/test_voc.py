@@ -1,4 +1,4 @@
-"""PASCAL VOC in each of its layouts, what is said of files that do not fit, and real datasets."""
+"""PASCAL VOC in each of its layouts, errors and notices about invalid files, and real datasets."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import recordsmith as rs
 from recordsmith.sources import Listing, Source, Voc
 from recordsmith.sources.voc_layout import _without_class_mark
 
+from ..raising import places, raises
 from .annotated import image, voc, voc_xml, write
 from .source_contract import SourceContract
 
@@ -114,7 +115,7 @@ def test_features(tmp_path: Path) -> None:
 
 
 def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
-    """Sides in any order, floats, no flags, parts with boxes of their own, text beside objects."""
+    """Sides in any order, floats, no flags, parts with boxes of their own, text next to objects."""
     image(tmp_path / "a.jpg")
     write(
         tmp_path / "a.xml",
@@ -196,11 +197,11 @@ def test_lists_are_splits(tmp_path: Path) -> None:
         "JPEGImages/c.jpg": "val",
         "JPEGImages/d.jpg": "test",
     }
-    assert listing.notices == (
-        "1 image in two splits packed in the first: JPEGImages/a.jpg in train and val",
-        "1 image without an annotation file packed without boxes: JPEGImages/bare.jpg",
-        "2 files missing from the lists skipped: JPEGImages/left.jpg and JPEGImages/nowhere.jpg",
-    )
+    assert [notice.partition(": ")[2] for notice in listing.notices] == [
+        "JPEGImages/a.jpg in train and val",
+        "JPEGImages/bare.jpg",
+        "JPEGImages/left.jpg and JPEGImages/nowhere.jpg",
+    ]
 
 
 def test_trainval_alone_is_not_a_split_but_selects_images(tmp_path: Path) -> None:
@@ -216,33 +217,30 @@ def test_list_with_missing_images(tmp_path: Path) -> None:
     write(tmp_path / "ImageSets" / "Main" / "train.txt", "a\n\ngone\n../../etc/passwd\n")
     source = Voc(tmp_path)
     listing = source.list_samples()
-    problems = []
+    faults = []
     for sample in listing.samples:
         try:
             source.read_sample(sample)
         except rs.SourceError as error:
-            problems += error.problems
-    assert problems == [
-        "ImageSets/Main/train.txt, line 4: image '../../etc/passwd' not found",
-        "ImageSets/Main/train.txt, line 3: image 'gone' not found",
-    ]
+            faults.append((error.path, error.line))
+    assert faults == [("ImageSets/Main/train.txt", 4), ("ImageSets/Main/train.txt", 3)]
 
 
 def test_several_datasets_below(tmp_path: Path) -> None:
     for year in ("VOC2007", "VOC2012"):
         voc(tmp_path / year, {"a": [CAT]})
-    with pytest.raises(rs.SourceError, match=r"Pack .*VOC2007 or .*VOC2012"):
+    with raises(rs.SourceError, path=tmp_path, match=r"Pack .*VOC2007 or .*VOC2012"):
         Voc(tmp_path).list_samples()
     assert len(Voc(tmp_path / "VOC2007").list_samples().samples) == 1
 
 
 def test_nothing_to_pack(tmp_path: Path) -> None:
-    with pytest.raises(rs.SourceError, match="has no files"):
+    with raises(rs.SourceError, path=tmp_path, match="has no files"):
         Voc(tmp_path).list_samples()
     write(tmp_path / "words.txt", "x")
     write(tmp_path / "pom.xml", "<project/>")
     image(tmp_path / "images" / "a.jpg")
-    with pytest.raises(rs.SourceError, match=r"found images/, pom\.xml and words\.txt;"):
+    with raises(rs.SourceError, path=tmp_path, match=r"images/, pom\.xml and words\.txt;"):
         Voc(tmp_path).list_samples()
 
 
@@ -288,7 +286,8 @@ def test_filename_wins_for_an_image_without_another_annotation(tmp_path: Path) -
     source = Voc(tmp_path)
     listing = source.list_samples()
     assert _names(listing) == ["JPEGImages/b.jpg"]
-    assert listing.notices == ("1 image without an annotation file skipped: JPEGImages/a.jpg",)
+    (notice,) = listing.notices
+    assert notice.endswith("skipped: JPEGImages/a.jpg")
     assert "another image" in _read(source)[1][0][0]
 
 
@@ -302,13 +301,10 @@ def test_annotations_without_an_image_and_two_for_one(tmp_path: Path) -> None:
         "Annotations/gone.xml",
         "JPEGImages/a.jpg",
     ]
-    assert _problems(source, 0) == (
-        (
-            "Annotations/A 2.xml: image JPEGImages/a.jpg already has the annotations "
-            "Annotations/a.xml"
-        ),
-    )
-    assert _problems(source, 1) == ("Annotations/gone.xml: image 'gone.jpg' not found",)
+    (twice,), (missing,) = _problems(source, 0), _problems(source, 1)
+    assert places([twice, missing]) == ["Annotations/A 2.xml", "Annotations/gone.xml"]
+    assert "JPEGImages/a.jpg already" in twice
+    assert "'gone.jpg'" in missing
     assert _read(source, 2)[0]["image/object/class/text"] == [b"cat"]
 
 
@@ -318,14 +314,11 @@ def test_images_without_annotation_are_skipped_with_a_notice(tmp_path: Path) -> 
         image(tmp_path / "JPEGImages" / f"{number}.jpg")
     (tmp_path / "JPEGImages" / ".hidden.jpg").touch()
     write(tmp_path / "Annotations" / "settings.xml", "<project/>")
-    assert Voc(tmp_path).list_samples().notices == (
-        (
-            "5 images without an annotation file skipped (5 .jpg): "
-            "JPEGImages/0.jpg, JPEGImages/1.jpg, JPEGImages/2.jpg and 2 more"
-        ),
-        "1 other XML file skipped: Annotations/settings.xml",
-        "1 hidden file skipped: JPEGImages/.hidden.jpg",
-    )
+    images, other, hidden = Voc(tmp_path).list_samples().notices
+    assert images.startswith("5 images ")
+    assert images.endswith(": JPEGImages/0.jpg, JPEGImages/1.jpg, JPEGImages/2.jpg and 2 more")
+    assert other.endswith("XML file skipped: Annotations/settings.xml")
+    assert hidden.endswith("hidden file skipped: JPEGImages/.hidden.jpg")
 
 
 # -- wrong annotations ---------------------------------------------------------------------------
@@ -334,15 +327,17 @@ def test_images_without_annotation_are_skipped_with_a_notice(tmp_path: Path) -> 
 def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
     boxes = [CAT, ("cat", 4, 5, 50, 10), ("Dog", 9, 5, 3, 5), ("", 1, 1, 2, 2)]
     source = Voc(voc(tmp_path, {"a": boxes}))
-    assert _problems(source) == (
-        "Annotations/a.xml, line 33: invalid class name ''",
-        (
-            "Annotations/a.xml, line 19 (cat): xmax 50 outside the image; expected 0 to its "
-            "width, 40"
-        ),
-        "Annotations/a.xml, line 26 (Dog): xmin 9 is larger than xmax 3",
-        "Annotations/a.xml, line 26 (Dog): the box is empty: ymin and ymax are 5",
-    )
+    problems = _problems(source)
+    assert places(problems) == [
+        "Annotations/a.xml, line 33",
+        "Annotations/a.xml, line 19 (cat)",
+        "Annotations/a.xml, line 26 (Dog)",
+        "Annotations/a.xml, line 26 (Dog)",
+    ]
+    for problem, words in zip(
+        problems, ("name ''", "xmax 50", "xmin 9", "ymin and ymax"), strict=True
+    ):
+        assert words in problem
     lines = (tmp_path / "Annotations/a.xml").read_text().split("\n")
     assert [lines[n - 1].strip() for n in (19, 26, 33)] == ["<object>"] * 3
     features, notes = _read(Voc(tmp_path, boxes="clip"))
@@ -358,7 +353,9 @@ def test_object_without_a_box(tmp_path: Path) -> None:
     voc(tmp_path, {"a": [CAT]})
     path = tmp_path / "Annotations/a.xml"
     path.write_text(path.read_text().replace("bndbox", "robndbox"))
-    assert _problems(Voc(tmp_path)) == ("Annotations/a.xml, line 12: object 'cat' has no bndbox",)
+    (problem,) = _problems(Voc(tmp_path))
+    assert problem.startswith("Annotations/a.xml, line 12: ")
+    assert problem.endswith("no bndbox")
 
 
 def test_label_map(tmp_path: Path) -> None:
@@ -367,27 +364,25 @@ def test_label_map(tmp_path: Path) -> None:
     source = Voc(tmp_path / "data", label_map=path)
     assert source.list_samples().class_names == (*[None] * 5, "cat", *[None] * 3, "dog")
     (problem,) = _problems(source)
-    assert problem == (
-        "Annotations/a.xml, line 19 (Dog): class 'Dog' is not in the label map map.pbtxt; did you "
-        "mean 'dog'?"
-    )
+    assert problem.startswith("Annotations/a.xml, line 19 (Dog): ")
+    assert problem.endswith("'dog'?")
     features, _ = _read(Voc(tmp_path / "data", label_map=path, boxes="drop"))
     assert features["image/object/class/label"] == [5]
     assert source.describe()["label_map"] == "map.pbtxt"
 
 
 BROKEN = {
-    "cut off": ("<annotation><object>", "line 1: not valid XML: no element found"),
+    "cut off": ("<annotation><object>", "no element found"),
     "empty": ("", "not valid XML"),
-    "words": ("words", "not valid XML: syntax error"),
+    "words": ("words", "syntax error"),
     "unknown encoding": ("<?xml version='1.0' encoding='nonsense'?><annotation/>", "encoding"),
     "entities": (
         "<!DOCTYPE a [\n<!ENTITY b 'bbbb'>\n<!ENTITY c '&b;&b;'>]><annotation>&c;</annotation>",
-        "line 2: the file declares XML entities",
+        "line 2: ",
     ),
     "outside entities": (
         "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><annotation>&b;</annotation>",
-        "line 1: the file declares XML entities",
+        "XML entities",
     ),
 }
 
@@ -418,12 +413,14 @@ def test_deep_xml_is_read(tmp_path: Path) -> None:
 def test_size_and_orientation(tmp_path: Path) -> None:
     upright = ("cat", 0, 0, 5, 10)
     voc(tmp_path, {"a": [upright]}, size=(20, 40))
-    assert "annotated size 20x40, image size 40x20" in _problems(Voc(tmp_path))[0]
+    (problem,) = _problems(Voc(tmp_path))
+    assert "20x40" in problem
+    assert "40x20" in problem
     image(tmp_path / "JPEGImages" / "a.jpg", (40, 20), orientation=6)
     features, notes = _read(Voc(tmp_path))
     assert features["image/object/bbox/ymin"] == [0.75]
     assert features["image/object/bbox/xmax"] == [0.25]
-    assert "rotated to the stored image" in notes[0][0]
+    assert "rotated" in notes[0][0]
 
 
 # -- together ------------------------------------------------------------------------------------
@@ -468,5 +465,5 @@ def test_packed_boxes_as_tensorflow_reads_them(tmp_path: Path, tf: Any) -> None:
 
 @given(st.text(" \t\u3000-01a", max_size=8))
 def test_marks_of_lists_of_one_class(line: str) -> None:
-    """An expression that is slow on many spaces says the same, of short lines."""
+    """The parser agrees with an expression that is slow on many spaces."""
     assert _without_class_mark(line) == re.sub(r"\s+-?[01]$", "", line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import json
@@ -9,6 +10,8 @@ import os
 import pickle
 import random
 import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +24,9 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Source, WebDataset
+from recordsmith.sources.npy import npy_features
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 
@@ -149,7 +154,7 @@ def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
     assert source.kinds() == {"x": "float", "l": "bytes"}
     assert _read(source) == [{"x": 1.0, "l": []}, {"x": 0.5, "l": [b"a"]}]
     _tar(path, {"1.json": b'{"x": 1}', "2.json": b'{"x": "a"}'})
-    with pytest.raises(rs.SourceError, match=r"a number in .*: 1\.json and text in .*: 2\.json"):
+    with pytest.raises(rs.SourceError, match=r"1\.json .* 2\.json"):
         WebDataset(path).list_samples()
     assert _read(WebDataset(_tar(path, {"1.json": b"[1, {}]"}))) == [{"json": b"[1,{}]"}]
 
@@ -317,11 +322,10 @@ def test_skipped_members_are_noticed(tmp_path: Path) -> None:
     notices = source.list_samples().notices
     assert _read(source) == [{"txt": b"new"}, {"image/class/label": 1}]
     path = tmp_path / "s.tar"
-    assert notices == (
-        f"3 members outside samples skipped: {path}: .hidden, {path}: README and {path}: 2.txt",
-        "1 repeated member replaced by the last of the name",
-        "2 samples, 1 without .txt and 1 without .cls",
-    )
+    outside, repeated, bare = notices
+    assert outside.endswith(f"skipped: {path}: .hidden, {path}: README and {path}: 2.txt")
+    assert repeated.startswith("1 repeated")
+    assert all(words in bare for words in ("2 samples", "1 without .txt", "1 without .cls"))
 
 
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
@@ -348,13 +352,15 @@ def test_paths(tmp_path: Path) -> None:
     assert found("/x-0{00..01}.tar") == [0, 1]
     assert found("/x-{0..0}{0..0}{5..6}.tar") == [5, 6]
     assert found("/x-007.tar") == [7]
-    with pytest.raises(rs.FileAccessError, match=r"x-012\.tar"):
+    with raises(rs.FileAccessError, path=tmp_path / "in/x-012.tar"):
         found("/x-{000..012}.tar")
-    with pytest.raises(rs.OptionError, match="0 archives"):
+    with raises(
+        rs.OptionError, option="path", value=tmp_path / "in/x-{5..1}.tar", match="0 archives"
+    ):
         found("/x-{5..1}.tar")
-    with pytest.raises(rs.OptionError, match="ascending numbers"):
+    with raises(rs.OptionError, option="path", match="ascending numbers"):
         found("/x-{0..9999}{0..9999}{0..9999}.tar")
-    with pytest.raises(rs.SourceError, match="no file matches"):
+    with raises(rs.SourceError, path=tmp_path / "in/z*.tar", match="no file matches"):
         found("/z*.tar")
     with pytest.raises(FileNotFoundError):
         found("/missing.tar")
@@ -387,7 +393,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         WebDataset(tmp_path).list_samples()
     assert caught.value.path == str(tmp_path)
     _tar(tmp_path / "s.tar", {"README": b"x"})
-    with pytest.raises(rs.SourceError, match=r"no samples in .*found .*README"):
+    with raises(rs.SourceError, path=tmp_path / "s.tar", match="README"):
         WebDataset(tmp_path / "s.tar").list_samples()
 
 
@@ -406,11 +412,10 @@ def test_damaged_archives(tmp_path: Path) -> None:
         b"",
     ):
         path.write_bytes(broken)
-        with pytest.raises(rs.SourceError, match="not a tar archive") as caught:
+        with raises(rs.SourceError, path=path, match="not a tar"):
             WebDataset(path).list_samples()
-        assert caught.value.path == str(path)
     path.write_bytes(b"PK\x03\x04" + data)
-    with pytest.raises(rs.SourceError, match=r"zip archive.*Unpack it"):
+    with raises(rs.SourceError, path=tmp_path / "s.tar", match=r"zip archive.*Unpack it"):
         WebDataset(path).list_samples()
     path.write_bytes(gzip.compress(data)[:-20])
     with pytest.raises(rs.CorruptDataError) as corrupt:
@@ -418,10 +423,30 @@ def test_damaged_archives(tmp_path: Path) -> None:
     assert corrupt.value.defect == rs.Defect.TRUNCATED_COMPRESSION
     path.write_bytes(data + data)  # one archive behind the other
     source = WebDataset(path)
-    assert "data after the end of the archive" in source.list_samples().notices[0]
+    assert "end of the archive" in source.list_samples().notices[0]
     assert len(source.list_samples().samples) == 10
     path.write_bytes(data[: 1536 * 10])  # no end mark, nothing missing
     assert len(WebDataset(path).list_samples().samples) == 10
+
+
+def test_arrays_are_read_from_several_threads_at_once() -> None:
+    """Python before 3.11.8 cannot parse its own source in two threads at once."""
+    stream = io.BytesIO()
+    np.save(stream, np.zeros((2, 3)))
+    before = gc.get_threshold()
+
+    def switch_threads(_phase: str, _info: dict[str, int]) -> None:
+        time.sleep(0)
+
+    gc.callbacks.append(switch_threads)  # runs in the middle of parsing
+    gc.set_threshold(20)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: npy_features(stream.getvalue(), "x"), range(3000)))
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(switch_threads)
+    assert {tuple(features["x/shape"]) for features in found} == {(2, 3)}
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
@@ -432,7 +457,7 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("comes_first", [True, False])
-def test_the_name_that_the_json_tells_is_that_of_the_image(
+def test_the_name_in_the_json_is_that_of_the_image(
     tmp_path: Path, images: ModuleType, comes_first: bool
 ) -> None:
     document = json.dumps({"image/filename": "in/a.jpeg"}).encode()
@@ -453,7 +478,7 @@ def test_a_size_beyond_all_files(tmp_path: Path) -> None:
     data[124:136] = b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7  # in base 256, as GNU tar has it
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 0x20 + sum(data[156:512]))
     path.write_bytes(data)
-    with pytest.raises(rs.SourceError, match="not a tar archive"):
+    with raises(rs.SourceError, path=tmp_path / "s.tar", match="not a tar"):
         WebDataset(path).list_samples()
 
 

@@ -1,4 +1,4 @@
-"""YOLO in both of its layouts and none; the small files around it; what is said of wrong labels."""
+"""YOLO in both of its layouts and in none; its small files; invalid labels."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from recordsmith.sources.yolo_lists import (
     read_names,
 )
 
+from ..raising import places, raises
 from .annotated import image, write
 from .source_contract import SourceContract
 
@@ -91,9 +92,8 @@ def test_features(tmp_path: Path) -> None:
     listing = source.list_samples()
     assert listing.class_names == (None, "cat", "Dog")
     assert listing.splits == ("train", "val")
-    assert listing.notices == (
-        "1 image without a label file packed without boxes: images/val/bare.png",
-    )
+    (notice,) = listing.notices
+    assert notice.endswith("without boxes: images/val/bare.png")
     assert _names(source) == {
         "images/train/a.jpg": "train",
         "images/train/b.jpg": "train",
@@ -132,7 +132,7 @@ def test_features(tmp_path: Path) -> None:
         ("train: images/train\nval: images/val\ntest: images/test\nnames: [cat, Dog]", 1),
     ],
 )
-def test_where_data_yaml_leads(tmp_path: Path, yaml: str, noted: int) -> None:
+def test_folders_and_lists_of_data_yaml(tmp_path: Path, yaml: str, noted: int) -> None:
     _ultralytics(tmp_path, yaml)
     image(tmp_path / "train" / "images" / "other.jpg")
     if "train/images" not in yaml:
@@ -149,11 +149,8 @@ def test_where_data_yaml_leads(tmp_path: Path, yaml: str, noted: int) -> None:
     else:
         assert names.pop("images/train/a.jpg") == names.pop("images/train/b.jpg") == "train"
     assert names == {"images/val/c.jpg": "val", "images/val/bare.png": "val"}
-    assert [what for what, _ in _read(source, 2)[1]] == (
-        ["the image that an annotation names was found by the last part of its path"]
-        if "val.txt" in yaml and listing.samples[2].name.endswith("c.jpg")
-        else []
-    )
+    is_foreign = "val.txt" in yaml and listing.samples[2].name.endswith("c.jpg")
+    assert ["last part" in what for what, _ in _read(source, 2)[1]] == [True] * is_foreign
 
 
 @pytest.mark.parametrize("folder", ["data", "x64/Release/data"])
@@ -184,7 +181,8 @@ def test_a_repeated_list_is_not_a_split(tmp_path: Path) -> None:
     listing = Yolo(root).list_samples()
     assert listing.splits == ()
     assert len(listing.samples) == 2
-    assert listing.notices == ("data/obj.data: valid skipped, because it is the same as train",)
+    (notice,) = listing.notices
+    assert notice.startswith("data/obj.data: valid skipped")
 
 
 def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
@@ -193,10 +191,9 @@ def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
     source = Yolo(root)
     assert _names(source)["data/img/a.jpg"] == "train"
     (notice,) = source.list_samples().notices
-    assert notice == (
-        "2 repeated images packed once, in the first split: data/img/a.jpg in train and valid and "
-        "data/img/c.jpg twice in valid"
-    )
+    assert notice.startswith("2 repeated")
+    assert "data/img/a.jpg in train and valid" in notice
+    assert "data/img/c.jpg twice in valid" in notice
 
 
 def test_list_that_names_missing_images(tmp_path: Path) -> None:
@@ -204,10 +201,10 @@ def test_list_that_names_missing_images(tmp_path: Path) -> None:
     write(root / "data" / "train.txt", "data/img/a.jpg\n\ndata/img/gone.jpg\n../../../etc/passwd\n")
     source = Yolo(root)
     names = list(_names(source))
-    assert _problems(source, names.index("data/train.txt/3")) == (
-        "data/train.txt, line 3: image 'data/img/gone.jpg' not found",
-    )
-    assert "line 4: " in _problems(source, names.index("data/train.txt/4"))[0]
+    for line in (3, 4):
+        sample = source.list_samples().samples[names.index(f"data/train.txt/{line}")]
+        with raises(rs.SourceError, path="data/train.txt", line=line, match="not found"):
+            source.read_sample(sample)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +239,7 @@ def test_split_folders_and_lists_without_a_description(tmp_path: Path) -> None:
     write(tmp_path / "train.txt", "valid/b.jpg")
     assert _names(source) == {"valid/b.jpg": None}
     write(tmp_path / "valid" / "_darknet.labels", "Dog\n")
-    with pytest.raises(rs.SourceError, match="train/_darknet"):
+    with raises(rs.SourceError, path=tmp_path, match="train/_darknet"):
         source.list_samples()
 
 
@@ -252,11 +249,11 @@ def test_nothing_there(tmp_path: Path) -> None:
         Yolo(tmp_path).list_samples()
     assert caught.value.path == str(tmp_path)
     write(tmp_path / "classes.txt", "cat")
-    with pytest.raises(rs.SourceError, match=r"found a\.jpg and classes\.txt"):
+    with raises(rs.SourceError, path=tmp_path, match=r"a\.jpg and classes\.txt"):
         Yolo(tmp_path).list_samples()
     write(tmp_path / "one.yaml", YAML)
     write(tmp_path / "two.yml", YAML)
-    with pytest.raises(rs.SourceError, match=r"one\.yaml and two\.yml"):
+    with raises(rs.SourceError, path=tmp_path, match=r"one\.yaml and two\.yml"):
         Yolo(tmp_path).list_samples()
 
 
@@ -287,23 +284,27 @@ def test_wrong_labels_are_listed_with_their_lines(tmp_path: Path) -> None:
     ]
     write(root / "data" / "img" / "a.txt", "\r\n".join(lines))
     place = "data/img/a.txt, line"
-    assert _problems(Yolo(root)) == (
-        f"{place} 2: unknown class number '2'; expected 0 to 1",
-        f"{place} 3: unknown class number '-1'; expected 0 to 1",
-        f"{place} 4: unknown class number 'cat'; expected 0 to 1",
-        f"{place} 5: 3 numbers after the class; expected 4 (x, y, width, height) or a polygon",
-        f"{place} 6: 5 numbers after the class; expected 4 (x, y, width, height) or a polygon",
-        f"{place} 7 (cat): xmax 1.15 outside the image; expected 0 to its width, 1",
-        f"{place} 8 (cat): the box is empty: xmin and xmax are 0.5",
-        f"{place} 9 (cat): ymin, ymax: not a number",
-    )
+    expected = [
+        ("2", "'2'"),
+        ("3", "'-1'"),
+        ("4", "'cat'"),
+        ("5", "3 numbers"),
+        ("6", "5 numbers"),
+        ("7 (cat)", "xmax 1.15"),
+        ("8 (cat)", "xmin and xmax"),
+        ("9 (cat)", "ymin, ymax"),
+    ]
+    problems = _problems(Yolo(root))
+    assert places(problems) == [f"{place} {line}" for line, _ in expected]
+    for problem, (_, words) in zip(problems, expected, strict=True):
+        assert words in problem
     features, notes = _read(Yolo(root, boxes="drop"))
     assert (_boxes(features), len(notes)) == ([BOX], 8)
     features, notes = _read(Yolo(root, boxes="clip"))
     assert (_boxes(features), len(notes)) == ([(0.25, 0.65, 0.75, 1), BOX], 8)
 
 
-def test_boxes_rounded_over_the_edge_are_good(tmp_path: Path) -> None:
+def test_boxes_rounded_over_the_edge_are_valid(tmp_path: Path) -> None:
     """0.949306 + 0.101389 / 2 is 1.0000005: six decimals cannot say it better."""
     root = _darknet(tmp_path)
     write(root / "data" / "img" / "a.txt", "0 0.5 0.949306 0.5 0.101389")
@@ -318,7 +319,9 @@ def test_polygons_become_boxes(tmp_path: Path) -> None:
     features, notes = _read(Yolo(root))
     assert _boxes(features) == [(0.1, 0.2, 0.9, 0.9), BOX]
     assert features["image/object/class/label"] == [2, 1]
-    assert notes == [("polygons were packed as the boxes around them", "data/img/a.txt, line 1")]
+    ((what, where),) = notes
+    assert what.startswith("polygons")
+    assert where == "data/img/a.txt, line 1"
 
 
 def test_keypoints_are_left_out(tmp_path: Path) -> None:
@@ -326,7 +329,7 @@ def test_keypoints_are_left_out(tmp_path: Path) -> None:
     write(root / "labels" / "train" / "a.txt", f"{ONE} 0.1 0.1 2 0.2 0.2 2\n")
     features, notes = _read(Yolo(root))
     assert _boxes(features) == [BOX]
-    assert notes[0][0] == "objects were packed without their keypoints"
+    assert "keypoints" in notes[0][0]
 
 
 def test_orientation(tmp_path: Path) -> None:
@@ -337,13 +340,13 @@ def test_orientation(tmp_path: Path) -> None:
     write(root / "labels/train/a.txt", corner)
     features, notes = _read(Yolo(root))
     assert _boxes(features) == [(0.75, 0, 1, 0.25)]
-    assert "rotated to the stored image" in notes[0][0]
+    assert "rotated" in notes[0][0]
     root = _darknet(tmp_path / "d")
     image(root / "data/img/a.jpg", orientation=6)
     write(root / "data/img/a.txt", corner)
     features, notes = _read(Yolo(root))
     assert _boxes(features) == [(0, 0, 0.25, 0.25)]
-    assert "drawn on the stored image" in notes[0][0]
+    assert "drawn on" in notes[0][0]
 
 
 def test_label_map(tmp_path: Path) -> None:
@@ -351,12 +354,13 @@ def test_label_map(tmp_path: Path) -> None:
     source = Yolo(_ultralytics(tmp_path / "x"), label_map=label_map)
     assert _read(source, 0)[0]["image/object/class/label"] == [8]
     (problem,) = _problems(source, 3)
-    assert problem.startswith("labels/val/c.txt, line 2 (Dog): class 'Dog' is not in the label map")
+    assert problem.startswith("labels/val/c.txt, line 2 (Dog): class 'Dog'")
 
 
 def test_number_of_classes_is_compared(tmp_path: Path) -> None:
     root = _ultralytics(tmp_path, f"{YAML}nc: 3\n")
-    assert "2 class names in data.yaml, which announces 3" in Yolo(root).list_samples().notices
+    notices = Yolo(root).list_samples().notices
+    assert any(n.startswith("2 class names") and n.endswith(" 3") for n in notices)
 
 
 # -- the small files -----------------------------------------------------------------------------
@@ -419,7 +423,7 @@ def test_files_of_another_type(tmp_path: Path) -> None:
     assert read_data_yaml(path, "x") is None
     assert read_darknet_data(path, "x") is None
     write(tmp_path / "x", "names = x.names\n")
-    with pytest.raises(rs.SourceError, match=r"train = train\.txt"):
+    with raises(rs.SourceError, path="x", match=r"train = train\.txt"):
         read_darknet_data(path, "x")
 
 
@@ -435,7 +439,7 @@ def test_names_files(tmp_path: Path) -> None:
 def test_the_description_may_be_named(tmp_path: Path) -> None:
     root = _ultralytics(tmp_path / "d")
     write(root / "other.yaml", "train: images/val\nnames: [x, y]\n")
-    with pytest.raises(rs.SourceError, match=r"Pass one of them, such as .*data\.yaml"):
+    with raises(rs.SourceError, path=tmp_path / "d", match=r"Pass .*data\.yaml"):
         Yolo(root).list_samples()
     source = Yolo(root / "data.yaml")
     assert source.root == root
@@ -447,15 +451,15 @@ def test_the_description_may_be_named(tmp_path: Path) -> None:
     assert source.describe() != Yolo(root / "other.yaml").describe()
     darknet = _darknet(tmp_path / "darknet")
     assert len(_names(Yolo(darknet / "data" / "obj.data"))) == 4
-    with pytest.raises(rs.OptionError, match="is a file") as caught:
-        Yolo(darknet / "data" / "obj.names").list_samples()
-    assert caught.value.expected == "the folder of the dataset"
+    names = darknet / "data" / "obj.names"
+    with raises(rs.OptionError, value=names, expected="the folder of the dataset"):
+        Yolo(names).list_samples()
 
 
 @pytest.mark.parametrize(
     ("yaml", "words"),
     [
-        ("train: images/nope\nnames: [x]\n", "train path images/nope not found"),
+        ("train: images/nope\nnames: [x]\n", "images/nope not found"),
         ("train: labels\nnames: [x]\n", "contain no images"),
         ("names: [x]\n", "top-level keys"),
         (" train: images\n names: [x]\n", "top-level keys"),
@@ -478,7 +482,7 @@ def test_no_classes_means_no_objects(tmp_path: Path) -> None:
     assert listing.class_names == ()
     write(root / "labels" / "train" / "a.txt", ONE)
     source = Yolo(root)
-    with pytest.raises(rs.SourceError, match="no class is named"):
+    with pytest.raises(rs.SourceError, match="no class"):
         source.read_sample(source.list_samples().samples[0])
 
 
@@ -491,7 +495,7 @@ def test_document_markers_are_ignored(tmp_path: Path) -> None:
 
 @given(st.text("\"'#\\\\ \ta", max_size=20))
 def test_comments_end_like_in_yaml(line: str) -> None:
-    """An expression that tries all ways says the same, of lines short enough for it."""
+    """The parser agrees with an expression that tries all ways, on lines short enough for it."""
     slow = r"""(?:[^"'#]|"(?:[^"\\]|\\.)*"|'[^']*'|["']|(?<!\s)(?<!^)\#)*"""
     expected = re.match(slow, line)
     assert expected is not None

@@ -19,6 +19,8 @@ from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.where.expression import parse_where
 from recordsmith.wire import RecordBlock, encode_records, read_blocks
 
+from ..raising import raises
+
 Holds: TypeAlias = Callable[[dict[str, Any]], bool]
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -42,7 +44,7 @@ def block_of(payloads: Sequence[bytes], position: int = 0) -> RecordBlock:
 
 def chosen(text: str, *examples: dict[str, Any]) -> list[bool]:
     payloads = [rs.encode_example(example) for example in examples]
-    return parse_where(text).chosen(block_of(payloads)).tolist()  # type: ignore[no-any-return]
+    return parse_where(text).matches(block_of(payloads)).tolist()  # type: ignore[no-any-return]
 
 
 def schema_of(*payloads: bytes) -> Schema:
@@ -141,7 +143,7 @@ def test_as_plain_python_has_it(
     payloads = [rs.encode_example(record, KINDS) for record in records]
     expected = [holds(decoded(payload)) for payload in payloads]
     where = parse_where(text)
-    assert where.chosen(block_of(payloads)).tolist() == expected
+    assert where.matches(block_of(payloads)).tolist() == expected
     again = parse_where(str(where))
     assert again == where
     assert again.to_json() == where.to_json()
@@ -197,19 +199,19 @@ def test_keys_in_backticks() -> None:
     ("text", "place", "expected"),
     [
         ("", 1, "expected a feature"),
-        ("a", 2, r"expected a comparison.*found the end.*has\(a\)"),
+        ("a", 2, r"comparison.*has\(a\)"),
         ("a = 1", 3, "=="),
-        ("a == 1 && b == 2", 8, "did you mean and?"),
-        ("a == 1 AND b == 2", 8, "did you mean and?"),
+        ("a == 1 && b == 2", 8, r"mean and\?"),
+        ("a == 1 AND b == 2", 8, r"mean and\?"),
         ("a == daisy", 6, 'in quotes: "daisy"'),
         ("3 == a", 1, "on the left"),
         ("0 < a < 3", 1, "on the left"),
-        ("a < 1 < 2", 7, "expected and, or, or the end"),
+        ("a < 1 < 2", 7, "or the end"),
         ('a == "x', 6, "not closed"),
         ("`a == 3", 1, "not closed"),
-        ("(a == 1", 8, r"expected and, or, or \), found the end"),
+        ("(a == 1", 8, r"or \), found"),
         ("a == 1)", 7, "or the end"),
-        ("a in 1", 6, "values in parentheses"),
+        ("a in 1", 6, "in parentheses"),
         ("a in ()", 7, "expected a number"),
         ('a in (1, "x")', 6, "mixed"),
         ("1a == 1", 1, "backticks"),
@@ -227,7 +229,7 @@ def test_keys_in_backticks() -> None:
     ],
 )
 def test_invalid_expressions(text: str, place: int, expected: str) -> None:
-    with pytest.raises(rs.OptionError, match=expected) as caught:
+    with raises(rs.OptionError, option="where", match=expected) as caught:
         parse_where(text)
     message, shown, caret = caught.value.lines
     assert f"at character {place}:" in message
@@ -238,7 +240,7 @@ def test_invalid_expressions(text: str, place: int, expected: str) -> None:
 
 @pytest.mark.parametrize("opening", ["(", "not ", "not ("])
 def test_nested_too_deep(opening: str) -> None:
-    with pytest.raises(rs.OptionError, match="at most 100"):
+    with raises(rs.OptionError, option="where", match="at most 100"):
         parse_where(opening * 10_000 + "a == 1")
     assert parse_where(opening * 49 + "a == 1" + ")" * 49 * opening.count("("))
 
@@ -261,27 +263,32 @@ def test_expressions_must_be_text(given: Any) -> None:
 
 
 def test_kinds_that_cannot_be_compared() -> None:
-    with pytest.raises(rs.OptionError, match="'t' is bytes"):
+    with raises(rs.OptionError, option="where", value="t == 3", match="'t' is bytes"):
         chosen("t == 3", {"t": "x"})
-    with pytest.raises(rs.OptionError, match="'i' is int64"):
+    with raises(rs.OptionError, option="where", value='i in ("x", "y")', match="'i' is int64"):
         chosen("i in ('x', 'y')", {"i": 3})
-    with pytest.raises(rs.OptionError, match="'f' is float"):
+    with raises(rs.OptionError, option="where", value='f < "x"', match="'f' is float"):
         chosen("not f < 'x'", {"f": 0.5})
     assert chosen("len(t) == 1 and has(t)", {"t": "x"}) == [True]
 
 
 def test_features_of_several_kinds() -> None:
     assert chosen("a > 1", {"a": 2}, {"a": 0.5}, {}, {"a": 1.5}) == [True, False, False, True]
-    with pytest.raises(rs.OptionError, match="'a' is bytes"):
+    with raises(rs.OptionError, option="where", value="a > 1", match="'a' is bytes"):
         chosen("a > 1", {"a": 2}, {"a": "x"})
 
 
 def test_checked_with_the_schema() -> None:
     schema = schema_of(rs.encode_example({"image/class/label": 1, "image/class/text": "x"}))
     parse_where("image/class/label == 1 and image/class/text == 'x'").check(schema)
-    with pytest.raises(rs.OptionError, match=r"'image/clas/label'.*'image/class/l"):
+    with raises(
+        rs.OptionError,
+        option="where",
+        value="image/clas/label",
+        match=r"'image/clas/label'.*'image/class/l",
+    ):
         parse_where("image/clas/label == 1").check(schema)
-    with pytest.raises(rs.OptionError, match="is bytes"):
+    with raises(rs.OptionError, option="where", value="image/class/text == 1", match="is bytes"):
         parse_where("image/class/text == 1").check(schema)
     parse_where("image/clas/label == 1").check(schema_of())  # no records: features are unknown
 
@@ -292,9 +299,9 @@ def test_the_context_of_sequences() -> None:
 
     payloads = [sequence(1), rs.encode_example({"id": 2}), sequence(3)]
     where = parse_where("id in (2, 3) and missing(steps)")
-    assert where.chosen(block_of(payloads)).tolist() == [False, True, True]
+    assert where.matches(block_of(payloads)).tolist() == [False, True, True]
     parse_where("id == 1").check(schema_of(*payloads))
-    with pytest.raises(rs.OptionError, match="id, t"):
+    with raises(rs.OptionError, option="where", value="steps", match="id, t"):
         parse_where("steps == 1").check(schema_of(*payloads))
 
 
@@ -306,6 +313,6 @@ def test_payloads_that_are_no_examples(payload: bytes, defect: Defect) -> None:
     good = [rs.encode_example({"a": 1}), rs.encode_sequence_example({"a": 1}, {"b": [1]})]
     for before in (good[:1], good):
         with pytest.raises(rs.CorruptDataError) as caught:
-            parse_where("a == 1").chosen(block_of([*before, payload], position=100))
+            parse_where("a == 1").matches(block_of([*before, payload], position=100))
         assert caught.value.defect in (defect, Defect.NOT_AN_EXAMPLE)
         assert caught.value.record is not None

@@ -13,6 +13,8 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.wire import check_compression, encode_record
 from recordsmith.wire.compression import HEAD_BYTES, Deflater, Inflater, detect_compression
 
+from ..raising import raises
+
 Packed = Literal["gzip", "zlib"]
 DATA = b"some bytes, some bytes, and some more of them " * 100
 
@@ -158,8 +160,5 @@ def test_names_of_compressions(name: str | None, expected: str) -> None:
 
 @pytest.mark.parametrize("name", ["gz", "snappy", " gzip", "zstd"])
 def test_unknown_names_are_refused(name: str) -> None:
-    with pytest.raises(OptionError) as caught:
+    with raises(OptionError, option="compression", value=name, expected="none, gzip or zlib"):
         check_compression(name)
-    error = caught.value
-    assert (error.option, error.value) == ("compression", repr(name))
-    assert error.expected == "none, gzip or zlib"

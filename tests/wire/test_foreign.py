@@ -26,7 +26,7 @@ from recordsmith.example import encode_example
 from recordsmith.wire import encode_records, read_records
 from recordsmith.wire.compression import HEAD_BYTES
 from recordsmith.wire.kernel import masked_crc32c
-from recordsmith.wire.other_formats import describe_foreign
+from recordsmith.wire.other_formats import detect_other_format
 
 
 def _image(kind: str) -> bytes:
@@ -255,7 +255,7 @@ def test_formats_are_detected_with_advice(
     make: Callable[[], bytes], name: str, advice: str
 ) -> None:
     data = make()
-    foreign = describe_foreign(data[:HEAD_BYTES])
+    foreign = detect_other_format(data[:HEAD_BYTES])
     assert foreign is not None
     assert name in foreign.name
     assert advice in foreign.advice
@@ -270,7 +270,7 @@ def test_formats_are_detected_with_advice(
 def test_text_may_end_inside_a_character(cut: int) -> None:
     """The head is cut at a fixed size, even inside a character."""
     head = ("ä€😀" * 100).encode()[: HEAD_BYTES - cut]
-    foreign = describe_foreign(head)
+    foreign = detect_other_format(head)
     assert foreign is not None
     assert foreign.name == "a text file"
 
@@ -280,21 +280,21 @@ def test_text_may_end_inside_a_character(cut: int) -> None:
     [b"", bytes(100), bytes(range(128, 256)), b"text, but\x00with a zero", b"\xff\xfe" * 40],
 )
 def test_other_bytes_are_not_detected(head: bytes) -> None:
-    assert describe_foreign(head) is None
+    assert detect_other_format(head) is None
 
 
 def test_records_are_not_another_format(reference: Any) -> None:
     for payload in (b"", b"text only", b"<html>", b"x" * 1000):
-        assert describe_foreign(reference.frame(payload)[:HEAD_BYTES]) is None
+        assert detect_other_format(reference.frame(payload)[:HEAD_BYTES]) is None
 
 
 def test_a_table_is_detected_by_its_end() -> None:
     """leveldb/doc/table_format.md."""
     end = bytes.fromhex("57fb808b247547db")
-    foreign = describe_foreign(bytes(range(200, 250)) * 4, bytes(40) + end)
+    foreign = detect_other_format(bytes(range(200, 250)) * 4, bytes(40) + end)
     assert foreign is not None
     assert "SSTable" in foreign.name
-    assert describe_foreign(bytes(range(200, 250)) * 4, end + b"x") is None
+    assert detect_other_format(bytes(range(200, 250)) * 4, end + b"x") is None
 
 
 @given(payload=st.binary(max_size=400), bit=st.integers(0, 95), more=st.integers(0, 3))
@@ -302,12 +302,12 @@ def test_a_damaged_first_header_is_not_another_format(payload: bytes, bit: int, 
     """A record with one wrong bit must not be detected as protobuf or text."""
     data = bytearray(encode_records([encode_example({"a": payload})] * (1 + more)))
     data[bit // 8] ^= 1 << bit % 8
-    assert describe_foreign(bytes(data[:HEAD_BYTES])) is None
+    assert detect_other_format(bytes(data[:HEAD_BYTES])) is None
 
 
 @given(st.binary(max_size=600))
 def test_any_bytes_are_handled(head: bytes) -> None:
-    foreign = describe_foreign(head, head[-64:])
+    foreign = detect_other_format(head, head[-64:])
     assert foreign is None or (foreign.name and foreign.advice)
 
 

@@ -37,7 +37,7 @@ PAYLOADS = [b"first", b"", b"x" * 300, b"\xff\x00last"]
 payload_lists = st.lists(st.binary(max_size=60), max_size=12)
 
 
-def payloads_of(buffer: bytes, frames: Frames) -> list[bytes]:
+def payload_views(buffer: bytes, frames: Frames) -> list[bytes]:
     return [
         bytes(buffer[start : start + length])
         for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
@@ -80,14 +80,14 @@ def test_any_buffer_is_accepted(kind: Any, reference: Any) -> None:
     buffer = kind(frames, np.uint8) if kind is np.frombuffer else kind(frames)
     payload = kind(b"abc", np.uint8) if kind is np.frombuffer else kind(b"abc")
     assert encode_record(payload) == reference.frame(b"abc")
-    assert payloads_of(frames, scan(buffer)) == PAYLOADS
+    assert payload_views(frames, scan(buffer)) == PAYLOADS
 
 
 @given(payloads=payload_lists)
 def test_scan_finds_what_was_framed(reference: Any, payloads: list[bytes]) -> None:
     buffer = reference.frames(payloads)
     frames = scan(buffer)
-    assert payloads_of(buffer, frames) == payloads
+    assert payload_views(buffer, frames) == payloads
     assert (frames.stop, frames.defect) == (len(buffer), None)
     assert frames.starts.dtype == frames.lengths.dtype == np.int64
 
@@ -95,7 +95,7 @@ def test_scan_finds_what_was_framed(reference: Any, payloads: list[bytes]) -> No
 def test_scan_from_a_record_in_the_middle(reference: Any) -> None:
     buffer = reference.frames(PAYLOADS)
     start = len(reference.frames(PAYLOADS[:2]))
-    assert payloads_of(buffer, scan(buffer, start)) == PAYLOADS[2:]
+    assert payload_views(buffer, scan(buffer, start)) == PAYLOADS[2:]
     assert scan(buffer, len(buffer)).stop == len(buffer)
 
 
@@ -103,9 +103,9 @@ def test_scan_from_a_record_in_the_middle(reference: Any) -> None:
 def test_scan_of_more_records_than_the_first_arrays_hold(count: int) -> None:
     payloads = [str(number).encode() for number in range(count)]
     buffer = encode_records(payloads)
-    assert payloads_of(buffer, scan(buffer)) == payloads
+    assert payload_views(buffer, scan(buffer)) == payloads
     for expected in (1, 64, count - 1, count, 2 * count):
-        assert payloads_of(buffer, scan(buffer, expected=expected)) == payloads
+        assert payload_views(buffer, scan(buffer, expected=expected)) == payloads
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 1024, 4999, 5000, 5001])
@@ -113,7 +113,7 @@ def test_scan_stops_at_the_limit(limit: int) -> None:
     payloads = [str(number).encode() for number in range(5000)]
     buffer = encode_records(payloads)
     frames = scan(buffer, limit=limit)
-    assert payloads_of(buffer, frames) == payloads[:limit]
+    assert payload_views(buffer, frames) == payloads[:limit]
     assert frames.stop == len(encode_records(payloads[:limit]))
     assert frames.defect is None
 
@@ -138,7 +138,7 @@ def test_truncated_at_every_byte(reference: Any) -> None:
     for size in range(len(buffer) + 1):
         frames = scan(buffer[:size])
         whole = sum(bound <= size for bound in bounds) - 1
-        assert payloads_of(buffer, frames) == PAYLOADS[:whole]
+        assert payload_views(buffer, frames) == PAYLOADS[:whole]
         assert frames.stop == bounds[whole]
         left = size - bounds[whole]
         if left == 0:
@@ -163,7 +163,7 @@ def test_every_bit_is_protected(check_payloads: bool, reference: Any) -> None:
         if in_header or check_payloads:
             assert frames.defect is (Defect.LENGTH_CRC if in_header else Defect.PAYLOAD_CRC)
             assert frames.stop == bounds[record]
-            assert payloads_of(intact, frames) == PAYLOADS[:record]
+            assert payload_views(intact, frames) == PAYLOADS[:record]
         else:
             assert frames.defect is None
             assert len(frames.starts) == len(PAYLOADS)

@@ -13,9 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire import LostRange, Repair, Whole, encode_record, encode_records, rescue
+from recordsmith.wire import IntactFrames, LostBytes, Repair, encode_record, encode_records, recover
 from recordsmith.wire.kernel import find_header
 from recordsmith.wire.recovery import BLOCK_BYTES, LONGEST_HELD_BYTES
+
+from ..raising import raises
 
 HEADER, FRAME = 12, 16
 
@@ -23,7 +25,7 @@ HEADER, FRAME = 12, 16
 class Rescued(NamedTuple):
     data: bytes
     payloads: list[bytes]
-    lost: list[LostRange]
+    lost: list[LostBytes]
     repairs: list[Repair]
 
 
@@ -32,8 +34,8 @@ def rescued(data: bytes, stream: Any = None) -> Rescued:
     whole, lengths, lost, repairs = bytearray(), [], [], []
     copied = []
     at = 0
-    for finding in rescue(stream or io.BytesIO(data)):
-        if isinstance(finding, Whole):
+    for finding in recover(stream or io.BytesIO(data)):
+        if isinstance(finding, IntactFrames):
             assert finding.offset == at  # everything is reported, in order
             copied.append((finding.offset, bytes(finding.frames)))
             whole += finding.frames
@@ -60,7 +62,7 @@ def rescued(data: bytes, stream: Any = None) -> Rescued:
     return Rescued(bytes(whole), payloads, lost, repairs)
 
 
-def payloads_of(count: int, seed: int = 0) -> list[bytes]:
+def payload_views(count: int, seed: int = 0) -> list[bytes]:
     rng = random.Random(seed)
     return [rng.randbytes(rng.choice((0, 1, 30, 300))) for _ in range(count)]
 
@@ -70,7 +72,7 @@ def borders(payloads: list[bytes]) -> list[int]:
 
 
 def test_intact_files_are_unchanged() -> None:
-    payloads = [*payloads_of(200), bytes(BLOCK_BYTES + 5), b"", *payloads_of(50, 1)]
+    payloads = [*payload_views(200), bytes(BLOCK_BYTES + 5), b"", *payload_views(50, 1)]
     data = encode_records(payloads)
     assert rescued(data) == (data, payloads, [], [])
     assert rescued(b"") == (b"", [], [], [])
@@ -87,7 +89,7 @@ def test_each_flipped_bit_of_a_frame(bit: int) -> None:
     result = rescued(bytes(data))
     if HEADER <= bit // 8 < HEADER + 5:
         assert result.payloads == [b"before", b"behind"]
-        assert result.lost == [LostRange(start, stop, Defect.PAYLOAD_CRC)]
+        assert result.lost == [LostBytes(start, stop, Defect.PAYLOAD_CRC)]
         assert not result.repairs
     else:
         field = "length" if bit < 64 else "length-crc" if bit < 96 else "payload-crc"
@@ -101,7 +103,7 @@ def test_two_flipped_bits_are_not_repaired(at: int) -> None:
     data[at] ^= 0b11
     result = rescued(bytes(data))
     assert result.payloads == [b"second"]
-    assert result.lost == [LostRange(0, len(b"first") + FRAME, Defect.LENGTH_CRC)]
+    assert result.lost == [LostBytes(0, len(b"first") + FRAME, Defect.LENGTH_CRC)]
 
 
 def test_a_repaired_length_needs_a_valid_payload() -> None:
@@ -177,7 +179,7 @@ def test_two_headers_are_not_a_record(
     data = start + reference.header(8) + encode_records(behind)
     result = rescued(data)
     assert result.payloads == before + behind
-    assert result.lost == [LostRange(len(start), len(start) + HEADER, Defect.TRUNCATED_PAYLOAD)]
+    assert result.lost == [LostBytes(len(start), len(start) + HEADER, Defect.TRUNCATED_PAYLOAD)]
 
 
 def test_a_missing_byte_that_looks_like_a_flipped_bit() -> None:
@@ -210,7 +212,7 @@ def test_a_tail_that_is_cut_off(cut: int) -> None:
     result = rescued(data)
     defect = Defect.TRUNCATED_HEADER if cut > 4 + 5 else Defect.TRUNCATED_PAYLOAD
     assert result.payloads == [b"first"]
-    assert result.lost == [LostRange(FRAME + 5, len(data), defect)]
+    assert result.lost == [LostBytes(FRAME + 5, len(data), defect)]
 
 
 def test_a_record_is_never_assembled_from_two() -> None:
@@ -278,8 +280,8 @@ def test_a_long_record_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> N
     stream = io.BytesIO(data)
     tracemalloc.start()
     found = [
-        finding.lengths.tolist() if isinstance(finding, Whole) else finding
-        for finding in rescue(stream)
+        finding.lengths.tolist() if isinstance(finding, IntactFrames) else finding
+        for finding in recover(stream)
     ]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -296,7 +298,7 @@ def test_a_long_record_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_file_that_shrinks_while_it_is_read() -> None:
     """Never half a record: either earlier data or an error."""
-    payloads = payloads_of(100)
+    payloads = payload_views(100)
     data = encode_records(payloads)
 
     class Shrinking(io.BytesIO):
@@ -304,20 +306,20 @@ def test_a_file_that_shrinks_while_it_is_read() -> None:
             self.truncate(len(data) // 2)
             return super().readinto(buffer)
 
-    findings = list(rescue(Shrinking(data)))
+    findings = list(recover(Shrinking(data)))
     (whole, lost) = findings
-    assert isinstance(whole, Whole)
+    assert isinstance(whole, IntactFrames)
     assert encode_records(payloads[: len(whole.lengths)]) == whole.frames
-    assert isinstance(lost, LostRange)
+    assert isinstance(lost, LostBytes)
 
 
 def test_a_long_record_that_shrinks_while_it_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", BLOCK_BYTES)
     stream = io.BytesIO(encode_record(bytes(4 * BLOCK_BYTES)))
-    findings = rescue(stream)
+    findings = recover(stream)
     next(findings)
     stream.truncate(2 * BLOCK_BYTES)
-    with pytest.raises(CorruptDataError, match="shorter"):
+    with raises(CorruptDataError, defect="truncated-payload", offset=2097152, match="shorter"):
         list(findings)
 
 

@@ -21,7 +21,7 @@ from recordsmith.example import (
     decode_payload,
 )
 from recordsmith.example.ranking_list import RankingList, decode_ranking_list
-from recordsmith.example.spans import payloads_of
+from recordsmith.example.spans import payload_views
 
 _DTYPES = {"int64": np.int64, "float": np.float32}
 _KINDS = {"i8": "int64", "f4": "float"}
@@ -68,7 +68,7 @@ class ArrowDecoder:
             self._decoder.append(buffer, starts, lengths)
             self._row_count += len(starts)
             return
-        for number, payload in enumerate(payloads_of(buffer, starts, lengths)):
+        for number, payload in enumerate(payload_views(buffer, starts, lengths)):
             try:
                 record = self._decode_record(payload)
                 for (_, section, key, feature), rows in zip(self._columns, self._rows, strict=True):

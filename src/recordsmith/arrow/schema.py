@@ -24,7 +24,7 @@ from typing import Any
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.errors import OptionError, option
 from recordsmith.example import FeatureSchema, Schema
-from recordsmith.example.keys import is_of_classes
+from recordsmith.example.keys import is_class_key
 
 _SECTIONS = {
     "Example": ("features",),
@@ -123,7 +123,7 @@ def _field(name: str, section: str, feature: FeatureSchema, class_names: str | N
     metadata: dict[str, str] = {"tfrecord.kind": feature.kind}
     if feature.content is not None:
         metadata["tfrecord.content"] = feature.content
-    if class_names is not None and feature.kind == "int64" and is_of_classes(name):
+    if class_names is not None and feature.kind == "int64" and is_class_key(name):
         metadata["tfrecord.class_names"] = class_names
     return pa.field(name, _type(section, feature), metadata=metadata)
 

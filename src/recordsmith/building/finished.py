@@ -23,19 +23,20 @@ from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
     accessing,
-    open_regular,
+    open_regular_file,
     read_note,
     remove,
     write_atomically,
 )
 from recordsmith.wire import crc32c
 
-MOST_PLACES = 1000
+MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
+_VERSION = 2
 
 
 @dataclass
-class Noted:
+class Occurrences:
     """How often something was noted, and the first places where."""
 
     count: int = 0
@@ -43,12 +44,12 @@ class Noted:
 
     def add(self, where: str) -> None:
         """Count one more, with its place."""
-        self.extend(Noted(1, [where]))
+        self.extend(Occurrences(1, [where]))
 
-    def extend(self, other: Noted) -> None:
+    def extend(self, other: Occurrences) -> None:
         """Add the count and the places of another."""
         self.count += other.count
-        self.places += other.places[: MOST_PLACES - len(self.places)]
+        self.places += other.places[: MAX_PLACES - len(self.places)]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class ShardResult:
     bytes_in: size of the packed samples, as reported by the source.
     skipped: the reason for each unreadable sample, by its number in the listing.
     notes: changes to samples and properties worth knowing.
-    was_kept: whether an interrupted earlier run had completed it, so that it was only verified.
+    was_reused: whether an interrupted earlier run had completed it, so that it was only verified.
     """
 
     file: str
@@ -69,18 +70,18 @@ class ShardResult:
     bytes_in: int
     schema: Schema
     skipped: Mapping[int, str] = field(default_factory=dict)
-    notes: Mapping[str, Noted] = field(default_factory=dict)
-    was_kept: bool = False
+    notes: Mapping[str, Occurrences] = field(default_factory=dict)
+    was_reused: bool = False
 
     @classmethod
-    def of(
+    def from_writer(
         cls,
         writer: ShardWriter,
         schema: Schema,
         bytes_in: int,
         *,
         skipped: Mapping[int, str] | None = None,
-        notes: Mapping[str, Noted] | None = None,
+        notes: Mapping[str, Occurrences] | None = None,
     ) -> ShardResult:
         """Make the result of a sealed shard."""
         return cls(
@@ -110,7 +111,7 @@ def done_path(folder: Path, file: str) -> Path:
     return folder / INTERNAL_FOLDER / f"{file}{DONE_SUFFIX}"
 
 
-class Versions:
+class VersionHash:
     """A hash of the versions of a shard's samples, in order."""
 
     def __init__(self) -> None:
@@ -129,16 +130,17 @@ class Versions:
         return self._digest.hexdigest() if self._are_known else None
 
 
-def complete_shards(folder: Path) -> list[str]:
+def completed_files(folder: Path) -> list[str]:
     """The names of the shards that an interrupted job completed, according to their notes."""
     return sorted(note.stem for note in (folder / INTERNAL_FOLDER).glob(f"*{DONE_SUFFIX}"))
 
 
-def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResult) -> None:
-    """Write the note that a shard is complete; `plan` is the fingerprint."""
+def save_result(folder: Path, fingerprint: str, versions: str | None, result: ShardResult) -> None:
+    """Write the note that a shard is complete; `fingerprint` is of the job."""
     document = {
-        "plan": plan,
-        "versions": versions,
+        "version": _VERSION,
+        "fingerprint": fingerprint,
+        "versions_hash": versions,
         "file": result.file,
         "records": result.record_count,
         "size_bytes": result.size_bytes,
@@ -151,8 +153,8 @@ def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResu
     write_atomically(done_path(folder, result.file), json.dumps(document).encode())
 
 
-def complete_result(
-    folder: Path, plan: str, versions: Callable[[], str | None], file: str, *, trusting: bool
+def load_result(
+    folder: Path, fingerprint: str, versions: Callable[[], str | None], file: str, *, trusting: bool
 ) -> ShardResult | None:
     """The result of a complete and verified shard; None if it must be written.
 
@@ -165,10 +167,10 @@ def complete_result(
         result = _parse(document)
     except (FileAccessError, *NOT_AS_EXPECTED):
         return None
-    if document.get("plan") != plan or result.file != file:
+    if document.get("fingerprint") != fingerprint or result.file != file:
         return None
     known = versions()
-    if document.get("versions") != known or (known is None and not trusting):
+    if document.get("versions_hash") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
     for path in (
@@ -197,10 +199,10 @@ def _parse(document: Any) -> ShardResult:
         schema=Schema.from_json(document["schema"]).packed(),
         skipped={integer_in_json(number): str(why) for number, why in document["skipped"]},
         notes={
-            str(what): Noted(integer_in_json(noted["count"]), list(map(str, noted["places"])))
+            str(what): Occurrences(integer_in_json(noted["count"]), list(map(str, noted["places"])))
             for what, noted in document["notes"].items()
         },
-        was_kept=True,
+        was_reused=True,
     )
 
 
@@ -209,7 +211,7 @@ def _size_and_checksum(path: Path) -> tuple[int, int]:
     buffer = bytearray(_BLOCK_BYTES)
     view = memoryview(buffer)
     size, checksum = 0, 0
-    with open_regular(path, follow_links=False) as file, accessing(path):
+    with open_regular_file(path, follow_links=False) as file, accessing(path):
         while count := file.readinto(buffer):  # type: ignore[attr-defined]
             checksum = crc32c(view[:count], checksum)
             size += count

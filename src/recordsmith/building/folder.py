@@ -8,23 +8,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from recordsmith.building.publishing import small_files_of
+from recordsmith.building.publishing import make_small_files
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     Manifest,
     parse_shard_name,
-    read_begun,
     read_manifest,
+    read_publish_note,
 )
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, option
 from recordsmith.files import (
     INTERNAL_FOLDER,
     accessing,
-    exclusive,
     list_folder,
-    no_lock,
+    locked,
+    no_lock_notice,
     size_of,
 )
 
@@ -49,7 +49,7 @@ def check_folder(folder: Path) -> None:
 
 
 @contextmanager
-def working_in(folder: Path, *, needs_lock: bool = False) -> Iterator[tuple[str, ...]]:
+def locked_folder(folder: Path, *, needs_lock: bool = False) -> Iterator[tuple[str, ...]]:
     """Lock the folder for this job, and remove it at the end if it is new and empty.
 
     Args:
@@ -64,7 +64,7 @@ def working_in(folder: Path, *, needs_lock: bool = False) -> Iterator[tuple[str,
     """
     is_new = not folder.exists()
     try:
-        with exclusive(folder / INTERNAL_FOLDER, folder) as is_locked:
+        with locked(folder / INTERNAL_FOLDER, folder) as is_locked:
             if needs_lock and not is_locked:
                 raise OptionError(
                     f"{folder} cannot be locked, because its file system does not support locks",
@@ -72,14 +72,14 @@ def working_in(folder: Path, *, needs_lock: bool = False) -> Iterator[tuple[str,
                     remedy="Two jobs that change the dataset at the same time would damage it. If "
                     f"no other job is running, pass {option('lock', False)}.",
                 )
-            yield () if is_locked else (no_lock(folder),)
+            yield () if is_locked else (no_lock_notice(folder),)
     finally:
         if is_new:
             with suppress(OSError):  # it is not empty
                 folder.rmdir()
 
 
-def earlier_dataset(
+def existing_dataset(
     folder: Path, fingerprint: str, files: Sequence[str], *, has_label_map: bool, overwrite: bool
 ) -> Manifest | None:
     """The manifest of an existing dataset: of the same plan, or of any with `overwrite`.
@@ -101,7 +101,7 @@ def earlier_dataset(
     if overwrite:
         return manifest
     if manifest is not None:
-        if manifest.made_from.get("plan") != fingerprint:
+        if manifest.provenance.get("fingerprint") != fingerprint:
             raise OptionError(
                 f"{folder} contains another dataset of {manifest.record_count} records, made from "
                 "other files or with other options",
@@ -110,10 +110,10 @@ def earlier_dataset(
                 remedy=_REPLACE,
             )
         return manifest if _is_complete(folder, manifest, has_label_map=has_label_map) else None
-    begun = read_begun(folder)
-    if begun is not None and begun.plan == fingerprint:
+    note = read_publish_note(folder)
+    if note is not None and note.fingerprint == fingerprint:
         return None  # this same job was killed while it published its files
-    if begun is not None and begun.base:
+    if note is not None and note.base:
         raise OptionError(
             f"{folder} contains a dataset with an interrupted append",
             option="out",
@@ -121,7 +121,7 @@ def earlier_dataset(
             remedy="Rerun the append to finish the dataset, or pass "
             f"{option('overwrite', True)} to replace it.",
         )
-    wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removing if begun else ())}
+    wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(note.removed if note else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}
     in_the_way = [
         entry.name
@@ -142,7 +142,7 @@ def earlier_dataset(
 def _is_complete(folder: Path, manifest: Manifest, *, has_label_map: bool) -> bool:
     """Whether all files exist with their sizes; `verify` checks their content."""
     expected = {shard.file: shard.size_bytes for shard in manifest.shards}
-    small_files = small_files_of(manifest, has_label_map=has_label_map)
+    small_files = make_small_files(manifest, has_label_map=has_label_map)
     expected |= {name: len(data) for name, data in small_files.items() if name != MANIFEST_NAME}
     try:
         return all(size_of(folder / name) == size for name, size in expected.items())

@@ -17,15 +17,15 @@ from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
-    Begun,
     Manifest,
-    begun_path,
+    PublishNote,
     is_shard_name,
     label_map_to_bytes,
     labels_to_bytes,
     parse_shard_name,
-    read_begun,
+    publish_note_path,
     read_manifest,
+    read_publish_note,
 )
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
@@ -40,7 +40,7 @@ from recordsmith.errors import (
 from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
-    is_a_folder,
+    folder_error,
     list_folder,
     publish,
     remove,
@@ -50,12 +50,12 @@ from recordsmith.files import (
 from recordsmith.wire import Compression
 
 
-def manifest_of(
+def make_manifest(
     splits: Iterable[str],
     results: Iterable[tuple[str, ShardResult]],
     compression: Compression,
     class_names: ClassNames | None,
-    made_from: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     schemas: Mapping[str, Schema] | None = None,
 ) -> Manifest:
@@ -79,7 +79,7 @@ def manifest_of(
         schemas,
         compression,
         class_names,
-        made_from,
+        provenance,
     )
 
 
@@ -101,21 +101,21 @@ def publish_dataset(
         renamed: new names of shards of an earlier dataset that stay, by old name.
         base: identifies that earlier dataset.
     """
-    small_files = small_files_of(manifest, has_label_map=has_label_map)
+    small_files = make_small_files(manifest, has_label_map=has_label_map)
     for name in (*replaced, *(renamed or {}), *_shard_files(manifest), *small_files):
         if (folder / name).is_dir() and not (folder / name).is_symlink():
-            raise is_a_folder(folder / name)
+            raise folder_error(folder / name)
     for name, data in small_files.items():
         write_atomically(partial_path(folder, name), data)
     renamed = renamed or {}
-    removing = {*replaced, *renamed, *_shard_files(manifest), *small_files}
-    begun = Begun(fingerprint, tuple(sorted(removing)), renamed, base)
-    write_atomically(begun_path(folder), begun.to_bytes())
+    removed = {*replaced, *renamed, *_shard_files(manifest), *small_files}
+    note = PublishNote(fingerprint, tuple(sorted(removed)), renamed, base)
+    write_atomically(publish_note_path(folder), note.to_bytes())
     sync_folder(folder / INTERNAL_FOLDER)
     _rename_files(folder, manifest, list(small_files), replaced, renamed)
 
 
-def finish_publishing(folder: Path, begun: Begun) -> Manifest:
+def finish_publishing(folder: Path, note: PublishNote) -> Manifest:
     """Finish the publication of a killed job that adds to a dataset.
 
     Needs only the note and the files; the inputs of the job may be gone.
@@ -127,7 +127,7 @@ def finish_publishing(folder: Path, begun: Begun) -> Manifest:
     manifest = read_manifest(folder, path)
     if manifest is not None:
         small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
-        _rename_files(folder, manifest, small_files, set(), begun.renamed)
+        _rename_files(folder, manifest, small_files, set(), note.renamed)
         return manifest
     manifest = read_manifest(folder)
     if manifest is None:
@@ -137,7 +137,7 @@ def finish_publishing(folder: Path, begun: Begun) -> Manifest:
             remedy="Open the existing shards by name or with a glob.",
             path=folder,
         )
-    _end(folder, manifest)
+    _finish(folder, manifest)
     return manifest
 
 
@@ -157,24 +157,24 @@ def _rename_files(
         remove(folder / name)
         remove(internal / f"{name}.index")
     for old, new in renamed.items():
-        _name(folder / old, folder / new)
-        _name(internal / f"{old}.index", internal / f"{new}.index")
+        _rename(folder / old, folder / new)
+        _rename(internal / f"{old}.index", internal / f"{new}.index")
     for file in shards:
-        _name(partial_path(folder, file), folder / file)
-        _name(partial_path(folder, f"{file}.index"), internal / f"{file}.index")
+        _rename(partial_path(folder, file), folder / file)
+        _rename(partial_path(folder, f"{file}.index"), internal / f"{file}.index")
     for name in small_files:  # the manifest is the last of them
-        _name(partial_path(folder, name), folder / name)
-    _end(folder, manifest)
+        _rename(partial_path(folder, name), folder / name)
+    _finish(folder, manifest)
 
 
-def _end(folder: Path, manifest: Manifest) -> None:
+def _finish(folder: Path, manifest: Manifest) -> None:
     sync_folder(folder)
-    remove(begun_path(folder))
+    remove(publish_note_path(folder))
     for file in _shard_files(manifest):
         remove(done_path(folder, file))
 
 
-def _name(partial: Path, final: Path) -> None:
+def _rename(partial: Path, final: Path) -> None:
     """Rename a file, unless a killed job has already renamed it."""
     if partial.is_file() and not partial.is_symlink():
         publish(partial, final)
@@ -184,7 +184,7 @@ def _shard_files(manifest: Manifest) -> list[str]:
     return [shard.file for shard in manifest.shards]
 
 
-def small_files_of(manifest: Manifest, *, has_label_map: bool) -> dict[str, bytes]:
+def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, bytes]:
     """The small files next to the shards, the manifest last."""
     files = {}
     if manifest.class_names is not None:
@@ -194,7 +194,7 @@ def small_files_of(manifest: Manifest, *, has_label_map: bool) -> dict[str, byte
     return files | {MANIFEST_NAME: manifest.to_bytes()}
 
 
-def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | None) -> set[str]:
+def files_to_replace(folder: Path, splits: Collection[str], earlier: Manifest | None) -> set[str]:
     """Files of an earlier dataset or of a killed job, to be removed when the job publishes."""
     names = set()
     if earlier is not None:
@@ -204,15 +204,15 @@ def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | No
             number = parse_shard_name(entry.name)
             if number is not None and number.split in splits:
                 names.add(entry.name)
-    begun = read_begun(folder)
-    if begun is not None:
-        names.update(begun.removing)
+    note = read_publish_note(folder)
+    if note is not None:
+        names.update(note.removed)
     # a manifest or a note may name any file: remove only names of shards
     return {name for name in names if is_shard_name(name)}
 
 
 @contextmanager
-def tidying_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
+def cleaning_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
     """Remove unfinished files when the block ends, but keep completed shards for a rerun.
 
     If a rerun would fail as well, the completed shards are removed too.
@@ -229,9 +229,9 @@ def tidying_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
         clean_up(folder, keeping=files)
 
 
-def clean_up_after(folder: Path) -> None:
+def clean_up_after_kill(folder: Path) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
-    remove(begun_path(folder))
+    remove(publish_note_path(folder))
     clean_up(folder)
 
 
@@ -240,8 +240,8 @@ def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
 
     Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
     """
-    begun = read_begun(folder)
-    if begun is not None and begun.base:
+    note = read_publish_note(folder)
+    if note is not None and note.base:
         return
     kept = set()
     for file in keeping:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from recordsmith.building.finished import (
     ShardResult,
-    complete_result,
     done_path,
-    keep_result,
+    load_result,
     partial_path,
+    save_result,
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, Defect
@@ -21,7 +21,7 @@ from recordsmith.wire import Compression
 
 
 @contextmanager
-def writing_partial(folder: Path, file: str, compression: Compression) -> Iterator[ShardWriter]:
+def open_partial_shard(folder: Path, file: str, compression: Compression) -> Iterator[ShardWriter]:
     """Open a writer for a shard that ends at `partial_path`, together with its index.
 
     Leaves no file if the block discards the writer or raises.
@@ -57,22 +57,22 @@ def complete_shard(
 
     Args:
         write: writes the records; returns the result and the hash of the samples' versions.
-        fingerprint, versions, trusting: as in `complete_result`.
+        fingerprint, versions, trusting: as in `load_result`.
 
     Returns:
         The result, and whether the shard was written now.
     """
-    result = complete_result(folder, fingerprint, versions, file, trusting=trusting)
+    result = load_result(folder, fingerprint, versions, file, trusting=trusting)
     if result is not None:
         return result, False
     remove(done_path(folder, file))
-    with writing_partial(folder, file, compression) as writer:
+    with open_partial_shard(folder, file, compression) as writer:
         result, found = write(writer)
-    keep_result(folder, fingerprint, found, result)
+    save_result(folder, fingerprint, found, result)
     return result, True
 
 
-def read_back(writer: ShardWriter) -> Schema:
+def survey_written(writer: ShardWriter) -> Schema:
     """Verify every checksum of a written shard, and return its schema."""
     survey = SchemaSurvey()
     records = 0

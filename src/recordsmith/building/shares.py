@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import TypeAlias
 
 from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
@@ -12,65 +10,13 @@ from recordsmith.errors import OptionError, option
 from recordsmith.wire import Compression
 
 DEFAULT_SHARD_SIZE_BYTES = 256_000_000
-Shards: TypeAlias = int | Mapping[str, int]
+ShardCounts: TypeAlias = int | Mapping[str, int]
 
-_EXAMPLE = "{'train': 0.7, 'validation': 0.3}"
 _FORBIDDEN = frozenset("/\\\0:*?[]\n\r")
 
 
-def check_shares(splits: Mapping[str, float]) -> None:
-    """Validate the shares of splits.
-
-    Raises:
-        OptionError: they are not numbers by name that add up to 1.
-    """
-    if not isinstance(splits, Mapping) or not splits:
-        raise OptionError(
-            option="splits", value=splits, expected=f"shares by name, such as {_EXAMPLE}"
-        )
-    for name, share in splits.items():
-        if not isinstance(name, str) or isinstance(share, str):
-            raise OptionError(
-                f"{option('splits')} has the entry {name!r}: {share!r}",
-                option="splits",
-                value=share,
-                expected="a name and a number",
-            )
-        if not 0 < share <= 1:
-            raise OptionError(
-                f"the share of split {name!r} is {share:g}",
-                option="splits",
-                value=share,
-                expected="0 < share <= 1",
-            )
-    total = math.fsum(splits.values())
-    if abs(total - 1) > 1e-6:
-        raise OptionError(
-            f"the shares of the splits add up to {total:g}",
-            option="splits",
-            value=total,
-            expected="1, or 100%",
-        )
-
-
-def exact_share(share: float) -> Fraction:
-    """A share as the decimal number that was written: 0.29 of 100 is 29."""
-    return Fraction(share).limit_denominator(10**9)
-
-
-def share_counts(count: int, splits: Mapping[str, float]) -> dict[str, int]:
-    """The size of each split: its share of `count`, rounded so that the sizes add up."""
-    shares = [exact_share(share) for share in splits.values()]
-    exact = [count * share / sum(shares) for share in shares]
-    counts = [math.floor(length) for length in exact]
-    by_remainder = sorted(range(len(exact)), key=lambda i: counts[i] - exact[i])
-    for place in by_remainder[: count - sum(counts)]:
-        counts[place] += 1
-    return dict(zip(splits, counts, strict=True))
-
-
 def check_shard_options(
-    shards: Shards | None, shard_size_bytes: int | None, shard_names: object
+    shards: ShardCounts | None, shard_size_bytes: int | None, shard_names: object
 ) -> None:
     """Validate the options for the number, size and names of shards.
 
@@ -98,7 +44,7 @@ def check_shard_options(
 def shard_counts(
     records: Mapping[str, int],
     sizes: Mapping[str, int],
-    shards: Shards | None,
+    shards: ShardCounts | None,
     shard_size_bytes: int | None,
     *,
     noun: str = "record",
@@ -149,12 +95,12 @@ def shard_counts(
     return counts
 
 
-def bounds_of(count: int, shard_count: int) -> list[int]:
+def shard_bounds(count: int, shard_count: int) -> list[int]:
     """The number of the first record of each shard of a split, and the number of records."""
     return [count * number // shard_count for number in range(shard_count + 1)]
 
 
-def files_of_splits(
+def shard_files_by_split(
     counts: Mapping[str, int], compression: Compression, template: str = DEFAULT_TEMPLATE
 ) -> dict[str, list[str]]:
     """The names of the shards of each split.
@@ -166,7 +112,7 @@ def files_of_splits(
         OptionError: the names are invalid or not unique.
     """
     for split in counts:
-        if is_no_file_name(split):
+        if not is_valid_file_name(split):
             raise OptionError(
                 f"split name {split!r} cannot be part of a file name", option="splits", value=split
             )
@@ -176,7 +122,7 @@ def files_of_splits(
     }
     names = [file for of_split in files.values() for file in of_split]
     for file in names:
-        if is_no_file_name(file):
+        if not is_valid_file_name(file):
             raise OptionError(
                 f"{option('shard_names')} gives the invalid file name {file!r}",
                 option="shard_names",
@@ -192,6 +138,6 @@ def files_of_splits(
     return files
 
 
-def is_no_file_name(name: str) -> bool:
-    """Whether a name is hidden, points to another folder, or is invalid on some systems."""
-    return not name or name.startswith(".") or not _FORBIDDEN.isdisjoint(name)
+def is_valid_file_name(name: str) -> bool:
+    """Whether a name is visible, stays in its folder, and is valid on all systems."""
+    return bool(name) and not name.startswith(".") and _FORBIDDEN.isdisjoint(name)

@@ -34,24 +34,33 @@ from recordsmith.cli.reshard import reshard
 from recordsmith.cli.salvage import salvage
 from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
+from recordsmith.cli.stats import stats
+from recordsmith.cli.upgrade import upgrade
 from recordsmith.cli.verify import verify
 from recordsmith.cli.version import print_version, version
-from recordsmith.cli.wording import advice_for, option_in_shell
-from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
+from recordsmith.cli.wording import (
+    advice_for,
+    complete_shards_text,
+    how_to_resume,
+    option_in_shell,
+)
+from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
     "Create datasets": (pack, append, demo),
-    "Inspect and check any TFRecord files": (inspect, head, sheet, verify, schema, diff),
-    "Repair and rewrite them": (salvage, reshard, edit),
+    "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
+    "Repair and rewrite them": (salvage, reshard, edit, upgrade),
     "Use them elsewhere": (export, index, bench),
     "About recordsmith": (version,),
 }
-_WRITING = {"pack", "append", "demo", "sheet", "salvage", "reshard", "edit", "export", "index"}
+_WRITING = {
+    *("pack", "append", "demo", "sheet", "salvage", "reshard", "edit", "upgrade", "export", "index")
+}
 """Commands whose output is only a summary: --quiet hides it."""
 
 _Quiet = Annotated[
     bool,
-    typer.Option("-q", "--quiet", help="Print errors only: no progress, hints or summaries."),
+    typer.Option("-q", "--quiet", help="Hide progress, hints and summaries."),
 ]
 
 _DEFECTS, _INVALID_COMMAND, _INTERRUPTED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
@@ -125,10 +134,13 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             if kwargs.get("json"):
                 console.print_json(error.to_json(option_in_shell))
             console.print_error(first + advice_for(error, command.__name__, kwargs), *others)
+            if isinstance(error, FileAccessError):
+                console.print_aside(complete_shards_text(command.__name__, kwargs))
             is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _INVALID_COMMAND) from None
         except KeyboardInterrupt as stop:
-            console.print_aside("interrupted")
+            advice = how_to_resume(command.__name__, kwargs)
+            console.print_aside(f"interrupted; {advice}" if advice else "interrupted")
             raise typer.Exit(
                 _TERMINATED if isinstance(stop, _Terminated) else _INTERRUPTED
             ) from None
@@ -153,11 +165,25 @@ def _end_quietly(code: int = _PIPE_CLOSED) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _without_types(params: list[Any]) -> list[Any]:
-    """Hide `<bool>` after flags and `<list[str]>` after arguments in the help."""
+def _plain(params: list[Any]) -> list[Any]:
+    """Show parameters as in the help of other tools, whatever the version of typer adds.
+
+    `PATH...` in the usage; no types and ranges; the default at the end of the text.
+    """
     for param in params:
-        if param.param_type_name == "argument" or getattr(param, "is_flag", False):
+        param._get_number_range_help_str = lambda: None  # noqa: SLF001 - shows [x>=1]
+        if param.param_type_name == "argument":
+            usage = param.metavar
+            if param.nargs != 1:
+                usage += "..."
+            param.get_usage_pieces = lambda _, usage=usage: [usage]
             param.display_type_rich = lambda **_: ""
+        elif getattr(param, "is_flag", False):
+            param.display_type_rich = lambda **_: ""
+        if param.show_default and param.default not in (None, False) and param.help:
+            value = param.default
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            param.help, param.show_default = f"{param.help} [default: {shown}]", False
     return params
 
 
@@ -165,7 +191,7 @@ class _Commands(TyperGroup):
     """The group of all commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_types(super().get_params(ctx))
+        return _plain(super().get_params(ctx))
 
 
 class _Command(TyperCommand):
@@ -175,7 +201,7 @@ class _Command(TyperCommand):
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_types(super().get_params(ctx))
+        return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)

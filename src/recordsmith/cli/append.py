@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, WritingThreads, one_or_all
+
+if TYPE_CHECKING:
+    from recordsmith.reshaping import AppendReport
 
 
 def append(
@@ -30,7 +33,7 @@ def append(
     again: Annotated[
         bool, typer.Option("--again", help="Append files even if they were appended before.")
     ] = False,
-    no_lock: Annotated[
+    no_lock_notice: Annotated[
         bool,
         typer.Option(
             "--no-lock",
@@ -53,7 +56,7 @@ def append(
             out,
             split=split,
             again=again,
-            lock=not no_lock,
+            lock=not no_lock_notice,
             threads=threads,
             progress=progress,
         )
@@ -63,15 +66,15 @@ def append(
         print_append_report(report)
 
 
-def print_append_report(report: rs.AppendReport) -> None:
+def print_append_report(report: AppendReport) -> None:
     """Print the summary of a job."""
     folder = console.printable(str(report.folder))
     what = console.count(report.appended_count, "record")
     if report.is_new:
-        title = console.bold(f"appended {what} to {folder}")
+        title = f"appended {what} to {folder}"
     else:
         done = f"nothing to do: these files were already appended to {folder}, {what}"
-        title = f"{console.bold(done)}; use --again to append them once more"
+        title = f"{done}; use --again to append them once more"
     console.print_summary(title, report.splits)
     if report.renamed_count and report.is_new:
         print(f"  {console.count(report.renamed_count, 'shard')} renumbered")

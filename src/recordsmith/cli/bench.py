@@ -15,10 +15,11 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.wording import can_be_shown, how_to_show
 from recordsmith.errors import OptionError
 
 if TYPE_CHECKING:
-    from recordsmith.measuring import Trial
+    from recordsmith.measuring import BenchReport, Trial
 
 _SIZE = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 _BAR_WIDTH = 30
@@ -80,11 +81,11 @@ def bench(
     """
     options: dict[str, Any] = {"size": _parse_size(size), "fit": fit}
     options["shuffle"] = None if shuffle else shuffle  # None uses a buffer for compressed shards
-    report: rs.BenchReport | None = None
+    report: BenchReport | None = None
     try:
         with _display() as show:
 
-            def keep(now: rs.BenchReport) -> None:
+            def keep(now: BenchReport) -> None:
                 nonlocal report
                 report = now
                 show(now)
@@ -97,7 +98,7 @@ def bench(
                 threads=threads,
                 skip_errors=skip_errors,
                 seconds=seconds,
-                tell=keep,
+                on_update=keep,
                 **options,
             )
     except KeyboardInterrupt:
@@ -107,14 +108,14 @@ def bench(
     _print(report, json, paths)
 
 
-def _print(report: rs.BenchReport, json: bool, paths: list[str]) -> None:
+def _print(report: BenchReport, json: bool, paths: list[str]) -> None:
     if json:
         console.print_json(report.to_json())
     else:
         print_bench_report(report, paths)
 
 
-def print_bench_report(report: rs.BenchReport, paths: Sequence[str] = ()) -> None:
+def print_bench_report(report: BenchReport, paths: Sequence[str] = ()) -> None:
     """Print the measurements as a table, and advice.
 
     Args:
@@ -122,15 +123,15 @@ def print_bench_report(report: rs.BenchReport, paths: Sequence[str] = ()) -> Non
         paths: the measured paths, as typed.
     """
     typed = shlex.quote(paths[0]) if len(paths) == 1 else "PATH"
-    asked = report.asked
-    rate = f"{asked.records_per_second:,.0f} {_unit(report)}"
+    requested = report.requested
+    rate = f"{requested.records_per_second:,.0f} {_unit(report)}"
     width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
     configuration = console.printable(_configuration(report))
     loaded = console.wrapped(
-        f"{rate}, {console.size(asked.bytes_per_second)}/s: {configuration}", width
+        f"{rate}, {console.size(requested.bytes_per_second)}/s: {configuration}", width
     )
     print("\n".join(loaded).replace(rate, console.bold(rate), 1))
-    print("\n".join(console.wrapped(_time_shares(asked), width)))
+    print("\n".join(console.wrapped(_time_shares(requested), width)))
     print()
     headings, *rows = _table(report, width)
     console.print_table(headings, rows, " ".join(headings[3:]))
@@ -139,10 +140,15 @@ def print_bench_report(report: rs.BenchReport, paths: Sequence[str] = ()) -> Non
         advice = sentence.replace("pack PATH OUT", f"pack {typed} OUT")
         line = console.printable(f"- {advice}")
         print("\n".join(console.wrapped(line, width, "  ")))
-    console.print_list(f"skipped, {len(report.skipped):,}", report.skipped)
+    skipped = report.skipped
+    console.print_list(f"skipped, {len(skipped):,}", list(map(str, skipped)))
+    for command in how_to_show(
+        (str(error.path), error.record or 0) for error in skipped if can_be_shown(error)
+    ):
+        console.print_line(command, "  ")
 
 
-def _table(report: rs.BenchReport, width: int) -> list[tuple[str, ...]]:
+def _table(report: BenchReport, width: int) -> list[tuple[str, ...]]:
     """The headings and one row per trial, with the columns that fit the width."""
     lines = [_headings(report), *map(_row, report.trials)]
     for optional in _OPTIONAL:
@@ -153,24 +159,22 @@ def _table(report: rs.BenchReport, width: int) -> list[tuple[str, ...]]:
     return lines
 
 
-def _headings(report: rs.BenchReport) -> tuple[str, ...]:
+def _headings(report: BenchReport) -> tuple[str, ...]:
     return ("tried", "threads", "order", _unit(report), "rounds", "MB/s", "measured")
 
 
-def _unit(report: rs.BenchReport) -> str:
+def _unit(report: BenchReport) -> str:
     return "images/s" if report.image_key is not None else "records/s"
 
 
-def _configuration(report: rs.BenchReport) -> str:
+def _configuration(report: BenchReport) -> str:
     """Describe what is loaded and how."""
-    asked = report.asked
+    requested = report.requested
     what = "all columns"
     if report.image_key is not None:
         what = f"{console.printable(report.image_key)} to {report.image}"
-    return (
-        f"{what}, batches of {report.batch_size:,}, {console.count(asked.thread_count, 'thread')}, "
-        f"{asked.order}"
-    )
+    threads = console.count(requested.thread_count, "thread")
+    return f"{what}, batches of {report.batch_size:,}, {threads}, {requested.order}"
 
 
 def _time_shares(trial: Trial) -> str:
@@ -205,7 +209,7 @@ def _parse_size(text: str) -> int | tuple[int, int]:
 
 
 @contextmanager
-def _display() -> Iterator[Callable[[rs.BenchReport], None]]:
+def _display() -> Iterator[Callable[[BenchReport], None]]:
     """Show intermediate results, on a terminal only."""
     if not sys.stderr.isatty():
         yield lambda _report: None
@@ -218,7 +222,7 @@ def _display() -> Iterator[Callable[[rs.BenchReport], None]]:
         yield lambda report: live.update(_rendered(report, terminal.width - 2), refresh=True)
 
 
-def _rendered(report: rs.BenchReport, width: int) -> Any:
+def _rendered(report: BenchReport, width: int) -> Any:
     """Draw the display: current trial, throughput, time shares and results so far."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -230,12 +234,12 @@ def _rendered(report: rs.BenchReport, width: int) -> Any:
     clock.add_row(
         Text(f"{elapsed:4.1f} of {report.total_seconds:g} s", "green"),
         ProgressBar(report.total_seconds, elapsed, width=_BAR_WIDTH),
-        Text(report.doing, "bold"),
+        Text(report.activity, "bold"),
     )
-    running = [trial for trial in report.trials if trial.label == report.doing]
+    running = [trial for trial in report.trials if trial.label == report.activity]
     if not report.trials:
         return clock
-    trial = running[0] if running else report.asked
+    trial = running[0] if running else report.requested
     latest = trial.rounds[-1]
     bars = Table.grid(padding=(0, 2))
     bars.add_row(

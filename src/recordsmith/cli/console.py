@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recordsmith.words import count, printable, size
+from recordsmith.words import shortened as shortened_in_middle
 
 if TYPE_CHECKING:
     from recordsmith.packing import PackReport
@@ -28,6 +29,7 @@ __all__ = [
     "and_more",
     "bold",
     "count",
+    "fitting_path",
     "place",
     "print_aside",
     "print_code",
@@ -36,6 +38,7 @@ __all__ = [
     "print_json",
     "print_line",
     "print_list",
+    "print_path",
     "print_summary",
     "print_table",
     "print_written",
@@ -43,16 +46,23 @@ __all__ = [
     "progress_bar",
     "quiet",
     "shortened",
+    "shortened_in_middle",
     "size",
+    "width",
     "wrapped",
 ]
 
 _REFRESH_SECONDS = 0.05
 _LONGEST_LINE = 2000
 _LONGEST_CELL = 200
+_NARROWEST_CELL = 8
+_SHORTEST_PATH = 20
 _MOST_SPLITS = 10
 _NARROWEST = 40  # columns; narrower terminals wrap by themselves
 _GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
+
+_NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
+_SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
 
 _is_quiet = False
 
@@ -79,7 +89,7 @@ def print_error(message: str, *lines: str) -> None:
 
 def print_aside(message: str) -> None:
     """Print a message on standard error, to keep it out of the command's output."""
-    if not _is_quiet:
+    if message and not _is_quiet:
         print(_for_terminal(shortened(printable(message)), sys.stderr), file=sys.stderr)
 
 
@@ -98,7 +108,38 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
         title: the beginning of the text that is printed in bold.
     """
     lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
-    print(bold(title) + lines[len(title) :] if title and lines.startswith(title) else lines)
+    if title and lines.startswith(title):
+        lines = bold(title) + lines[len(title) :]
+    elif title:  # wrapped
+        first, _, rest = lines.partition("\n")
+        lines = f"{bold(first)}\n{rest}"
+    print(lines)
+
+
+def print_path(path: str, indent: str = "") -> None:
+    """Print a path on a line of its own, on a terminal shortened in the middle to fit."""
+    print(f"{indent}{fitting_path(path, len(indent))}")
+
+
+def fitting_path(path: str, other: int, paths: int = 1) -> str:
+    """Return a path, on a terminal shortened in the middle to fit.
+
+    Args:
+        path: the path.
+        other: the characters of the line that are not of paths.
+        paths: the number of paths in the line.
+    """
+    shown = printable(path)
+    if not sys.stdout.isatty():
+        return shown
+    return shortened_in_middle(shown, max(_SHORTEST_PATH, (width(_LONGEST_LINE) - other) // paths))
+
+
+def width(most: int) -> int:
+    """Return the number of columns of the terminal, at most `most`; `most` without a terminal."""
+    if not sys.stdout.isatty():
+        return most
+    return max(_NARROWEST, min(most, shutil.get_terminal_size().columns))
 
 
 def _for_terminal(line: str, stream: TextIO) -> str:
@@ -162,25 +203,55 @@ def _is_styled(stream: TextIO) -> bool:
 
 
 def print_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], right: str | Sequence[str] = ""
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: str | Sequence[str] = "",
+    optional: Sequence[str] = (),
 ) -> None:
-    """Print aligned columns.
+    """Print aligned columns; on a terminal, as many as fit, with long texts shortened.
 
     Args:
         head: the headings.
         rows: the cells.
         right: the headings of right-aligned columns.
+        optional: the headings of columns that a narrow terminal leaves out, in this order.
     """
     names = right.split() if isinstance(right, str) else right
     cells = [list(head), *([printable(_cut(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     to_right = [title in names for title in head]
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        if optional and sum(widths) + 2 * (len(widths) - 1) > columns:
+            at = head.index(optional[0])
+            fewer = [(*row[:at], *row[at + 1 :]) for row in (head, *rows)]
+            print_table(fewer[0], fewer[1:], right, optional[1:])
+            return
+        widths = _fitting(widths, to_right, columns)
+        cells = [
+            [shortened_in_middle(*pair) for pair in zip(row, widths, strict=True)] for row in cells
+        ]
     for number, row in enumerate(cells):
         line = "  ".join(
             cell.rjust(width) if at_right else cell.ljust(width)
             for cell, width, at_right in zip(row, widths, to_right, strict=True)
         ).rstrip()
         print(bold(line) if number == 0 else line)
+
+
+def _fitting(widths: list[int], to_right: list[bool], columns: int) -> list[int]:
+    """Return the widths of columns in a terminal: columns of text get narrower, the widest first.
+
+    Numbers stay whole.
+    """
+    fitting = list(widths)
+    texts = [place for place, is_right in enumerate(to_right) if not is_right]
+    while sum(fitting) + 2 * (len(fitting) - 1) > columns and texts:
+        widest = max(texts, key=fitting.__getitem__)
+        if fitting[widest] <= _NARROWEST_CELL:
+            break
+        fitting[widest] -= 1
+    return fitting
 
 
 def _cut(cell: str) -> str:
@@ -232,15 +303,15 @@ def and_more(left_out: int, listed: int, shown: int, number: int | None = None) 
 
 
 def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
-    """Print the title, the records of each split, and more lines."""
-    print(title)
+    """Print the title in bold up to a semicolon, the records of each split, and more lines."""
+    print_line(title, title=title.partition(";")[0])
     shown = dict(list(splits.items())[:_MOST_SPLITS])
     for name, records in shown.items():
         print(f"  {printable(name)}: {count(records, 'record')}")
     if len(splits) > len(shown):
         print(f"  {and_more(len(splits) - len(shown), len(splits), len(shown))}")
     for line in more:
-        print(f"  {line}")
+        print_line(line, "  ")
 
 
 def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> None:
@@ -252,13 +323,29 @@ def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> N
         else f"nothing to do: {what} are already there, in {into}"
     )
     sizes = f"{size(report.bytes_in)} in, {size(report.bytes_out)} out"
-    print_summary(bold(title), report.splits, sizes)
-    if report.kept_count:
-        written = report.shard_count - report.kept_count
+    print_summary(title, report.splits, sizes)
+    if report.reused_count:
+        written = report.shard_count - report.reused_count
         print(
-            f"  resumed: {count(report.kept_count, 'shard')} of an earlier run verified and kept, "
-            f"{written:,} written now"
+            f"  resumed: {count(report.reused_count, 'shard')} of an earlier run verified and "
+            f"kept, {written:,} written now"
         )
+
+
+def note_text(number: int, sentence: str) -> str:
+    """Return a note with its count: `41 JPEGs are progressive`, `1 image was resized`.
+
+    Args:
+        number: how many.
+        sentence: begins with a noun in the plural and its verb.
+    """
+    match = _NOTE.fullmatch(sentence) if number == 1 else None
+    if match is not None:
+        nouns, verb, rest = match.groups()
+        noun = nouns[:-2] if nouns.endswith("xes") else nouns[:-1]
+        rest = rest.replace(" their ", " its ").replace(" with them", " with it")
+        sentence = f"{noun} {_SINGULAR.get(verb, verb)}{rest}"
+    return f"{number:,} {sentence}"
 
 
 def place(number: int, noun: str, folder: Path) -> str:

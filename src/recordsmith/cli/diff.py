@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Split, Threads
+from recordsmith.cli.wording import how_to_show
 from recordsmith.words import first_of
+
+if TYPE_CHECKING:
+    from recordsmith.examining.diff import DiffReport
+    from recordsmith.examining.diff.comparing import RecordPlace
+
 
 _SHOWN = 10
 _FEATURES_SHOWN = 20
@@ -21,7 +27,9 @@ def diff(
     a: Annotated[
         str,
         typer.Argument(
-            help="A TFRecord file, a folder of them, or a glob.", metavar="A", show_default=False
+            help="A TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.",
+            metavar="A",
+            show_default=False,
         ),
     ],
     b: Annotated[
@@ -30,8 +38,7 @@ def diff(
     by: Annotated[
         str | None,
         typer.Option(
-            help="The feature that identifies a record, to report its changes. "
-            "[default: image/filename or a similar one]",
+            help="The feature that identifies records, such as id. [default: detected]",
             metavar="KEY",
         ),
     ] = None,
@@ -39,7 +46,7 @@ def diff(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Compare two datasets by the content of their records, in any order and any shards.
+    """Compare the records of two datasets, in any order and any shards.
 
     Exits with 1 if they differ.
 
@@ -57,7 +64,7 @@ def diff(
         raise typer.Exit(1)
 
 
-def print_diff_report(report: rs.DiffReport) -> None:
+def print_diff_report(report: DiffReport) -> None:
     """Print whether the datasets are equal, and what differs."""
     same = console.count(report.same_count, "record")
     if report.is_equal:
@@ -82,8 +89,8 @@ def print_diff_report(report: rs.DiffReport) -> None:
         ],
         _FEATURES_SHOWN,
     )
-    for remark in report.remarks:
-        console.print_line(f"note: {remark}", "  ")
+    for reason in report.uncompared:
+        console.print_line(f"note: {reason}", "  ")
     if report.class_names_differ:
         console.print_list("class names", _differing_names(*report.class_names), _SHOWN)
     _print_changes(report)
@@ -93,17 +100,19 @@ def print_diff_report(report: rs.DiffReport) -> None:
     ):
         console.print_list(
             f"{console.count(count, 'record')} only in {side}",
-            [
-                f"{record.place.path}, record {record.place.number}"
-                + (f": {record.key}" if record.key else "")
-                for record in listed
-            ],
+            [_place(record.place) + (f": {record.key}" if record.key else "") for record in listed],
             _SHOWN,
             number=count,
         )
+        _print_commands(record.place for record in listed)
 
 
-def _headline(report: rs.DiffReport) -> str:
+def _print_commands(places: Iterable[RecordPlace]) -> None:
+    for line in how_to_show((place.path, place.record) for place in places)[:1]:
+        console.print_line(line, "  ")
+
+
+def _headline(report: DiffReport) -> str:
     parts = [f"{console.count(report.same_count, 'record')} in both"]
     if report.changed_count:
         parts.append(f"{report.changed_count:,} changed")
@@ -116,7 +125,7 @@ def _headline(report: rs.DiffReport) -> str:
     return ", ".join(parts)
 
 
-def _print_notes(report: rs.DiffReport) -> None:
+def _print_notes(report: DiffReport) -> None:
     """Print what may differ between equal datasets."""
     for name, side in (("A", report.a), ("B", report.b)):
         splits = [f"{split} {count:,}" for split, count in side.splits.items()]
@@ -143,7 +152,7 @@ def _print_notes(report: rs.DiffReport) -> None:
         print(f"  only {'B' if a is None else 'A'} has class names")
 
 
-def _print_changes(report: rs.DiffReport) -> None:
+def _print_changes(report: DiffReport) -> None:
     if report.changed_features:
         among = (
             f"the first {report.compared_count:,} changed records"
@@ -151,16 +160,14 @@ def _print_changes(report: rs.DiffReport) -> None:
             else console.count(report.changed_count, "changed record")
         )
         console.print_list(
-            f"features that differ in {among}, identified by {report.by}",
+            f"features that differ in {among}"
+            + (f", matched by {report.by}" if report.by is not None else ""),
             [f"{name}: in {count:,}" for name, count in report.changed_features.items()],
             _FEATURES_SHOWN,
         )
     lines = []
     for change in report.changes[:_SHOWN]:
-        lines.append(
-            f"{change.key}  ({change.a.path}, record {change.a.number}; "
-            f"{change.b.path}, record {change.b.number})"
-        )
+        lines.append(f"{change.key or 'a record'}  ({_place(change.a, 2)}; {_place(change.b, 2)})")
         lines += [
             f"  {feature.feature}{_of_section(feature.section)}: "
             f"{_arrow(feature.a, feature.b, 'missing')}"
@@ -169,23 +176,28 @@ def _print_changes(report: rs.DiffReport) -> None:
     if lines:
         print(f"{console.count(report.changed_count, 'changed record')}:")
         for line in lines:
-            print(f"  {console.shortened(console.printable(line))}")
+            console.print_line(line, "  ")
         left_out = report.changed_count - min(_SHOWN, len(report.changes))
         if left_out:
             listed = len(report.changes)
             print(f"  {console.and_more(left_out, listed, _SHOWN, report.changed_count)}")
+        _print_commands(change.a for change in report.changes)
+        _print_commands(change.b for change in report.changes)
     if report.shared_key_count:
         print(
             f"  {report.shared_key_count:,} more may be changed records, but share "
             f"their {console.printable(report.by or '')} with other records"
         )
-    if report.renamed_count:
-        print(
-            f"  {console.count(report.renamed_count, 'record')} of those only in A and in B differ "
-            f"only in {console.printable(report.name or '')}"
-        )
     if report.by is None and report.left_only_count and report.right_only_count:
-        print("no feature identifies the records, so changes are unknown; name one with --by")
+        console.print_line(
+            "Records that differ in several features are listed as only in A and only in B: no "
+            "feature identifies them. Name one with `--by KEY`."
+        )
+
+
+def _place(place: RecordPlace, of_line: int = 1) -> str:
+    """A file and a position in it; `of_line`: how many of these are in the line."""
+    return f"{console.fitting_path(place.path, 32, of_line)}, record {place.record}"
 
 
 def _arrow(a: str | None, b: str | None, none: str) -> str:

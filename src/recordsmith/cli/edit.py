@@ -26,7 +26,6 @@ from recordsmith.cli.options import (
     shards_option,
 )
 from recordsmith.cli.reshard import print_reshard_report
-from recordsmith.cli.resuming import reporting_complete_shards
 
 _WHAT = "What changes"
 
@@ -38,20 +37,22 @@ def edit(
         list[str] | None,
         typer.Option(
             help="Drop a feature, or all that match a pattern such as 'image/object/*'. "
-            "Repeatable, like the next ones.",
+            "Repeatable.",
             metavar="KEY",
             rich_help_panel=_WHAT,
         ),
     ] = None,
     rename: Annotated[
         list[str] | None,
-        typer.Option(help="Rename a feature.", metavar="OLD=NEW", rich_help_panel=_WHAT),
+        typer.Option(
+            help="Rename a feature. Repeatable.", metavar="OLD=NEW", rich_help_panel=_WHAT
+        ),
     ] = None,
     add: Annotated[
         list[str] | None,
         typer.Option(
-            help="Add a feature to all records: a number, text, or a list such as [1,2]; a number "
-            'in quotes, "3", is text.',
+            help="Add a feature to all records: a number, text, or a list such as [1,2]. A number "
+            'in quotes, "3", is text. Repeatable.',
             metavar="KEY=VALUE",
             rich_help_panel=_WHAT,
         ),
@@ -59,9 +60,9 @@ def edit(
     recode: Annotated[
         list[str] | None,
         typer.Option(
-            help="Replace values: a CSV, TSV or JSON file with the columns old, new and optionally "
-            "name.",
-            metavar="KEY=TABLE",
+            help="Replace values by a CSV, TSV or JSON file with the columns old, new and "
+            "optionally name. Repeatable.",
+            metavar="KEY=FILE",
             rich_help_panel=_WHAT,
         ),
     ] = None,
@@ -74,7 +75,7 @@ def edit(
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
-    """Rewrite a dataset with features dropped, renamed, added or recoded.
+    """Write a dataset again with features dropped, renamed, added or recoded.
 
     Records keep their order and shards; unchanged parts are copied byte for byte. Class names
     follow recoded labels.
@@ -87,15 +88,14 @@ def edit(
 
     Recode: `recordsmith edit out merged --recode image/class/label=labels.csv`
     """
-    bar = console.progress_bar("editing", of_bytes=True, speed=False)
-    with reporting_complete_shards(out), bar as progress:
+    with console.progress_bar("editing", of_bytes=True, speed=False) as progress:
         report = rs.edit(
             one_or_all(paths),
             out,
             drop=drop or (),
             rename=parse_pairs(rename or (), "rename", "OLD=NEW"),
             add=_values(add),
-            recode=parse_pairs(recode or (), "recode", "KEY=TABLE"),
+            recode=parse_pairs(recode or (), "recode", "KEY=FILE"),
             where=where,
             split=split,
             **shard_options(shards, shard_size),

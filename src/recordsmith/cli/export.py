@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, OnePath, Split, parse_size
-from recordsmith.errors import MOST_PROBLEMS
+from recordsmith.cli.options import At, Json, OnePath, Split, Where, chosen_records, parse_size
+from recordsmith.errors import MOST_PROBLEMS, SourceError
+
+if TYPE_CHECKING:
+    from recordsmith.exporting import ExportReport
 
 
 def export(
     path: OnePath,
-    out: Annotated[str, typer.Argument(help="The new folder.", metavar="OUT", show_default=False)],
+    out: Annotated[
+        str, typer.Argument(help="The folder to write.", metavar="OUT", show_default=False)
+    ],
     format: Annotated[
         str,
         typer.Option(
             "--format",
-            help="folder, voc, coco, yolo, csv, parquet, webdataset or npz.",
+            help="folder (one per class), voc, coco, yolo, csv, parquet, webdataset or npz.",
             metavar="FORMAT",
         ),
     ] = "folder",
     split: Split = None,
+    at: At = None,
+    where: Where = None,
     shard_size: Annotated[
         str | None,
         typer.Option(
@@ -39,41 +46,50 @@ def export(
         ),
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing export.")
+        bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Export records to files for other tools: folders, annotations, tables, archives.
+    """Write records as files of another format: images, annotations or tables.
 
     Images are written byte for byte. Names that are not valid file names are changed and reported.
     OUT appears when it is complete; an interrupted job leaves no output.
 
-    Example: `recordsmith export out images --format folder`
+    Example: `recordsmith export out images --format coco`
+
+    Filter: `recordsmith export out cats --where "image/class/text == 'cat'"`
     """
-    with console.progress_bar("exporting") as progress:
-        report = rs.export(
-            path,
-            out,
-            format,
-            split=split,
-            shard_size_bytes=None
-            if shard_size is None
-            else parse_size(shard_size, "shard_size_bytes"),
-            skip_errors=skip_errors,
-            overwrite=overwrite,
-            progress=progress,
-        )
+    chosen = chosen_records(path, split, at, where)
+    size = None if shard_size is None else parse_size(shard_size, "shard_size_bytes")
+    try:
+        with console.progress_bar("exporting") as progress:
+            report = rs.export(
+                chosen.dataset,
+                out,
+                format,
+                shard_size_bytes=size,
+                skip_errors=skip_errors,
+                overwrite=overwrite,
+                progress=progress,
+            )
+    except SourceError as error:
+        if error.records:
+            error.advise(f"`{chosen.command([path], split, error.records)}` shows the first ones.")
+        raise
     if json:
         console.print_json(report.to_json())
-    else:
-        print_export_report(report)
+        return
+    print_export_report(report)
+    if report.skipped_positions:
+        command = chosen.command([path], split, report.skipped_positions)
+        console.print_line(f"show it: `{command}`", "  ")
 
 
-def print_export_report(report: rs.ExportReport) -> None:
+def print_export_report(report: ExportReport) -> None:
     """Print the summary of a job."""
     what = f"{console.count(report.record_count, 'record')} as {report.format}"
     into = console.place(report.file_count, "file", report.folder)
-    title = console.bold(f"exported {what} into {into}")
+    title = f"exported {what} into {into}"
     console.print_summary(title, report.splits, console.size(report.size_bytes))
     changes = [
         f"{'' if change.position is None else f'record {change.position}: '}"
@@ -81,10 +97,11 @@ def print_export_report(report: rs.ExportReport) -> None:
         for change in report.changed_names
     ]
     console.print_list(f"changed names, {len(changes):,}", changes)
-    left_out = [
-        f"{key} of {console.count(records, 'record')}" for key, records in report.left_out.items()
+    dropped_features = [
+        f"{key} of {console.count(records, 'record')}"
+        for key, records in report.dropped_features.items()
     ]
-    console.print_list(f"features that {report.format} cannot represent", left_out)
+    console.print_list(f"features that {report.format} cannot represent", dropped_features)
     for title, number, lines in (
         (f"skipped {report.skipped_count:,}", report.skipped_count, report.skipped),
         (f"problems, {report.problem_count:,}", report.problem_count, report.problems),

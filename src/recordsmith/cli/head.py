@@ -3,47 +3,66 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, chosen_records, one_or_all
 from recordsmith.errors import CorruptDataError, OptionError, option
+
+_COUNT = 5  # records that are printed without options
+
+if TYPE_CHECKING:
+    from recordsmith.example import MessageDecoder
 
 
 def head(
     paths: Paths,
     count: Annotated[
-        int, typer.Option("-n", "--count", help="Number of records.", min=0, metavar="N")
-    ] = 5,
+        int | None,
+        typer.Option(
+            "-n",
+            "--count",
+            help="The first N records. [default: 5; all with --at]",
+            min=0,
+            metavar="N",
+            rich_help_panel=WHICH,
+        ),
+    ] = None,
+    at: At = None,
+    where: Where = None,
     descriptors: Annotated[
         str | None,
         typer.Option(
-            help="Descriptors of your own messages, written by protoc --include_imports "
-            "--descriptor_set_out=FILE.",
+            help="Your own message types, written by "
+            "`protoc --include_imports --descriptor_set_out=FILE`.",
             metavar="FILE",
         ),
     ] = None,
     message: Annotated[
         str | None,
-        typer.Option(help="The message type of the records.", metavar="NAME"),
+        typer.Option(help="The message type of the records, such as my.Box.", metavar="NAME"),
     ] = None,
     split: Split = None,
     json: Json = False,
 ) -> None:
-    """Print the first records of a dataset in readable form.
+    """Print the first records, or those that you choose.
 
-    Records that are not Examples are printed as fields of a message of unknown type, or, with
-    --descriptors and --message, by the names in the .proto file.
+    Records that are not Examples are printed as numbered fields, or, with --descriptors and
+    --message, with the names of your .proto file.
 
     Example: `recordsmith head out -n 3`
 
-    Messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.package.Detection`
+    Choose: `recordsmith head out --at 143,9`
+
+    Filter: `recordsmith head out --where "image/class/label == 3"`
+
+    Messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.Box`
     """
     from recordsmith.cli.examples import describe, to_document  # needs NumPy: not for --help
     from recordsmith.cli.other_payloads import describe_message, message_document
+    from recordsmith.dataset import records_of
 
     if (descriptors is None) != (message is None):
         raise OptionError(
@@ -51,13 +70,19 @@ def head(
             option="descriptors",
             remedy="Pass both of them, or neither.",
         )
+
     decoder = None
     if descriptors is not None and message is not None:
-        decoder = rs.MessageDecoder(descriptors, message)
+        from recordsmith.example import MessageDecoder
+
+        decoder = MessageDecoder(descriptors, message)
     documents = []
     shown = 0
-    records = rs.open(one_or_all(paths), split).located_records()
-    for position, (shard, number, record) in enumerate(islice(records, count)):
+    chosen = chosen_records(one_or_all(paths), split, at, where)
+    if count is None and at is None:
+        count = _COUNT
+    records = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
+    for position, (shard, number, record) in islice(records, count):
         fields = None if decoder is None else _decoded(decoder, record, str(shard.path), number)
         if json:
             document = (
@@ -77,11 +102,11 @@ def head(
         shown += 1
     if json:
         console.print_json({"records": documents})
-    elif count and not shown:
-        print("no records")
+    elif count != 0 and not shown:
+        print("no records" if where is None else "no record matches")
 
 
-def _decoded(decoder: rs.MessageDecoder, record: bytes, path: str, number: int) -> dict[str, Any]:
+def _decoded(decoder: MessageDecoder, record: bytes, path: str, number: int) -> dict[str, Any]:
     try:
         return decoder.decode(record)
     except CorruptDataError as error:

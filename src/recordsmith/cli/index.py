@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.options import Json, Paths, SplitName, one_or_all
+
+if TYPE_CHECKING:
+    from recordsmith.dataset import IndexReport
+
 
 _LISTED = 10
 
@@ -31,16 +35,16 @@ def index(
             metavar="FOLDER",
         ),
     ] = None,
-    split: Split = None,
+    split: SplitName = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace files with other contents."),
+        typer.Option("--overwrite", help="Replace index files that differ."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write indexes with the offsets of all records, for random access.
+    """Write indexes, which make random access to records fast.
 
-    Indexes in recordsmith's own format are built when first needed; this builds them in advance.
+    recordsmith builds its own indexes when it first needs them; this builds them in advance.
 
     Example: `recordsmith index out --format dali`
     """
@@ -53,7 +57,7 @@ def index(
         print_index_report(report)
 
 
-def print_index_report(report: rs.IndexReport) -> None:
+def print_index_report(report: IndexReport) -> None:
     """Print what was written."""
     of = (
         f"{console.count(report.record_count, 'record')} in "
@@ -66,7 +70,7 @@ def print_index_report(report: rs.IndexReport) -> None:
     else:
         print(f"{console.bold('nothing to do')}: the indexes of {of} are up to date")
     for file in report.files[:_LISTED]:
-        print(f"  {console.printable(file.path)}")
+        console.print_path(file.path, "  ")
     if len(report.files) > _LISTED:
         count = len(report.files)
         print(f"  {console.and_more(count - _LISTED, count, _LISTED)}")

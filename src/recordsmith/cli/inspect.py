@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
-from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
+from recordsmith.cli.options import Json, Paths, Split, one_or_all
 from recordsmith.errors import OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.examining import Inspection
+
 
 _PAYLOADS = {  # payload -> singular and plural
     "Example": ("Example", "Examples"),
@@ -34,59 +37,26 @@ def inspect(
     reader: Annotated[
         str | None,
         typer.Option(
-            help="Print a program that reads these files with tf, torch, dali or grain.",
+            help="Print Python code that reads the dataset: for tf, torch, dali or grain.",
             metavar="NAME",
         ),
     ] = None,
-    stats: Annotated[
-        bool,
-        typer.Option(
-            "--stats",
-            help="Read every record and print statistics: ranges, classes, images, duplicates.",
-        ),
-    ] = False,
-    html: Html = None,
-    overwrite: OverwritePage = False,
-    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Print what a dataset contains: records, splits, features, classes, sizes.
 
-    With --stats, reads every record and prints statistics of each feature and likely problems.
-
-    With --reader, prints a program that reads the dataset, with every feature declared.
+    With --reader, prints Python code that reads the dataset with all its features.
 
     Example: `recordsmith inspect out`
 
-    Statistics: `recordsmith inspect out --stats --html stats.html`
-
-    Program: `recordsmith inspect out --reader torch > read_it.py`
+    Code: `recordsmith inspect out --reader torch > read_it.py`
     """
-    if not stats and (html is not None or threads is not None or overwrite):
+    if reader is not None and json:
         raise OptionError(
-            f"{option('html')}, {option('overwrite')} and {option('threads')} need "
-            f"{option('stats')}",
-            option="stats",
-        )
-    if reader is not None and (json or stats):
-        raise OptionError(
-            f"{option('reader')} and {option('json' if json else 'stats')} exclude each other",
+            f"{option('reader')} and {option('json')} exclude each other",
             option="reader",
             remedy="Pass only one of them.",
         )
-    if stats:
-        check_html(html, overwrite=overwrite)
-        with console.progress_bar("reading", of_bytes=True) as progress:
-            statistics = rs.statistics(one_or_all(paths), split, threads=threads, progress=progress)
-        if html is not None:
-            rs.draw_statistics(statistics, html, title=title_of(paths), overwrite=overwrite)
-        if json:
-            console.print_json(statistics.to_json())
-        else:
-            from recordsmith.cli.statistics import print_statistics  # NumPy only when needed
-
-            print_statistics(statistics)
-        return
     with console.progress_bar("reading", of_bytes=True) as progress:
         if reader is not None:
             name: Any = reader
@@ -101,7 +71,7 @@ def inspect(
         print_inspection(inspection)
 
 
-def print_inspection(inspection: rs.Inspection) -> None:
+def print_inspection(inspection: Inspection) -> None:
     """Print the contents as tables."""
     compression = inspection.compression
     print(
@@ -117,9 +87,9 @@ def print_inspection(inspection: rs.Inspection) -> None:
             continue
         print()
         _print_features(section, features, inspection.record_count)
-    if inspection.schema.remark is not None:
+    if inspection.schema.omission is not None:
         print()
-        console.print_line(f"{inspection.schema.remark}.")
+        console.print_line(f"{inspection.schema.omission}.")
     _print_other_fields(inspection)
     if inspection.class_names is not None:
         print()
@@ -134,7 +104,7 @@ def print_inspection(inspection: rs.Inspection) -> None:
         print("\nfrom the manifest; `recordsmith verify` checks it")
 
 
-def _print_splits(inspection: rs.Inspection) -> None:
+def _print_splits(inspection: Inspection) -> None:
     """Print a row per split, or per file if no file name contains a split, such as part-07."""
     from recordsmith.dataset import tells_split  # NumPy only when needed
 
@@ -178,10 +148,11 @@ def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], reco
                 f"{feature.value_bytes / max(1, feature.present):,.0f}",
             )
         )
-    console.print_table((title, "kind", "values", "records", "bytes each"), rows)
+    head = (title, "kind", "values", "records", "bytes each")
+    console.print_table(head, rows, optional=("bytes each",))
 
 
-def _print_other_fields(inspection: rs.Inspection) -> None:
+def _print_other_fields(inspection: Inspection) -> None:
     """Print the fields of records that are not Examples."""
     found = inspection.other_fields
     if found is None or not found.record_count:

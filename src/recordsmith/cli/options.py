@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from typing import Annotated, Any, TypeAlias
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
+import recordsmith as rs
+from recordsmith.cli.wording import show_command
 from recordsmith.errors import OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.dataset import Dataset
 
 WHICH, SHARDS = "Which records", "Shards"
 """Panels of the help that several commands share."""
 
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print a JSON document.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Split: TypeAlias = Annotated[
-    str | None, typer.Option("--split", help="Only this split. [default: all]", metavar="NAME")
+    str | None,
+    typer.Option(
+        "--split",
+        help="Only this split, or part of one: train, train[:80%]. [default: all]",
+        metavar="SPLIT",
+        rich_help_panel=WHICH,
+    ),
+]
+SplitName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--split", help="Only this split. [default: all]", metavar="NAME", rich_help_panel=WHICH
+    ),
 ]
 Paths: TypeAlias = Annotated[
     list[str],
     typer.Argument(
-        help="TFRecord files, folders or globs.",
+        help="TFRecord files, folders, or quoted patterns such as 'data/*.tfrecord'.",
         metavar="PATH",
         show_default=False,
     ),
@@ -29,7 +48,9 @@ Paths: TypeAlias = Annotated[
 OnePath: TypeAlias = Annotated[
     str,
     typer.Argument(
-        help="A TFRecord file, a folder of them, or a glob.", metavar="PATH", show_default=False
+        help="A TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.",
+        metavar="PATH",
+        show_default=False,
     ),
 ]
 Out: TypeAlias = Annotated[
@@ -37,13 +58,13 @@ Out: TypeAlias = Annotated[
     typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
 ]
 Overwrite: TypeAlias = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the existing dataset.")
+    bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
 ]
 KeptCompression: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--compression",
-        help="none, gzip or zlib. [default: the same as before, if equal in all files]",
+        help="Compression of the shards: none, gzip or zlib. [default: as in PATH]",
         metavar="NAME",
         rich_help_panel=SHARDS,
     ),
@@ -52,7 +73,7 @@ Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--threads",
-        help="Shards to process in parallel. [default: one per processor]",
+        help="Number of threads. [default: one per processor]",
         min=1,
         metavar="N",
     ),
@@ -61,12 +82,21 @@ WritingThreads: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--threads",
-        help="Shards to process in parallel. [default: one per processor, at most 8]",
+        help="Number of threads. [default: one per processor, at most 8]",
         min=1,
         metavar="N",
     ),
 ]
 
+At: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        help="Only the records at these positions, such as 9 or 143,10-20.",
+        metavar="POSITIONS",
+        rich_help_panel=WHICH,
+    ),
+]
 Where: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -75,6 +105,15 @@ Where: TypeAlias = Annotated[
         metavar="CONDITION",
         rich_help_panel=WHICH,
     ),
+]
+
+
+Html: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--html", help="Also write the report as an HTML page.", metavar="FILE"),
+]
+OverwritePage: TypeAlias = Annotated[
+    bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
 ]
 
 
@@ -88,7 +127,7 @@ def shards_option(panel: str, default: str | None = None) -> Any:
 
 def shard_size_option(panel: str, default: str | None = "256MB") -> Any:
     """Return --shard-size, which `shard_options` parses."""
-    text = "Approximate size of a shard before compression, instead of a number."
+    text = "Approximate size of a shard before compression, instead of --shards."
     return typer.Option(
         "--shard-size", help=_with_default(text, default), metavar="SIZE", rich_help_panel=panel
     )
@@ -96,7 +135,7 @@ def shard_size_option(panel: str, default: str | None = "256MB") -> Any:
 
 def shard_names_option(panel: str) -> Any:
     """Return --shard-names."""
-    text = "Template of shard names."
+    text = "Pattern of the shard names."
     return typer.Option(
         "--shard-names",
         help=_with_default(text, "{split}-{shard:05d}-of-{shards:05d}"),
@@ -281,6 +320,89 @@ def _repeated(name: str, text: str, repeated: str) -> OptionError:
     return OptionError(f"{option(name)} contains {repeated!r} twice", option=name, value=text)
 
 
+class ChosenRecords(NamedTuple):
+    """The records that the options choose.
+
+    dataset: these records.
+    positions: their positions in the dataset as opened, in order.
+    """
+
+    dataset: Dataset
+    positions: Sequence[int]
+
+    def command(self, paths: Sequence[str], split: str | None, places: Sequence[int]) -> str:
+        """Return the command that shows the records at some places of `dataset`.
+
+        Args:
+            paths, split: as typed.
+        """
+        return show_command(paths, [self.positions[place] for place in places], split)
+
+
+def chosen_records(
+    paths: str | list[str], split: str | None, at: str | None, where: str | None
+) -> ChosenRecords:
+    """Open paths and apply --at and --where; positions count in the dataset as opened.
+
+    Raises:
+        OptionError: a position is not below the number of records, or both options are given.
+    """
+    if at is not None and where is not None:
+        raise OptionError(
+            f"{option('at')} and {option('where')} exclude each other",
+            option="at",
+            remedy="Pass only one of them.",
+        )
+    opened = rs.open(paths, split)
+    if where is not None:
+        found = opened.filter(where)
+        return ChosenRecords(found, _positions_in(opened, found))
+    if at is None:
+        return ChosenRecords(opened, range(sys.maxsize))
+    positions = sorted({*parse_numbers(at, "at")})
+    count = len(opened)
+    if positions[-1] >= count:
+        of_split = "" if split is None else f" in {split}"
+        raise OptionError(
+            f"there is no record {positions[-1]:,}{of_split}",
+            option="at",
+            value=at,
+            expected=f"positions from 0 to {count - 1:,}" if count else "a dataset with records",
+        )
+    return ChosenRecords(opened.select(positions), positions)
+
+
+def _positions_in(opened: Dataset, found: Dataset) -> list[int]:
+    """Return the places in `opened` of the records of `found`, which is selected from it."""
+    import numpy as np
+
+    from recordsmith.dataset import records_of
+
+    positions, whole = records_of(found).positions.all(), records_of(opened).positions
+    if not whole.is_everything:
+        known = whole.all()
+        order = np.argsort(known)
+        positions = order[np.searchsorted(known, positions, sorter=order)]
+    return list(map(int, positions))
+
+
 def one_or_all(paths: list[str]) -> str | list[str]:
     """Return a single path as a string: a folder with a manifest is more than its shards."""
     return paths[0] if len(paths) == 1 else paths
+
+
+def check_html(path: Path | None, *, overwrite: bool) -> None:
+    """Raise before the work begins if the page cannot be written."""
+    if path is None:
+        if overwrite:
+            raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
+        return
+    from recordsmith.drawing.html_page import check_html_path  # NumPy only when needed
+
+    check_html_path(path, overwrite=overwrite)
+
+
+def title_of(paths: list[str]) -> str:
+    """Return the title of a page about these paths."""
+    first = paths[0] if Path(paths[0]).name else Path(paths[0]).resolve().name or paths[0]
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"

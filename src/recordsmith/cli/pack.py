@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,8 +24,11 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
-from recordsmith.cli.resuming import reporting_complete_shards
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.packing import PackReport
+
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
 _SPLITS, _SOURCE, _IMAGES, _RECORDS, _MACHINES = (
@@ -51,7 +54,7 @@ def pack(
     splits: Annotated[
         str | None,
         typer.Option(
-            help="Names and shares, such as train=0.7,validation=0.3 or train=70%,validation=30%. "
+            help="Names and shares of random splits, such as train=0.8,test=0.2. "
             "[default: train=1]",
             metavar="NAME=SHARE,…",
             rich_help_panel=_SPLITS,
@@ -60,11 +63,15 @@ def pack(
     shards: Annotated[str | None, shards_option(_SPLITS)] = None,
     shard_size: Annotated[str | None, shard_size_option(_SPLITS)] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of the shuffled order.", rich_help_panel=_SPLITS)
+        int, typer.Option(metavar="N", help="Random seed.", rich_help_panel=_SPLITS)
     ] = 0,
     stratify: Annotated[
         bool,
-        typer.Option("--stratify", help="Balance classes across splits.", rich_help_panel=_SPLITS),
+        typer.Option(
+            "--stratify",
+            help="Give each split the same share of every class.",
+            rich_help_panel=_SPLITS,
+        ),
     ] = False,
     in_order: Annotated[
         bool,
@@ -77,7 +84,7 @@ def pack(
             "--format",
             help="folder, files, pairs, voc, coco, yolo, table, webdataset or shards. "
             "[default: detected]",
-            metavar="KIND",
+            metavar="FORMAT",
             rich_help_panel=_SOURCE,
         ),
     ] = None,
@@ -293,7 +300,11 @@ def pack(
     ] = None,
     compression: Annotated[
         str,
-        typer.Option(help="none, gzip or zlib.", metavar="NAME", rich_help_panel=_RECORDS),
+        typer.Option(
+            help="Compression of the shards: none, gzip or zlib.",
+            metavar="NAME",
+            rich_help_panel=_RECORDS,
+        ),
     ] = "none",
     check_images: Annotated[
         bool,
@@ -311,7 +322,7 @@ def pack(
     write_plan: Annotated[
         str | None,
         typer.Option(
-            help="Write the plan of the shards to a file and pack nothing.",
+            help="Write a plan of the shards to a file, and pack nothing.",
             metavar="FILE",
             rich_help_panel=_MACHINES,
         ),
@@ -319,7 +330,7 @@ def pack(
     plan: Annotated[
         str | None,
         typer.Option(
-            help="Pack by a plan, with the options in it.",
+            help="Pack according to a plan file and the options in it.",
             metavar="FILE",
             rich_help_panel=_MACHINES,
         ),
@@ -342,7 +353,7 @@ def pack(
     read back and verified before it gets its final name. An interrupted job leaves no partial
     output. Rerun it to resume.
 
-    Example: `recordsmith pack flowers out --splits train=0.7,validation=0.3 --shards 2`
+    Example: `recordsmith pack flowers out --splits train=0.8,test=0.2`
     """
     from recordsmith.sources import make_source
 
@@ -420,7 +431,7 @@ def pack(
     running: dict[str, Any] = {"threads": threads}
     if loaded is None or only is None:
         running |= {"skip_errors": skip_errors, "overwrite": overwrite}
-    with reporting_complete_shards(out), console.progress_bar("packing") as progress:
+    with console.progress_bar("packing") as progress:
         running["progress"] = progress
         if loaded is None:
             report = rs.pack(detected.source, out, **options, **running)
@@ -457,7 +468,8 @@ def _write_plan(source: Any, options: dict[str, Any], path: str, *, json: bool) 
         console.print_json({"plan": path, "shards": len(plan.shards)})
         return
     shown = console.printable(path)
-    print(console.bold(f"{console.count(len(plan.shards), 'shard')} planned in {shown}"))
+    title = f"{console.count(len(plan.shards), 'shard')} planned in {shown}"
+    console.print_line(title, title=title)
     command = f"recordsmith pack SOURCE OUT --plan {shown}"
     print(f"  write some of them, on any machine:  {command} --only 0-{len(plan.shards) - 1}")
     print(f"  then complete the dataset:           {command}")
@@ -472,7 +484,7 @@ def _print_shards(results: Any, planned: Mapping[str, int], *, json: bool) -> No
                 "file": result.file,
                 "records": result.record_count,
                 "size_bytes": result.size_bytes,
-                "is_new": not result.was_kept,
+                "is_new": not result.was_reused,
                 "skipped": list(result.skipped.values()),
                 "skipped_count": skipped[result.file],
             }
@@ -483,21 +495,22 @@ def _print_shards(results: Any, planned: Mapping[str, int], *, json: bool) -> No
     for result in results:
         print(
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
-            f"{console.size(result.size_bytes)}" + (", already complete" if result.was_kept else "")
+            f"{console.size(result.size_bytes)}"
+            + (", already complete" if result.was_reused else "")
         )
         _print_skipped(list(result.skipped.values()), skipped[result.file], indent="  ")
 
 
-def print_pack_report(report: rs.PackReport, noun: str = "image") -> None:
+def print_pack_report(report: PackReport, noun: str = "image") -> None:
     """Print the summary of a job; a sample is called `noun`."""
     of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
     console.print_written(report, "packed", what)
     if report.is_new:
-        print(f"  {_checked(report, noun)}")
+        console.print_line(_checked(report, noun), "  ")
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
-        title = f"{noted.count:,} {sentence}"
+        title = console.note_text(noted.count, sentence)
         console.print_list(title, noted.places, most=3, number=noted.count)
     console.print_list("notices", report.notices)
 
@@ -506,7 +519,7 @@ def _print_skipped(skipped: list[str], number: int, indent: str = "") -> None:
     console.print_list(f"skipped {number:,}", skipped, MOST_PROBLEMS, number=number, indent=indent)
 
 
-def _checked(report: rs.PackReport, noun: str) -> str:
+def _checked(report: PackReport, noun: str) -> str:
     """Describe what was verified and what was not."""
     records = "verified: every record was read back and matches its checksums"
     if report.images_are_checked:

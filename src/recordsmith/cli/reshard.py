@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,8 +27,11 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
-from recordsmith.cli.resuming import reporting_complete_shards
 from recordsmith.errors import OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.reshaping import ReshardReport
+
 
 _ORDER = "Order and splits"
 
@@ -64,7 +67,8 @@ def reshard(
     splits: Annotated[
         str | None,
         typer.Option(
-            help="New random splits, such as train=0.8,validation=0.2. [default: as they are]",
+            help="Names and shares of new random splits, such as train=0.8,test=0.2. "
+            "[default: as they are]",
             metavar="NAME=SHARE,…",
             rich_help_panel=_ORDER,
         ),
@@ -77,7 +81,7 @@ def reshard(
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
-    """Rewrite records to new shards: merge, filter, shuffle, sample and split datasets.
+    """Write records into new shards: merge, filter, shuffle, sample, split.
 
     Verifies checksums and copies records byte for byte, with class names and label map. An
     interrupted job leaves no partial output. Rerun it to resume.
@@ -92,7 +96,7 @@ def reshard(
 
     Sample: `recordsmith reshard out tenth --sample 10%`
 
-    Split: `recordsmith reshard out halves --splits train=0.8,validation=0.2`
+    Split: `recordsmith reshard out halves --splits train=0.5,test=0.5`
     """
     from recordsmith.dataset import DEFAULT_TEMPLATE
 
@@ -103,8 +107,7 @@ def reshard(
             expected="the name of one split to read",
             remedy=f"Draw new splits with {option('splits', split)}.",
         )
-    bar = console.progress_bar("resharding", of_bytes=True, speed=False)
-    with reporting_complete_shards(out), bar as progress:
+    with console.progress_bar("resharding", of_bytes=True, speed=False) as progress:
         report = rs.reshard(
             one_or_all(paths),
             out,
@@ -128,7 +131,7 @@ def reshard(
         print_reshard_report(report)
 
 
-def print_reshard_report(report: rs.ReshardReport) -> None:
+def print_reshard_report(report: ReshardReport) -> None:
     """Print the summary of a job."""
     what = console.count(report.record_count, "record")
     if report.records_in != report.record_count:

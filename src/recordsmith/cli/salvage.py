@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Out, Overwrite, Paths, Split, WritingThreads, one_or_all
+from recordsmith.cli.options import (
+    Json,
+    Out,
+    Overwrite,
+    Paths,
+    SplitName,
+    WritingThreads,
+    one_or_all,
+)
+
+if TYPE_CHECKING:
+    from recordsmith.reshaping import SalvagedShard, SalvageReport
+
 
 _FIELDS = {
     "length": "its length",
@@ -19,7 +33,7 @@ _MOST_SHARDS = 20
 def salvage(
     paths: Paths,
     out: Out,
-    split: Split = None,
+    split: SplitName = None,
     overwrite: Overwrite = False,
     threads: WritingThreads = None,
     json: Json = False,
@@ -47,21 +61,22 @@ def salvage(
         console.print_json(report.to_json())
     else:
         print_salvage_report(report)
-    if not report.is_whole:
+    if not report.is_complete:
         raise typer.Exit(1)
 
 
-def print_salvage_report(report: rs.SalvageReport) -> None:
+def print_salvage_report(report: SalvageReport) -> None:
     """Print what was recovered and lost in each shard."""
     of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
     what = f"{report.record_count:,}{of_all} records"
     folder = console.printable(str(report.folder))
     if report.is_new:
-        print(console.bold(f"recovered {what} into {folder}"))
+        title = f"recovered {what} into {folder}"
+        console.print_line(title, title=title)
     else:
-        done = console.bold(f"nothing to do: {what} were already recovered into {folder}")
-        print(f"{done}; use --overwrite to do it again")
-    lost = [shard for shard in report.shards if not shard.is_whole or shard.repair_count]
+        done = f"nothing to do: {what} were already recovered into {folder}"
+        console.print_line(f"{done}; use --overwrite to do it again", title=done)
+    lost = [shard for shard in report.shards if not shard.is_complete or shard.repair_count]
     for shard in lost[:_MOST_SHARDS]:
         _print_shard(shard)
     if len(lost) > _MOST_SHARDS:
@@ -73,7 +88,7 @@ def print_salvage_report(report: rs.SalvageReport) -> None:
     console.print_list("notices", report.notices)
 
 
-def _print_shard(shard: rs.SalvagedShard) -> None:
+def _print_shard(shard: SalvagedShard) -> None:
     name = console.printable(str(shard.path))
     if shard.file is None:
         print(f"  {name}: skipped, {console.printable(shard.problem)}")

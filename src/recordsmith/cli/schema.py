@@ -22,12 +22,12 @@ def schema(
         ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing file.")
+        bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
     ] = False,
 ) -> None:
-    """Write the common properties of the records as a JSON file of rules, which you can edit.
+    """Write what the records have in common as a JSON file of rules.
 
-    `recordsmith verify --schema FILE` checks records against it.
+    Edit the rules as needed. `recordsmith verify PATH --schema FILE` checks records against them.
 
     Example: `recordsmith schema out -o schema.json`
     """

@@ -2,46 +2,96 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, OnePath, Split
+from recordsmith.cli.options import WHICH, At, Json, OnePath, Split, Where, chosen_records
+from recordsmith.errors import OptionError, option
+
+_COUNT = 30  # records that are drawn without options
 
 
 def sheet(
     path: OnePath,
     out: Annotated[
         str,
-        typer.Argument(help="The image file: .png or .jpg.", metavar="OUT", show_default=False),
+        typer.Argument(
+            help="The image file to write: .png or .jpg.", metavar="OUT", show_default=False
+        ),
     ],
     count: Annotated[
-        int, typer.Option("-n", "--count", help="Number of examples.", min=1, metavar="N")
-    ] = 30,
-    split: Split = None,
-    columns: Annotated[int, typer.Option(help="Examples per row.", min=1, metavar="N")] = 6,
+        int | None,
+        typer.Option(
+            "-n",
+            "--count",
+            help="N records, evenly spread. [default: 30; all with --at]",
+            min=1,
+            metavar="N",
+            rich_help_panel=WHICH,
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(help="N random records.", min=1, metavar="N", rich_help_panel=WHICH),
+    ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Choose at random with this seed. [default: evenly spaced]", metavar="N"),
+        typer.Option(
+            help="Random seed of --sample. [default: 0]", metavar="N", rich_help_panel=WHICH
+        ),
     ] = None,
+    split: Split = None,
+    at: At = None,
+    where: Where = None,
+    columns: Annotated[int, typer.Option(help="Records per row.", min=1, metavar="N")] = 6,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing file.")
+        bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Draw a preview of examples with their classes, boxes and masks.
+    """Draw a preview of records: images with their classes, boxes and masks.
 
     Example: `recordsmith sheet out sheet.png --split train -n 24`
+
+    Choose: `recordsmith sheet out sheet.png --at 143,9`
+
+    Sample: `recordsmith sheet out sheet.png --sample 30 --seed 1`
     """
+    if seed is not None and sample is None:
+        raise OptionError(f"{option('seed')} needs {option('sample')}", option="seed")
+    if sum(given is not None for given in (count, sample, at)) > 1:
+        raise OptionError(
+            f"{option('count')}, {option('sample')} and {option('at')} exclude each other",
+            option="count",
+            remedy="Pass only one of them.",
+        )
+    dataset: Any = path
+    positions: Sequence[int] = ()
+    if at is not None or where is not None:
+        dataset, positions = chosen_records(path, split, at, where)
+        split = None
+    if count is None:
+        count = sample or (_COUNT if at is None else len(dataset))
     report = rs.sheet(
-        path, out, split=split, count=count, columns=columns, seed=seed, overwrite=overwrite
+        dataset,
+        out,
+        split=split,
+        count=count,
+        columns=columns,
+        seed=seed or 0 if sample is not None else None,
+        overwrite=overwrite,
     )
+    if positions:
+        report.positions = [positions[place] for place in report.positions]
     if json:
         console.print_json(report.to_json())
         return
-    drawn = console.count(len(report.positions), "example")
+    drawn = console.count(len(report.positions), "record")
     size = f"{report.width}x{report.height} pixels"
-    print(console.bold(f"drew {drawn} into {console.printable(str(report.path))}") + f", {size}")
+    title = f"drew {drawn} into {console.printable(str(report.path))}"
+    console.print_line(f"{title}, {size}", title=title)
     console.print_list(f"{len(report.problems):,} could not be drawn", report.problems)

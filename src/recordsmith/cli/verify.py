@@ -5,16 +5,30 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
-from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
-from recordsmith.errors import Defect
+from recordsmith.cli.options import (
+    Html,
+    Json,
+    OverwritePage,
+    Paths,
+    SplitName,
+    Threads,
+    check_html,
+    one_or_all,
+    title_of,
+)
+from recordsmith.cli.wording import can_be_shown, how_to_show
+from recordsmith.errors import DAMAGED_RECORDS, Defect
 from recordsmith.words import first_of
+
+if TYPE_CHECKING:
+    from recordsmith.examining.verification import VerifyReport
+
 
 _EXAMPLES = 3  # shown records with the same defect in the same feature
 _POSITIONS = 10
@@ -24,12 +38,12 @@ _MOST_PATHS = 3  # in a suggested command
 
 def verify(
     paths: Paths,
-    split: Split = None,
+    split: SplitName = None,
     deep: Annotated[
         bool,
         typer.Option(
             "--deep",
-            help="Also parse every payload and decode every image completely.",
+            help="Also parse every record and decode every image completely.",
         ),
     ] = False,
     schema: Annotated[
@@ -44,7 +58,7 @@ def verify(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Verify every record of every shard, and the shards against their manifest.
+    """Check every record, and the shards against their manifest (dataset.json).
 
     Prints the defects and exits with 1 if there are any.
 
@@ -63,7 +77,7 @@ def verify(
             progress=progress,
         )
     if html is not None:
-        rs.draw_verify_report(report, html, title=title_of(paths), overwrite=overwrite)
+        rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
     if json:
         console.print_json(report.to_json())
     else:
@@ -73,7 +87,7 @@ def verify(
 
 
 def print_verify_report(
-    report: rs.VerifyReport, *, schema: str | None = None, paths: Sequence[str] = ()
+    report: VerifyReport, *, schema: str | None = None, paths: Sequence[str] = ()
 ) -> None:
     """Print the defects, one per line, and explain them.
 
@@ -92,7 +106,7 @@ def print_verify_report(
     if report.image_count:
         read += f", {console.count(report.image_count, 'image')} decoded"
     if report.is_good:
-        all_was_seen = report.is_deep and not report.remarks
+        all_was_seen = report.is_deep and not report.unchecked
         also = ", and every payload is valid" if all_was_seen else ""
         if schema is not None:
             also += f"; every record matches the rules of {schema}"
@@ -105,6 +119,13 @@ def print_verify_report(
     _print_defects(report)
     if report.defect_count > len(report.defects):
         print(f"  … and {report.defect_count - len(report.defects):,} more")
+    unreadable = {error.path for error in report.defects if _hinders(error, report)}
+    for line in how_to_show(
+        (str(error.path), error.record or 0)
+        for error in report.defects
+        if can_be_shown(error) and error.path not in unreadable
+    ):
+        console.print_line(line, "  ")
     notices: dict[Defect, list[rs.CorruptDataError]] = {}
     for notice in report.notices:
         notices.setdefault(notice.defect, []).append(notice)
@@ -114,8 +135,8 @@ def print_verify_report(
             console.print_line(f"notice: {notice}", "  ")
         if shown < len(alike):
             print(f"    … and {len(alike) - shown:,} more with {defect} (all of them with --json)")
-    for remark in [*_of_compression(report), *report.remarks]:
-        console.print_line(f"note: {remark}", "  ")
+    for reason in [*_of_compression(report), *report.unchecked]:
+        console.print_line(f"note: {reason}", "  ")
     typed = shlex.join(paths) if 0 < len(paths) <= _MOST_PATHS else "PATH"
     salvage = f"`recordsmith salvage {typed} OUT`"
     explanations = report.to_json()["explanations"]
@@ -125,7 +146,14 @@ def print_verify_report(
         console.print_line(explanation["advice"].replace("`recordsmith salvage`", salvage), "  ")
 
 
-def _of_compression(report: rs.VerifyReport) -> Iterator[str]:
+def _hinders(error: rs.CorruptDataError, report: VerifyReport) -> bool:
+    """Whether records of the file cannot be read by their positions because of the defect."""
+    return error.defect in DAMAGED_RECORDS and (
+        error.defect is not Defect.PAYLOAD_CRC or error.path in report.compressions
+    )
+
+
+def _of_compression(report: VerifyReport) -> Iterator[str]:
     """Remind users to pass the compression to TensorFlow, which cannot detect it."""
     counts = Counter(shard.compression for shard in report.shards)
     for name in ("gzip", "zlib"):
@@ -139,7 +167,7 @@ def _of_compression(report: rs.VerifyReport) -> Iterator[str]:
             )
 
 
-def _print_defects(report: rs.VerifyReport) -> None:
+def _print_defects(report: VerifyReport) -> None:
     """Print a line per defect, but only a few if they are the same in many records."""
     unexplained = set(report.compressions)  # compressed files whose offsets are not explained yet
     groups: dict[object, list[rs.CorruptDataError]] = {}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
+from recordsmith.words import count
 
 _MOST_COMPARED = 1000
+_MOST_SHOWN = 10  # records in a command
+_MOST_FILES_SHOWN = 3
 
 _FLAGS = {
     "format_": "--format",
@@ -32,6 +35,11 @@ _FLAGS_OF_VALUES: Mapping[tuple[str, str | None], str] = {
     ("orientation", "'apply'"): "--upright",
     ("background", "(255, 255, 255)"): "--background white",
 }
+
+_RESUMING = frozenset({"pack", "reshard", "edit"})
+_FINISHING = frozenset({"append", "index"})
+_STARTING_AGAIN = frozenset({"export", "salvage"})
+"""Commands by what another run does after an interruption."""
 
 _RECOVERABLE = DAMAGED_RECORDS | {
     Defect.TRUNCATED_COMPRESSION,
@@ -54,6 +62,18 @@ _LIKELY_REPEATED = frozenset(
 _IMAGES = frozenset(
     {Defect.UNREADABLE_IMAGE, Defect.DAMAGED_IMAGE, Defect.IMAGE_SIZE, Defect.IMAGE_FORMAT}
 )
+
+
+_SHOWN_BY_HEAD = _IMAGES | {
+    Defect.MALFORMED_EXAMPLE,
+    Defect.NOT_AN_EXAMPLE,
+    Defect.MALFORMED_MESSAGE,
+    Defect.MISSING_FEATURE,
+    Defect.FEATURE_KIND,
+    Defect.FEATURE_SHAPE,
+    Defect.FEATURE_VALUE,
+    Defect.UNEXPECTED_FEATURE,
+}
 
 
 def option_in_shell(name: str, value: str | None) -> str:
@@ -94,7 +114,7 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
     """
     if isinstance(error, MissingFileError):
         return _similar_name(given)
-    if not isinstance(error, CorruptDataError) or "recordsmith salvage" in error.remedy:
+    if not isinstance(error, CorruptDataError):
         return ""
     path = shlex.quote(_typed_path(error, given))
     commands = []
@@ -104,8 +124,70 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         commands.append(f"`recordsmith verify {path} --deep` lists the damaged images")
     if error.defect in _RECOVERABLE and command != "salvage":
         commands.append(f"`recordsmith salvage {path} OUT` recovers all intact records")
+    if can_be_shown(error) and command != "head":
+        commands.append(
+            f"`{show_command([str(error.path)], [error.record or 0])}` shows the record"
+        )
     end = "" if str(error).endswith(".") else "."
     return f"{end} {'; '.join(commands)}." if commands else ""
+
+
+def show_command(paths: Sequence[str], positions: Iterable[int], split: str | None = None) -> str:
+    """Return the command that shows some records: the first ones, if there are many."""
+    typed = [f"./{path}" if path.startswith("-") else path for path in paths]
+    of_split = [] if split is None else ["--split", split]
+    at = ",".join(map(str, islice(dict.fromkeys(positions), _MOST_SHOWN)))
+    return shlex.join(["recordsmith", "head", *typed, *of_split, "--at", at])
+
+
+def show_commands(places: Iterable[tuple[str, int]]) -> list[str]:
+    """Return the commands that show records by file and position in it; only the first files."""
+    of_file: dict[str, list[int]] = {}
+    for path, position in places:
+        of_file.setdefault(path, []).append(position)
+    first = islice(of_file.items(), _MOST_FILES_SHOWN)
+    return [show_command([path], positions) for path, positions in first]
+
+
+def how_to_show(places: Iterable[tuple[str, int]]) -> list[str]:
+    """Return a line for each of the first files: the command that shows its records."""
+    return [f"show it: `{command}`" for command in show_commands(places)]
+
+
+def can_be_shown(error: CorruptDataError) -> bool:
+    """Whether `head` can print the record of an error: its checksums match."""
+    return error.path is not None and error.record is not None and error.defect in _SHOWN_BY_HEAD
+
+
+def how_to_resume(command: str, given: Mapping[str, Any]) -> str:
+    """Return what to do after a command was stopped before its end; empty if it wrote nothing.
+
+    Args:
+        command: its name.
+        given: its arguments.
+    """
+    if command in _FINISHING:
+        return "rerun the command to finish"
+    if command in _STARTING_AGAIN:
+        return "no output was left; rerun the command to start again"
+    if command not in _RESUMING:
+        return ""
+    return complete_shards_text(command, given) or "rerun the command to start again"
+
+
+def complete_shards_text(command: str, given: Mapping[str, Any]) -> str:
+    """Describe the complete shards of a stopped job, which another run keeps; empty without any."""
+    if command not in _RESUMING or not os.path.isdir(given["out"]):
+        return ""
+    from recordsmith.building import completed_files  # NumPy only when needed
+
+    done = completed_files(Path(given["out"]))
+    if not done:
+        return ""
+    return (
+        f"{count(len(done), 'shard')} complete: rerun the command to resume, or remove "
+        f"{given['out']} to discard {'it' if len(done) == 1 else 'them'}"
+    )
 
 
 def _similar_name(given: Mapping[str, Any]) -> str:

@@ -2,10 +2,11 @@
 
 from recordsmith.dataset.dataset import (
     Dataset,
-    Positions,
-    RecordLocation,
-    ShardSpan,
-    integer_positions,
+    DatasetSource,
+    known_schema,
+    preview_schema,
+    records_of,
+    source_of,
 )
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
@@ -20,12 +21,13 @@ from recordsmith.dataset.labels import (
 )
 from recordsmith.dataset.manifest import (
     MANIFEST_NAME,
-    Begun,
     Manifest,
+    PublishNote,
     ShardEntry,
-    begun_path,
-    read_begun,
+    publish_note_path,
     read_manifest,
+    read_publish_note,
+    upgrade_manifest,
 )
 from recordsmith.dataset.names import (
     DEFAULT_TEMPLATE,
@@ -34,6 +36,14 @@ from recordsmith.dataset.names import (
     shard_name,
 )
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
+from recordsmith.dataset.selected_records import (
+    AnyShard,
+    LocatedBlock,
+    RecordLocation,
+    SelectedRecords,
+    joined_shards,
+)
+from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.splits import is_split_name, tells_split
 from recordsmith.dataset.writer import ShardWriter
@@ -43,19 +53,21 @@ __all__ = [
     "LABELS_NAME",
     "LABEL_MAP_NAME",
     "MANIFEST_NAME",
-    "Begun",
+    "AnyShard",
     "ClassNames",
     "Dataset",
+    "DatasetSource",
     "IndexFile",
     "IndexReport",
+    "LocatedBlock",
     "Manifest",
     "Positions",
+    "PublishNote",
     "RecordLocation",
+    "SelectedRecords",
     "Shard",
     "ShardEntry",
-    "ShardSpan",
     "ShardWriter",
-    "begun_path",
     "carried_class_names",
     "class_names_of",
     "dataset_of",
@@ -63,13 +75,20 @@ __all__ = [
     "integer_positions",
     "is_shard_name",
     "is_split_name",
+    "joined_shards",
+    "known_schema",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",
     "parse_shard_name",
-    "read_begun",
+    "preview_schema",
+    "publish_note_path",
     "read_label_map",
     "read_manifest",
+    "read_publish_note",
+    "records_of",
     "shard_name",
+    "source_of",
     "tells_split",
+    "upgrade_manifest",
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from recordsmith.arrow import ArrowDecoder
-from recordsmith.dataset.shard import Shard
-from recordsmith.errors import located
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords
 from recordsmith.example import Schema
-from recordsmith.wire import RecordBlock
+from recordsmith.work import Work
 
 DEFAULT_ROWS = 16_384
 _MOST_BYTES = 16 << 20  # of the payloads in a batch, if no number of rows is requested
@@ -18,7 +19,7 @@ _MOST_DECODED_BYTES = 4 << 20
 
 
 def record_batches(
-    blocks: Iterable[tuple[Shard, RecordBlock]], decoder: ArrowDecoder, batch_size: int | None
+    blocks: Iterable[LocatedBlock], decoder: ArrowDecoder, batch_size: int | None
 ) -> Iterator[Any]:
     """Yield record batches of the records of some blocks.
 
@@ -28,12 +29,13 @@ def record_batches(
     rows = batch_size or DEFAULT_ROWS
     wanted = rows  # rows to decode at once: one batch first, as a query may stop after it
     filled = filled_bytes = 0
-    for shard, block in blocks:
+    for located in blocks:
+        block = located.block
         at = 0
         while at < len(block):
             stop = min(len(block), at + wanted - filled)
             lengths = block.lengths[at:stop]
-            with located(shard.path, block.position + at):
+            with located.located(at):
                 decoder.append(block.buffer, block.starts[at:stop], lengths)
             filled += stop - at
             filled_bytes += int(lengths.sum())
@@ -57,16 +59,40 @@ def _slices(batch: Any, rows: int) -> Iterator[Any]:
 
 
 def open_stream(
-    blocks: Iterable[tuple[Shard, RecordBlock]],
+    records: SelectedRecords,
     schema: Schema,
-    columns: Sequence[str] | None,
+    columns: Iterable[str] | None,
     class_names: Sequence[str | None] | None,
     batch_size: int | None,
+    threads: int,
 ) -> Any:
-    """Return a pyarrow.RecordBatchReader; nothing is read before its first batch."""
-    import pyarrow as pa
+    """Return a pyarrow.RecordBatchReader; nothing is read and no thread begins before its first
+    batch.
+    """
+    pa = import_pyarrow()
+    columns = None if columns is None else tuple(columns)
 
-    decoder = ArrowDecoder(schema, columns, class_names)
-    return pa.RecordBatchReader.from_batches(
-        decoder.schema, record_batches(blocks, decoder, batch_size)
-    )
+    def make_decoder() -> ArrowDecoder:
+        return ArrowDecoder(schema, columns, class_names)
+
+    def batches() -> Iterator[Any]:
+        if threads == 1 or records.compressed_shard() is not None:
+            yield from record_batches(records.blocks(), first, batch_size)
+            return
+        rows = batch_size or DEFAULT_ROWS
+        rows *= max(1, DEFAULT_ROWS // rows)
+        parts = (
+            records.select(records.positions.cut(slice(start, start + rows)))
+            for start in range(0, len(records), rows)
+        )
+        decoded = Work(threads, None).in_order(
+            lambda part: list(record_batches(part.blocks(), make_decoder(), batch_size)),
+            parts,
+            ahead=threads + 1,
+        )
+        with closing(decoded):
+            for some in decoded:
+                yield from some
+
+    first = make_decoder()
+    return pa.RecordBatchReader.from_batches(first.schema, batches())

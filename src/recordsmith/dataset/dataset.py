@@ -1,85 +1,79 @@
 """Many shards as one sequence of examples.
 
-A Dataset is light: it has shards and a range of positions. A slice is another Dataset over the same
-shards. Whole shards are read in order, single positions through indexes.
+A Dataset is light: it has shards and a selection of their records. A slice, a filter or a shuffle
+is another Dataset over the same shards.
 """
 
 from __future__ import annotations
 
-import bisect
-import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias, overload
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.open_shards import OpenShards
+from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords, joined_shards
+from recordsmith.dataset.selection import (
+    ChosenPositions,
+    DeferredPositions,
+    PositionArray,
+    Positions,
+)
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, Defect, OptionError, located, names_like, option
+from recordsmith.dataset.shares import check_shares, draws_of_splits, share_counts
+from recordsmith.errors import CorruptDataError, Defect, OptionError, suggest_names
 from recordsmith.example import (
     BytesArray,
     Column,
     ColumnDecoder,
     FeatureRequest,
-    Features,
     FeatureSchema,
     FeatureSpec,
     Schema,
     SchemaSurvey,
-    SequenceExample,
     decode_payload,
 )
-from recordsmith.wire import FRAME_BYTES, RecordBlock
-from recordsmith.work import Work, thread_count
+from recordsmith.summaries import Summarized, Summary, named
+from recordsmith.where import Where, parse_where
+from recordsmith.words import count as counted
+from recordsmith.words import first_of
+from recordsmith.work import thread_count
 
-Positions: TypeAlias = Sequence[int] | Sequence[bool] | Int64Array | npt.NDArray[np.bool_]
+_NAMED_PATHS = 3
 
 
-class RecordLocation(NamedTuple):
-    """The file of a record, its number in the file, and the offset of its frame."""
+class DatasetSource(NamedTuple):
+    """What was opened: paths, and splits; None for all."""
 
-    path: str
-    number: int
-    offset: int
+    paths: tuple[str, ...]
+    splits: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
-        return f"{self.path}, record {self.number}, byte {self.offset}"
+        split = "" if self.splits is None else f", split {'+'.join(self.splits)}"
+        return first_of(self.paths, _NAMED_PATHS) + split
 
 
-class ShardSpan(NamedTuple):
-    """Consecutive records of a dataset, from position `first`, with their numbers in a shard."""
-
-    shard: Shard
-    first: int
-    numbers: range
-
-
-class ShardGroup(NamedTuple):
-    """The positions of a request that lie in one shard.
-
-    members: int64, (n,): their indexes in the request; or a slice.
-    numbers: int64, (n,): their record numbers in the shard.
-    """
-
-    shard: Shard
-    members: Int64Array | slice
-    numbers: Int64Array
-
-
-class Dataset:
+class Dataset(Summarized):
     """A sequence of examples from one or more shards. Returned by `recordsmith.open`.
 
     Indexing and iteration return decoded examples: a dict of int64 arrays, float32 arrays and lists
     of bytes, as in `decode_example`, or a SequenceExample. Every checksum is verified. Thread-safe.
 
+    Slices, selections, filters and shuffles are Datasets as well, and every job and the Loader
+    accept them. Making one reads no records. Compressed shards can only be read in order, so their
+    records can be filtered and cut, but not shuffled or indexed.
+
     Example:
         dataset = rs.open("out", split="train")
         print(len(dataset), dataset.class_names)
         image = dataset[0]["image/encoded"][0]
+        daisies = dataset.filter("image/class/label == 0").shuffle(seed=1)[:100]
     """
 
     def __init__(
@@ -88,76 +82,201 @@ class Dataset:
         *,
         schema: Schema | None = None,
         class_names: ClassNames | None = None,
-        positions: range | None = None,
-        _open: OpenShards | None = None,
+        split_schemas: Mapping[str, Schema | None] | None = None,
+        source: DatasetSource | None = None,
     ) -> None:
-        self.shards = tuple(shards)
+        """
+        Args:
+            split_schemas: the splits of the manifest, with their schemas if they are known.
+            source: what was opened.
+        """
         self.class_names = class_names
-        self._schema = schema if positions is None else None
-        self._outer_schema = schema  # of this dataset, or of the one that it is a slice of
-        self._range = positions  # None: all records, not counted yet
-        self._starts: list[int] | None = None
-        self._starts_array: Int64Array | None = None  # the same as an array
-        self._open = _open or OpenShards()
+        self._records = joined_shards(shards)
+        self._schema = schema
+        self._outer_schema = schema  # of this dataset, or of the one that it was selected from
+        self._split_schemas = dict(split_schemas or {})
+        self._source = source
+        self._columns: tuple[str, ...] | None = None  # selected features; None: all
 
-    def __repr__(self) -> str:
-        part = "" if self._range is None else f", record_count={len(self._range)}"
-        return f"Dataset(shard_count={len(self.shards)}{part})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle paths and positions, but no open files."""
-        return {**vars(self), "_open": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._open = OpenShards()
+    def _with(self, positions: ChosenPositions) -> Dataset:
+        """Return a Dataset of other records of the same shards."""
+        other = copy(self)
+        other._records = self._records.select(positions)  # noqa: SLF001 - of the same class
+        if positions is not self._records.positions:
+            other._schema = None  # noqa: SLF001
+        return other
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self._records)
 
     @property
-    def known_record_count(self) -> int | None:
-        """The number of records, if it is known without reading."""
-        if self._range is not None:
-            return len(self._range)
-        counts = [shard.known_record_count for shard in self.shards]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+    def shards(self) -> tuple[Shard, ...]:
+        """The shards, also those without records of this dataset."""
+        return self._records.all_shards
+
+    # -- selection -----------------------------------------------------------------------------
 
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: SupportsIndex) -> Any: ...
     @overload
-    def __getitem__(self, index: slice) -> Dataset: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        """Return a decoded example, or for a slice a Dataset of these positions.
+    def __getitem__(self, index: slice | Positions) -> Dataset: ...
+    def __getitem__(self, index: SupportsIndex | slice | Positions) -> Any:
+        """Return a decoded example; for a slice, positions or a mask, a Dataset of these examples.
+
+        Args:
+            index: an integer; a slice; a list or array of integers, in any order; or a boolean mask
+                with one value per record.
 
         Raises:
-            IndexError: the position is out of range.
-            OptionError: the shard is compressed, so it can only be read in order.
+            IndexError: a position is out of range.
+            OptionError: the shard is compressed, so it can only be read in order; or the index is
+                something else.
             CorruptDataError: the record is damaged or not an Example.
         """
         if isinstance(index, slice):
-            return Dataset(
-                self.shards,
-                class_names=self.class_names,
-                schema=self._outer_schema,
-                positions=self._positions[index],
-                _open=self._open,
+            return self._with(self._records.positions.cut(index))
+        try:
+            place = operator.index(index)  # type: ignore[arg-type]
+        except TypeError:
+            return self.select(index)  # type: ignore[arg-type]
+        shard, number, payload = self._records.read(place)
+        return _decode(shard, number, payload)
+
+    def select(self, positions: Positions) -> Dataset:
+        """Return the examples at some positions, in that order.
+
+        Args:
+            positions: integers, where negative ones count from the end, or a boolean mask with one
+                value per record.
+
+        Raises:
+            IndexError: a position is out of range. Raised at first use if the number of records is
+                not known yet.
+            OptionError: the positions are not integers or a mask of the right length.
+
+        Example:
+            dataset.select([0, 5, -1])
+        """
+        if isinstance(positions, str):
+            raise OptionError(
+                option="positions",
+                value=positions,
+                expected="integers or a boolean mask",
+                remedy="To read a feature of all examples, use read_columns.",
             )
-        shard, number, payload = self._locate(index)
-        with located(shard.path):
-            return _decode(payload, number)
+        return self._with(self._records.positions.pick(positions))
+
+    def take(self, count: int) -> Dataset:
+        """Return the first examples, at most `count`.
+
+        Raises:
+            OptionError: the count is negative.
+        """
+        if not isinstance(count, (int, np.integer)) or count < 0:
+            raise OptionError(option="count", value=count, expected="an integer of at least 0")
+        return self[: int(count)]
+
+    def shuffle(self, seed: int = 0) -> Dataset:
+        """Return the examples in a random order, which is computed and takes no memory.
+
+        Equal seeds give equal orders. For training, `Loader(shuffle=True)` has another order
+        in each epoch.
+
+        Raises:
+            OptionError: the seed is not an integer; at first use, if a shard is compressed.
+
+        Example:
+            sample = dataset.shuffle(seed=1).take(100)
+        """
+        return self._with(self._records.positions.shuffled(_seed(seed)))
+
+    def filter(self, where: str | Where) -> Dataset:
+        """Return the examples that match a condition.
+
+        The condition is evaluated at first use: all records are read once, and the positions of
+        those that match are kept, eight bytes each.
+
+        Args:
+            where: as in `reshard`, such as "image/class/label in (1, 2) and image/width > 100".
+
+        Raises:
+            OptionError: the expression is invalid, or no record has one of its features. Raised at
+                first use if the schema is not known.
+
+        Example:
+            wide = dataset.filter("image/width > 640")
+        """
+        condition = parse_where(where) if isinstance(where, str) else where
+        if not isinstance(condition, Where):
+            raise OptionError(
+                option="where",
+                value=where,
+                expected='a condition such as "image/class/label == 1"',
+            )
+        known = self._outer_schema
+        if known is not None:
+            condition.check(known)
+        # a record that is not selected here may have the features
+        must_find = known is None and self._records.positions.is_everything_known
+        return self._with(
+            DeferredPositions(partial(_matching, self._records, condition, must_find=must_find))
+        )
+
+    def split_by(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, Dataset]:
+        """Divide the examples at random; each part keeps their order.
+
+        These are the splits that `reshard` makes with the same shares and seed.
+
+        Args:
+            shares: the share of each part by name; they add up to 1.
+            seed: equal seeds give equal parts.
+
+        Raises:
+            OptionError: the shares do not add up to 1.
+
+        Example:
+            parts = dataset.split_by({"train": 0.9, "validation": 0.1})
+        """
+        check_shares(shares)
+        seed, positions = _seed(seed), self._records.positions
+        shares = dict(shares)
+        return {
+            name: self._with(DeferredPositions(partial(_drawn, positions, shares, seed, name)))
+            for name in shares
+        }
+
+    @property
+    def splits(self) -> Mapping[str, Dataset]:
+        """The splits by name, each a Dataset."""
+        names = dict.fromkeys(shard.split for shard in self.shards) | self._split_schemas
+        return _Splits(self, tuple(names))
+
+    def _split(self, name: str) -> Dataset:
+        schema = self._split_schemas.get(name)
+        positions = self._records.positions
+        if len({shard.split for shard in self.shards} | {name}) == 1:
+            return self
+        if not positions.is_everything_known:
+            return self._with(DeferredPositions(partial(_of_split, self._records, name)))
+        return Dataset(
+            [shard for shard in self.shards if shard.split == name],
+            schema=schema,
+            class_names=self.class_names,
+            split_schemas={name: schema},
+            source=None if self._source is None else self._source._replace(splits=(name,)),
+        )
+
+    # -- reading -------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:
-        for shard, block in self._blocks():
-            for number, payload in enumerate(block.payloads(), block.position):
-                with located(shard.path):
-                    example = _decode(payload, number)
-                yield example
+        for shard, number, payload in self._records.payloads():
+            yield _decode(shard, number, payload)
 
-    def read_record(self, position: int) -> bytes:
-        """Return the payload at a position without decoding it; raises as indexing does."""
-        return bytes(self._locate(position)[2])
+    def records(self) -> Iterator[bytes]:
+        """Yield the payloads in order without decoding them."""
+        for located in self._records.blocks():
+            for payload in located.block.payloads():
+                yield bytes(payload)
 
     def read_records(self, positions: Positions) -> BytesArray:
         """Read the payloads at many positions; the fast way to read random records.
@@ -175,140 +294,7 @@ class Dataset:
                 is compressed, so it can only be read in order.
             CorruptDataError: a record is damaged.
         """
-        wanted: Any = positions
-        if not (type(positions) is list and len(positions) == 1 and type(positions[0]) is int):
-            wanted = integer_positions(positions, len(self))
-        if len(wanted) == 1:  # faster than arrays for one record
-            payload = np.frombuffer(self._locate(int(wanted[0]))[2], np.uint8)
-            return BytesArray(payload.copy(), np.array([0, len(payload)]))
-        groups = self._by_shard(wanted)
-        offsets = np.zeros(len(wanted) + 1, np.int64)
-        np.cumsum(_sizes(len(wanted), groups), out=offsets[1:])
-        data = np.empty(int(offsets[-1]), np.uint8)
-        self._copy(groups, offsets[:-1], data)
-        return BytesArray(data, offsets)
-
-    def copy_records(
-        self,
-        positions: Positions,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-    ) -> None:
-        """Copy the payloads at many positions into a buffer.
-
-        Args:
-            positions: as in `read_records`.
-            places: int64, (count,): the offset of each payload in `out`.
-            out: uint8, large enough for all payloads; see `record_sizes`.
-
-        Raises:
-            IndexError, OptionError, CorruptDataError: as in `read_records`.
-        """
-        self._copy(self.by_shard(positions), places, out)
-
-    def read_frames(self, positions: Positions) -> BytesArray:
-        """Read whole frames at many positions, with verified checksums.
-
-        Args:
-            positions: as in `read_records`.
-
-        Returns:
-            BytesArray, (count,), in the order of the positions.
-
-        Raises:
-            IndexError, OptionError, CorruptDataError: as in `read_records`.
-        """
-        wanted = integer_positions(positions, len(self))
-        groups = self._by_shard(wanted)
-        offsets = np.zeros(len(wanted) + 1, np.int64)
-        np.cumsum(_sizes(len(wanted), groups) + FRAME_BYTES, out=offsets[1:])
-        data = np.empty(int(offsets[-1]), np.uint8)
-        self._copy(groups, offsets[:-1], data, whole=True)
-        return BytesArray(data, offsets)
-
-    def record_sizes(self, positions: Positions) -> Int64Array:
-        """Return the payload sizes at many positions from the indexes, in bytes.
-
-        Args:
-            positions: as in `read_records`.
-
-        Returns:
-            int64, (count,).
-
-        Raises:
-            IndexError, OptionError: as in `read_records`.
-        """
-        wanted = integer_positions(positions, len(self))
-        return _sizes(len(wanted), self._by_shard(wanted))
-
-    def by_shard(self, positions: Positions) -> list[ShardGroup]:
-        """Group positions by shard; shards without positions are left out.
-
-        Raises:
-            IndexError, OptionError: as in `read_records`.
-        """
-        return self._by_shard(integer_positions(positions, len(self)))
-
-    def _by_shard(self, wanted: Int64Array) -> list[ShardGroup]:
-        """Group validated positions: int64, none negative."""
-        chosen = self._positions
-        if chosen.start or chosen.step != 1:
-            wanted = chosen.start + chosen.step * wanted
-        if not wanted.size:
-            return []
-        if len(self.shards) == 1:
-            return [ShardGroup(self.shards[0], slice(None), wanted)]
-        if self._starts_array is None:
-            self._starts_array = np.array(self._shard_starts, np.int64)
-        of_shard = np.searchsorted(self._starts_array, wanted, side="right") - 1
-        numbers = wanted - self._starts_array[of_shard]
-        grouped = of_shard.argsort(kind="stable")
-        cuts = np.flatnonzero(np.diff(of_shard[grouped])) + 1
-        return [
-            ShardGroup(self.shards[of_shard[members[0]]], members, numbers[members])
-            for members in np.split(grouped, cuts)
-        ]
-
-    def shard_spans(self) -> list[ShardSpan]:
-        """The spans of the shards in this dataset, in order, without empty ones."""
-        chosen = self._positions
-        forwards = chosen if chosen.step > 0 else chosen[::-1]
-        spans = []
-        for shard, begin, end in zip(
-            self.shards, self._shard_starts[:-1], self._shard_starts[1:], strict=True
-        ):
-            low, high = bisect.bisect_left(forwards, begin), bisect.bisect_left(forwards, end)
-            if low < high:
-                part = forwards[low:high]
-                numbers = range(part.start - begin, part.stop - begin, part.step)
-                spans.append(ShardSpan(shard, low, numbers))
-        if forwards is chosen:
-            return spans
-        return [
-            ShardSpan(shard, len(chosen) - first - len(numbers), numbers[::-1])
-            for shard, first, numbers in reversed(spans)
-        ]
-
-    def locate_record(self, position: int) -> RecordLocation:
-        """Return the file, the number and the offset of the record at a position.
-
-        Raises:
-            IndexError: the position is out of range.
-        """
-        shard, number = self._shard_of(position)
-        return RecordLocation(str(shard.path), number, int(shard.index.offsets[number]))
-
-    def records(self) -> Iterator[bytes]:
-        """Yield the payloads in order without decoding them."""
-        for _, block in self._blocks():
-            for payload in block.payloads():
-                yield bytes(payload)
-
-    def located_records(self) -> Iterator[tuple[Shard, int, bytes]]:
-        """Yield the payloads in order, with their shard and their number in it."""
-        for shard, block in self._blocks():
-            for number, payload in enumerate(block.payloads(), block.position):
-                yield shard, number, bytes(payload)
+        return self._records.read_records(positions)
 
     def read_columns(self, keys: FeatureRequest | None = None) -> dict[str, Column]:
         """Read features of all examples as columns.
@@ -330,11 +316,14 @@ class Dataset:
         Example:
             labels = dataset.read_columns(["image/class/label"])["image/class/label"]
         """
-        if keys is None or self._outer_schema is not None:
+        if (keys is None and self._columns is None) or self._outer_schema is not None:
             keys = self._specs(keys)
+        elif keys is None:
+            keys = self._columns
+        assert keys is not None
         decoder = ColumnDecoder(keys)
-        for shard, block in self._blocks():
-            _append(decoder, shard, block)
+        for located in self._records.blocks():
+            _append(decoder, located)
         try:
             return decoder.finish()
         except CorruptDataError as error:
@@ -370,11 +359,11 @@ class Dataset:
         self, size: int, specs: Mapping[str, FeatureSpec], drop_last: bool
     ) -> Iterator[dict[str, Column]]:
         decoder, filled = ColumnDecoder(specs), 0
-        for shard, block in self._blocks():
-            at = 0
-            while at < len(block):
-                stop = min(len(block), at + size - filled)
-                _append(decoder, shard, block, at, stop)
+        for located in self._records.blocks():
+            at, count = 0, len(located.block)
+            while at < count:
+                stop = min(count, at + size - filled)
+                _append(decoder, located, at, stop)
                 filled += stop - at
                 at = stop
                 if filled == size:
@@ -383,20 +372,86 @@ class Dataset:
         if filled and not drop_last:
             yield decoder.finish()
 
+    def select_columns(self, columns: Iterable[str]) -> Dataset:
+        """Return a Dataset that reads only these features as columns.
+
+        Applies to `read_columns`, `batches`, `to_arrow` and queries; single examples and records
+        keep all features. Nothing is read; unknown names are errors when columns are read.
+
+        Args:
+            columns: feature names, in order.
+
+        Raises:
+            OptionError: the columns are not a list of names.
+
+        Example:
+            labels = dataset.select_columns(["image/class/label"])
+        """
+        if isinstance(columns, str) or not isinstance(columns, Iterable):
+            raise OptionError(option="columns", value=columns, expected="a list of names")
+        other = copy(self)
+        other._columns = tuple(columns)  # noqa: SLF001 - of the same class
+        return other
+
+    def to_arrow(
+        self,
+        columns: Iterable[str] | None = None,
+        *,
+        batch_size: int | None = None,
+        threads: int = 1,
+    ) -> Any:
+        """Read the examples as a stream of Arrow record batches. Needs pyarrow.
+
+        A record that lacks a feature has null. Types come from the schema: see docs/arrow.md.
+        Memory holds some batches. Nothing is read before the first batch, except that the schema
+        of a dataset without a manifest takes one pass over it.
+
+        Args:
+            columns: feature names, in order; None for all, or those of `select_columns`.
+            batch_size: rows of each batch but the last; None for up to 16,384 rows or 16 MiB.
+            threads: how many threads decode; compressed shards are decoded by one.
+
+        Returns:
+            pyarrow.RecordBatchReader.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            OptionError: no record has one of the features, or a feature has several kinds.
+            CorruptDataError: while batches are read: a record is damaged, or does not match the
+                schema.
+
+        Example:
+            table = dataset.to_arrow(["image/class/label"]).read_all()
+        """
+        if batch_size is not None and batch_size < 1:
+            raise OptionError(option="batch_size", value=batch_size, expected="a positive integer")
+        return open_stream(
+            self._records,
+            self._known_schema,
+            self._columns if columns is None else columns,
+            self.class_names,
+            batch_size,
+            thread_count(threads),
+        )
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the stream of `to_arrow` for other libraries: pyarrow, Polars, pandas, DuckDB."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     @property
     def schema(self) -> Schema:
         """The features of the examples, from the manifest or from one pass over the records."""
         if self._schema is None:
             survey = SchemaSurvey()
-            for shard, block in self._blocks():
-                with located(shard.path, block.position):
+            for located in self._records.blocks():
+                block = located.block
+                with located.located():
                     survey.update(block.buffer, block.starts, block.lengths)
             self._schema = survey.finish()
             self._outer_schema = self._outer_schema or self._schema
         return self._schema
 
-    def glance(self, record_count: int) -> tuple[Schema, bool]:
-        """Return the known schema, or that of the first undamaged records; and if it covers all."""
+    def _preview_schema(self, record_count: int) -> tuple[Schema, bool]:
         if self._schema is not None and self._schema.is_complete:
             return self._schema, True
         is_all = record_count >= len(self)
@@ -421,74 +476,13 @@ class Dataset:
                 position += 1
         for after in range(position, min(record_count, len(self))):
             with suppress(CorruptDataError, OptionError):  # compressed shards have no random access
-                yield self.read_record(after)
-
-    # -- positions -----------------------------------------------------------------------------
-
-    @property
-    def _positions(self) -> range:
-        if self._range is None:
-            self._range = range(self._shard_starts[-1])
-        return self._range
-
-    @property
-    def _shard_starts(self) -> list[int]:
-        """The position of the first record of each shard, and the end."""
-        if self._starts is None:
-            self._starts = list(itertools.accumulate(record_counts(self.shards), initial=0))
-        return self._starts
-
-    def _copy(
-        self,
-        groups: list[ShardGroup],
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        *,
-        whole: bool = False,
-    ) -> None:
-        for shard, members, numbers in groups:
-            self._open.use(shard)
-            shard.gather(numbers, places[members], out, whole=whole)
-
-    def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
-        """The shard, the number in it, and the payload of a position."""
-        shard, number = self._shard_of(index)
-        self._open.use(shard)
-        return shard, number, shard.read(number)
-
-    def _shard_of(self, index: int) -> tuple[Shard, int]:
-        """The shard and the number in it of a position."""
-        try:
-            position = self._positions[index]
-        except IndexError:
-            raise _no_position(index, len(self)) from None
-        at = bisect.bisect_right(self._shard_starts, position) - 1
-        return self.shards[at], position - self._shard_starts[at]
-
-    def _blocks(self) -> Iterator[tuple[Shard, RecordBlock]]:
-        """Yield all records in order, in blocks."""
-        if self._range is None:  # no counting needed
-            for shard in self.shards:
-                for block in shard.blocks():
-                    yield shard, block
-        elif self._range.step == 1:
-            starts = self._shard_starts
-            for shard, first, end in zip(self.shards, starts[:-1], starts[1:], strict=True):
-                low, high = max(self._range.start, first), min(self._range.stop, end)
-                if low < high:
-                    for block in shard.blocks(low - first, high - first):
-                        yield shard, block
-        else:
-            for index in range(len(self._range)):
-                shard, number, payload = self._locate(index)
-                start, length = np.zeros(1, np.int64), np.array([len(payload)])
-                yield shard, RecordBlock(payload, start, length, number, 0)
+                yield self._records.read_record(after)
 
     # -- features ------------------------------------------------------------------------------
 
     @property
     def _known_schema(self) -> Schema:
-        """The schema of this dataset, or of the one that it is a slice of."""
+        """The schema of this dataset, or of the one that it was selected from."""
         return self._outer_schema or self.schema
 
     @property
@@ -498,6 +492,8 @@ class Dataset:
     def _specs(self, keys: FeatureRequest | None) -> dict[str, FeatureSpec]:
         """Complete the FeatureSpecs of features with kinds and shapes from the schema."""
         wanted: Mapping[str, FeatureSpec | None]
+        if keys is None:
+            keys = self._columns
         if isinstance(keys, Mapping):
             wanted = keys
         elif isinstance(keys, str):
@@ -533,7 +529,7 @@ class Dataset:
         for key in keys:
             if key not in known and self._known_schema.is_complete:
                 none = "records have no features" if len(self) else "the dataset is empty"
-                hint = names_like(key, known, none)
+                hint = suggest_names(key, known, none)
                 raise OptionError(
                     f"no record has a feature {key!r}; {hint}", option="keys", value=key
                 )
@@ -545,84 +541,117 @@ class Dataset:
             remedy="Read them one by one, or as bytes with records().",
         )
 
-
-def record_counts(shards: Sequence[Shard]) -> list[int]:
-    """Return the number of records of each shard; unknown ones are counted in threads.
-
-    Raises:
-        CorruptDataError: the first shard with damaged frames.
-    """
-    unknown = [shard for shard in shards if shard.known_record_count is None]
-    if len(unknown) > 1:
-        work = Work(thread_count(None), None)
-        for _ in work.in_order(lambda shard: shard.record_count, unknown, ahead=2 * work.threads):
-            pass
-    return [shard.record_count for shard in shards]
-
-
-def integer_positions(positions: Positions, count: int) -> Int64Array:
-    """Convert positions in a sequence of `count` records to int64 from 0 to `count` - 1.
-
-    Raises:
-        IndexError, OptionError: as in `Dataset.read_records`.
-    """
-    try:
-        array = np.asarray(positions)
-    except ValueError:  # lists of unequal length
-        array = np.empty(0, object)
-    kind = array.dtype.kind
-    if array.ndim != 1 or kind not in "biuO":
-        if array.ndim == 1 and not array.size and not isinstance(positions, np.ndarray):
-            return np.empty(0, np.int64)
-        raise _not_positions(f"an array of {array.dtype}, shape {array.shape}")
-    if kind == "b":
-        if len(array) != count:
-            raise _not_positions(f"a boolean mask of {len(array)} values")
-        return np.flatnonzero(array)
-    if kind == "O" and not (array.size and all(type(number) is int for number in array)):
-        raise _not_positions("objects")
-    # for one position, minimum and maximum would cost more than the read
-    if len(array) == 1 and kind == "i" and 0 <= array[0] < count:
-        return array.astype(np.int64, copy=False)
-    if array.size and (array.min() < 0 or array.max() >= count):
-        outside = np.flatnonzero((array < -count) | (array >= count))
-        if len(outside):
-            raise _no_position(int(array[outside[0]]), count)
-        array = np.where(array < 0, array + count, array)
-    return array.astype(np.int64, copy=False)
+    def _summary(self) -> Summary:
+        count = self._records.known_record_count
+        records = "records not counted yet" if count is None else counted(count, "record")
+        origin = "" if self._source is None else f"{self._source}: "
+        rows = [("splits", named(self.splits))]
+        known = self._outer_schema
+        if known is not None and known.features:
+            features = [f"{key} ({feature.kind})" for key, feature in known.features.items()]
+            rows.append(("features", named(features)))
+        if self.class_names is not None:
+            rows.append(("classes", named(name for name in self.class_names if name is not None)))
+        shards = counted(len(self.shards), "shard")
+        return Summary(f"{origin}{records} in {shards}", tuple(rows))
 
 
-def _not_positions(found: str) -> OptionError:
-    return OptionError(
-        f"{option('positions')} is {found}",
-        option="positions",
-        expected="integers along one axis, or a boolean mask with one value per record",
-    )
+class _Splits(Mapping[str, Dataset]):
+    """The splits of a dataset, each made when it is asked for."""
+
+    def __init__(self, dataset: Dataset, names: tuple[str, ...]) -> None:
+        self._dataset = dataset
+        self._names = names
+
+    def __getitem__(self, name: str) -> Dataset:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._dataset._split(name)  # noqa: SLF001
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"Splits({', '.join(map(repr, self._names))})"
 
 
-def _no_position(index: int, count: int) -> IndexError:
-    return IndexError(f"position {index} is out of range for a dataset of {count} records")
+def records_of(dataset: Dataset) -> SelectedRecords:
+    """Return the selected records of a dataset, as other packages read them."""
+    return dataset._records  # noqa: SLF001
 
 
-def _sizes(count: int, groups: list[ShardGroup]) -> Int64Array:
-    sizes = np.empty(count, np.int64)
-    for shard, members, numbers in groups:
-        sizes[members] = shard.sizes(numbers)
-    return sizes
+def preview_schema(dataset: Dataset, record_count: int) -> tuple[Schema, bool]:
+    """Return the known schema, or that of the first undamaged records; and if it covers all."""
+    return dataset._preview_schema(record_count)  # noqa: SLF001
 
 
-def _decode(payload: memoryview, number: int) -> Features | SequenceExample:
+def known_schema(dataset: Dataset) -> Schema | None:
+    """Return the schema of exactly these records, if it is known without reading."""
+    return dataset._schema  # noqa: SLF001
+
+
+def source_of(dataset: Dataset) -> DatasetSource:
+    """Return the paths and splits that were opened, or all files of the dataset."""
+    source = dataset._source  # noqa: SLF001
+    return source or DatasetSource(tuple(str(shard.path) for shard in dataset.shards))
+
+
+def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> ChosenPositions:
+    """Read all records in the order of the files; return the positions of those that match."""
+    positions, order = records.positions, None
+    if not positions.is_ascending:
+        order = positions.all().argsort(kind="stable")
+        records = records.select(PositionArray(positions.at(order)))
+    found, start = [np.empty(0, np.int64)], 0
+    for located in records.blocks():
+        block = located.block
+        with located.located():
+            rows = np.flatnonzero(where.matches(replace(block, position=0)))
+        found.append(rows + start)
+        start += len(block)
+    if must_find:
+        where.check_features_found()
+    places = np.concatenate(found)
+    if order is not None:
+        places = np.sort(order[places])
+    return PositionArray(positions.at(places), where=str(where))
+
+
+def _drawn(
+    positions: ChosenPositions, shares: Mapping[str, float], seed: int, name: str
+) -> ChosenPositions:
+    count = len(positions)
+    draw = draws_of_splits(count, share_counts(count, shares), seed)[name]
+    return PositionArray(positions.at(np.flatnonzero(draw.keeps(0, count))))
+
+
+def _of_split(records: SelectedRecords, split: str) -> ChosenPositions:
+    """The positions of records in shards of one split."""
+    return PositionArray(records.positions.all()[records.are_in_split(split)])
+
+
+def _seed(seed: int) -> int:
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
+        raise OptionError(option="seed", value=seed, expected="an integer")
+    return int(seed)
+
+
+def _decode(shard: Shard, number: int, payload: memoryview) -> Any:
     try:
         return decode_payload(payload)
     except CorruptDataError as error:
-        error.record = number
+        error.path, error.record = str(shard.path), number
         raise
 
 
 def _append(
-    decoder: ColumnDecoder, shard: Shard, block: RecordBlock, low: int = 0, high: int | None = None
+    decoder: ColumnDecoder, located: LocatedBlock, low: int = 0, high: int | None = None
 ) -> None:
-    with located(shard.path, block.position + low):
+    block = located.block
+    with located.located(low):
         decoder.append(block.buffer, block.starts[low:high], block.lengths[low:high])
 
 

@@ -13,7 +13,7 @@ from collections import Counter
 from typing import Any
 
 from recordsmith.errors import CorruptDataError, OptionError
-from recordsmith.wire import describe_foreign, read_records
+from recordsmith.wire import detect_other_format, read_records
 
 NOT_AS_EXPECTED = (
     ValueError,
@@ -96,7 +96,7 @@ def json_fault(error: ValueError | RecursionError) -> str:
     return "a number in it has too many digits"
 
 
-def fault_of(error: Exception) -> str:
+def describe_fault(error: Exception) -> str:
     """Describe an error that was raised by a JSON document of unexpected structure."""
     if isinstance(error, KeyError):
         return f"{error} is missing"
@@ -132,6 +132,6 @@ def other_than_text(data: bytes) -> str | None:
     try:
         next(read_records(io.BytesIO(data)))
     except (CorruptDataError, StopIteration):
-        foreign = describe_foreign(data[:_HEAD_BYTES])
+        foreign = detect_other_format(data[:_HEAD_BYTES])
         return None if foreign is None or foreign.is_text else foreign.name
     return "a TFRecord file"

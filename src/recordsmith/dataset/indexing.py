@@ -38,9 +38,11 @@ from recordsmith.files import (
     as_path,
     make_folder,
     make_hidden_folder,
-    remove_left_over,
+    remove_leftovers,
     write_atomically,
 )
+from recordsmith.serialization import fields_to_json
+from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
@@ -58,9 +60,11 @@ class IndexFile:
     is_new: bool
 
 
-@dataclass(frozen=True)
-class IndexReport:
+@dataclass(frozen=True, repr=False)
+class IndexReport(Report):
     """The result of `index`, shard by shard."""
+
+    _shown = ("record_count", "new_count")
 
     format: IndexFormat
     files: tuple[IndexFile, ...]
@@ -76,20 +80,8 @@ class IndexReport:
         return sum(file.is_new for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict: format, records, files."""
-        return {
-            "format": self.format,
-            "records": self.record_count,
-            "files": [
-                {
-                    "shard": file.shard,
-                    "path": file.path,
-                    "records": file.record_count,
-                    "is_new": file.is_new,
-                }
-                for file in self.files
-            ],
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self, ("format", "record_count", "files"))
 
 
 def index(
@@ -140,11 +132,11 @@ def index(
     work = Work(thread_count(None), progress, sum(shard.size_bytes for shard in shards))
     if format == "recordsmith":
         own = (path for shard in shards for path in index_paths(shard.path))
-        remove_left_over(path for path in own if not path.parent.is_symlink())
+        remove_leftovers(path for path in own if not path.parent.is_symlink())
         jobs = [partial(_write_own, shard, work, overwrite) for shard in shards]
     else:
         targets = _text_files(shards, None if to is None else as_path(to))
-        remove_left_over(targets)
+        remove_leftovers(targets)
         jobs = [
             partial(_write_text, shard, target, work, overwrite)
             for shard, target in zip(shards, targets, strict=True)

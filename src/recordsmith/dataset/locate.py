@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -18,28 +18,36 @@ from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
 from recordsmith.dataset.manifest import (
     MANIFEST_NAME,
     Manifest,
-    read_begun,
     read_manifest,
+    read_publish_note,
 )
 from recordsmith.dataset.names import (
     DONE_SUFFIX,
     PARTIAL_SUFFIX,
     is_text_index_name,
+    looks_like_shard,
     parse_shard_name,
-    passes_for_shard,
     shard_name,
 )
 from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.split_slices import is_split_slice
 from recordsmith.dataset.splits import (
     has_split_word,
     is_split_name,
     split_of,
     splits_of_folders,
 )
-from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    ForbiddenFileError,
+    OptionError,
+    option,
+    suggest_names,
+)
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES
-from recordsmith.wire.framing import begins_frame
+from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
@@ -68,10 +76,10 @@ class Located:
     ignored: tuple[CorruptDataError, ...] = ()
     folder: Path | None = None
 
-    def keep_split(self, split: str) -> None:
-        """Remove the shards of other splits."""
-        self.shards = [shard for shard in self.shards if shard.split == split]
-        self.missing = tuple(missing for missing in self.missing if missing[0] == split)
+    def keep_splits(self, splits: Sequence[str]) -> None:
+        """Remove the shards of other splits, and put these in this order."""
+        self.shards = [shard for split in splits for shard in self.shards if shard.split == split]
+        self.missing = tuple(missing for missing in self.missing if missing[0] in splits)
 
     def set_splits(self, splits: Mapping[Path, str]) -> None:
         """Set the splits, by folder, of shards without a manifest and without a split word."""
@@ -133,8 +141,8 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         folder=parts[0].folder if len(parts) == 1 else None,
     )
     if split is not None:
-        check_split(split, [located])
-        located.keep_split(split)
+        check_split(split, split_names([located]))
+        located.keep_splits([split])
     return located
 
 
@@ -164,23 +172,30 @@ def locate_whole(paths: Paths, split: str | None = None) -> Located:
     return located
 
 
-def check_split(split: str, parts: Iterable[Located]) -> None:
-    """Validate the name of a split.
-
-    Raises:
-        OptionError: the split is unknown.
-    """
+def split_names(parts: Iterable[Located]) -> list[str]:
+    """Return the names of all splits, in order of first appearance."""
     found = dict[str, None]()
     for part in parts:
         found |= dict.fromkeys(shard.split for shard in part.shards)
         if part.manifest is not None:
             found |= dict.fromkeys(part.manifest.splits)
-    if not isinstance(split, str) or split not in found:
+    return list(found)
+
+
+def check_split(split: str, names: Collection[str]) -> None:
+    """Check that a split is one of those that exist.
+
+    Raises:
+        OptionError: the split is unknown.
+    """
+    if not isinstance(split, str) or split not in names:
         raise OptionError(
-            f"split {split!r} does not exist",
+            f"split {split!r} does not exist; {suggest_names(split, names, 'there are no splits')}",
             option="split",
             value=split,
-            expected=f"one of {', '.join(found)}" if found else "",
+            remedy=f"Here, {option('split')} takes the name of one split."
+            if is_split_slice(split)
+            else "",
         )
 
 
@@ -244,7 +259,7 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
         manifest = read_manifest(folder)
         if manifest is not None:
             return _locate_packed(folder, manifest)
-        if read_begun(folder) is not None:
+        if read_publish_note(folder) is not None:
             raise CorruptDataError(
                 Defect.UNFINISHED_DATASET,
                 "a job was interrupted while it published the dataset, so files may be missing",
@@ -397,4 +412,4 @@ def looks_like_records(path: Path) -> bool:
         head = read_head(path, HEAD_BYTES)
     except ForbiddenFileError:  # reading it will raise
         head = b""
-    return begins_frame(head) or passes_for_shard(path.name)
+    return starts_with_frame(head) or looks_like_shard(path.name)

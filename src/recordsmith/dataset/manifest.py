@@ -15,31 +15,42 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, fault_of, json_of
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
 from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
+    INTERNAL_NAMES,
     NOTE_BYTES,
-    OWN_NAMES,
     accessing,
+    locked,
     read_document,
     read_note,
+    write_atomically,
 )
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
-BEGUN_NAME = "begun"
+PUBLISH_NOTE_NAME = "publishing.json"
 FORMAT = "recordsmith-dataset"
-VERSION = 1
+VERSION = 2
 
 LONGEST_NAME_BYTES = 255
 """The maximum length of a shard's file name on common file systems."""
 
 _LEAST_FEATURE_BYTES = 140  # of one feature of a schema in the document
 
-_NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *OWN_NAMES)
+_VERSION_1_NOTE = "begun"
+_NEW_KEYS = {  # of version 2
+    "made_from": "provenance",
+    "plan": "fingerprint",
+    "before": "previous",
+    "complete": "is_complete",
+}
+_HISTORY = ("source", "provenance", "appended", "previous")
+
+_NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *INTERNAL_NAMES)
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,8 @@ class Manifest:
     schemas: the schema of each split; may lack some or all splits.
     schema: the schema of all records.
     class_names: names indexed by label, with None for labels without a name; None without classes.
-    made_from: source, seed, options and fingerprint of the plan.
-    told_total: the total number of records in the file, correct or not; None if missing.
+    provenance: source, seed, options and fingerprint of the plan.
+    stated_record_count: the total number of records in the file, correct or not; None if missing.
     """
 
     splits: Mapping[str, tuple[ShardEntry, ...]]
@@ -69,8 +80,8 @@ class Manifest:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     compression: Compression = "none"
     class_names: ClassNames | None = None
-    made_from: Mapping[str, Any] = field(default_factory=dict)
-    told_total: Any = field(default=None, compare=False)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    stated_record_count: Any = field(default=None, compare=False)
 
     @property
     def shards(self) -> list[ShardEntry]:
@@ -138,7 +149,7 @@ class Manifest:
             "class_names": None if self.class_names is None else list(self.class_names),
             "schema": self.schema.to_json(),
             "schemas": {split: schema.to_json() for split, schema in schemas.items()},
-            "made_from": self.made_from,
+            "provenance": self.provenance,
         }
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
@@ -160,54 +171,105 @@ def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
             raise
         raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error), path=path) from None
     try:
-        return _parse(json_of(data))
+        document = json_of(data)
+        if not _has_version_1(document):
+            return _parse(document)
     except NOT_AS_EXPECTED as error:
         raise CorruptDataError(
             Defect.BROKEN_MANIFEST,
-            f"the manifest is invalid: {fault_of(error)}",
+            f"the manifest is invalid: {describe_fault(error)}",
             remedy="Pack again, or remove the manifest and open the shards by name.",
             path=path,
         ) from None
+    raise CorruptDataError(
+        Defect.BROKEN_MANIFEST,
+        "an earlier version of recordsmith wrote the manifest",
+        found="version 1",
+        expected=f"version {VERSION}",
+        remedy=f"Convert it with `recordsmith upgrade {path.parent}`.",
+        path=path,
+    )
+
+
+def upgrade_manifest(folder: Path) -> bool:
+    """Convert a manifest of version 1; returns whether it had to be converted.
+
+    Raises:
+        CorruptDataError: broken-manifest.
+        FileAccessError: the manifest does not exist or cannot be replaced.
+    """
+    path = folder / MANIFEST_NAME
+    data = read_document(path, NOTE_BYTES)
+    try:
+        document = json_of(data)
+        is_old = _has_version_1(document)
+        if is_old:
+            data = _parse(_upgraded(document)).to_bytes()
+    except NOT_AS_EXPECTED:
+        is_old = False
+    if not is_old:
+        read_manifest(folder)
+        return False
+    with locked(folder / INTERNAL_FOLDER, folder):
+        write_atomically(path, data)
+    return True
 
 
 @dataclass(frozen=True)
-class Begun:
+class PublishNote:
     """A note that publication has begun: the folder is not a dataset while it exists.
 
-    plan: the fingerprint of the job.
-    removing: files to remove if another job builds a dataset in the folder.
+    fingerprint: of the job.
+    removed: files to remove if another job builds a dataset in the folder.
     renamed: new names of shards that stay, by old name.
     base: identifies the earlier dataset, if its shards stay.
     """
 
-    plan: str
-    removing: tuple[str, ...] = ()
+    fingerprint: str
+    removed: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     base: str = ""
 
     def to_bytes(self) -> bytes:
-        document: dict[str, Any] = {"plan": self.plan, "removing": self.removing}
+        document: dict[str, Any] = {
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "removed": self.removed,
+        }
         if self.base:
             document |= {"renamed": dict(self.renamed), "base": self.base}
         return json.dumps(document).encode()
 
 
-def begun_path(folder: Path) -> Path:
+def publish_note_path(folder: Path) -> Path:
     """The path of the note."""
-    return folder / INTERNAL_FOLDER / BEGUN_NAME
+    return folder / INTERNAL_FOLDER / PUBLISH_NOTE_NAME
 
 
-def read_begun(folder: Path) -> Begun | None:
-    """Read the note of a folder; None if it does not exist."""
-    path = begun_path(folder)
+def read_publish_note(folder: Path) -> PublishNote | None:
+    """Read the note of a folder; None if it does not exist.
+
+    Raises:
+        CorruptDataError: unfinished-dataset: an earlier version of recordsmith wrote the note.
+    """
+    path = publish_note_path(folder)
+    earlier = path.with_name(_VERSION_1_NOTE)
+    if os.path.lexists(earlier):
+        raise CorruptDataError(
+            Defect.UNFINISHED_DATASET,
+            "an earlier version of recordsmith was interrupted while it published this dataset",
+            remedy="Rerun the job with that version, or remove "
+            f"{earlier} and start again with {option('overwrite', True)}.",
+            path=folder,
+        )
     with accessing(path):
         if path.is_symlink() or not path.is_file():
             return None
     try:
         document = json.loads(read_note(path))
-        return Begun(
-            str(document["plan"]),
-            tuple(map(_plain_name, document["removing"])),
+        return PublishNote(
+            str(document["fingerprint"]),
+            tuple(map(_plain_name, document["removed"])),
             {
                 _plain_name(old): _plain_name(new)
                 for old, new in document.get("renamed", {}).items()
@@ -215,7 +277,41 @@ def read_begun(folder: Path) -> Begun | None:
             str(document.get("base", "")),
         )
     except NOT_AS_EXPECTED:
-        return Begun("")  # truncated: begun, but nothing renamed yet
+        return PublishNote("")  # truncated: begun, but nothing renamed yet
+
+
+def _has_version_1(document: Any) -> bool:
+    return isinstance(document, Mapping) and (document["format"], document["version"]) == (
+        FORMAT,
+        1,
+    )
+
+
+def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Rename the keys of a manifest of version 1."""
+    schemas = document.get("schemas", {}).items()
+    return {
+        **document,
+        "version": VERSION,
+        "schema": _with_new_keys(document["schema"]),
+        "schemas": {split: _with_new_keys(schema) for split, schema in schemas},
+        "provenance": _upgraded_history(document["made_from"]),
+    }
+
+
+def _with_new_keys(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {_NEW_KEYS.get(key, key): value for key, value in document.items()}
+
+
+def _upgraded_history(step: Any) -> Any:
+    if isinstance(step, list):
+        return [_upgraded_history(each) for each in step]
+    if not isinstance(step, Mapping):
+        return step
+    return {
+        key: _upgraded_history(value) if key in _HISTORY else value
+        for key, value in _with_new_keys(step).items()
+    }
 
 
 def _parse(document: Any) -> Manifest:
@@ -223,10 +319,8 @@ def _parse(document: Any) -> Manifest:
         raise ValueError(f'expected an object with "format": "{FORMAT}"')  # noqa: TRY004 - a file's
     if document["format"] != FORMAT:
         raise ValueError(f"the format is {document['format']!r}, expected {FORMAT!r}")
-    if document["version"] > VERSION:
-        raise ValueError(
-            f"the version is {document['version']}; this recordsmith reads up to {VERSION}"
-        )
+    if document["version"] != VERSION:
+        raise ValueError(f"the version is {document['version']!r:.40}, expected {VERSION}")
     splits = {
         _line(split): tuple(
             ShardEntry(
@@ -255,7 +349,7 @@ def _parse(document: Any) -> Manifest:
         },
         document["compression"],
         None if names is None else tuple(None if name is None else _line(name) for name in names),
-        dict(document["made_from"]),
+        dict(document["provenance"]),
         document.get("records"),
     )
 

@@ -107,7 +107,7 @@ def is_shard_name(name: str) -> bool:
     return _HAS_SUFFIX.search(name) is not None or parse_shard_name(name) is not None
 
 
-def passes_for_shard(name: str) -> bool:
+def looks_like_shard(name: str) -> bool:
     """Whether a file counts as records by its name, if its bytes are inconclusive."""
     matches = _HAS_SUFFIX.search(name) or _ENDS_NUMBERED.search(name)
     return matches is not None and not is_text_index_name(name)

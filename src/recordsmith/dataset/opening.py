@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from recordsmith.dataset.dataset import Dataset
-from recordsmith.dataset.locate import Paths, locate_whole
-from recordsmith.errors import OptionError, option
+from collections.abc import Sequence
+
+import numpy as np
+
+from recordsmith.dataset.dataset import Dataset, DatasetSource, records_of
+from recordsmith.dataset.locate import (
+    Located,
+    Paths,
+    as_paths,
+    check_split,
+    locate,
+    locate_whole,
+    split_names,
+)
+from recordsmith.dataset.split_slices import SplitPart, is_split_slice, parse_split
+from recordsmith.example import Schema
 
 
 def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - named as users say it
@@ -12,43 +25,98 @@ def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - nam
 
     Args:
         paths: a file, a folder, a glob pattern, or a list of these.
-        split: open only this split, according to the manifest or to file names.
+        split: open only this split, according to the manifest or to file names; or a part of it,
+            or several, as in TensorFlow Datasets: `train[:80%]`, `train[100:200]`, `train[-10%:]`,
+            `train+validation`. A percentage of the records is rounded to the nearest whole number.
 
     Returns:
         The dataset. Opening reads only names, sizes and the manifest; without a manifest, also the
-        first bytes of each file.
+        first bytes of each file. A part of a split needs the number of records.
 
     Raises:
         FileAccessError: a path does not exist or cannot be read.
-        OptionError: no TFRecord files were found, or the split is unknown.
+        OptionError: no TFRecord files were found, or the split is unknown or malformed.
         CorruptDataError: broken-manifest, unfinished-dataset, missing-shard, or
             shard-size-mismatch, if the size of a shard differs from the manifest.
 
     Example:
-        dataset = rs.open("out", split="train")
+        dataset = rs.open("out", split="train[:80%]")
     """
-    located = locate_whole(paths, split)
-    manifest = located.manifest
-    return Dataset(
-        located.shards,
-        schema=None if manifest is None else manifest.schema_of(split),
-        class_names=located.class_names,
-    )
+    if split is not None and is_split_slice(split):
+        located = locate(paths)
+        known = split_names([located])
+        parts = parse_split(split, known)
+        names = list(dict.fromkeys(part.name for part in parts))
+        for name in names:
+            check_split(name, known)
+        located.keep_splits(names)
+        located.check_whole()
+        return _parts_of(_dataset(located, names, paths), parts)
+    return _dataset(locate_whole(paths, split), None if split is None else [split], paths)
 
 
 def dataset_of(paths_or_dataset: Paths | Dataset, split: str | None = None) -> Dataset:
-    """Return a Dataset as it is, or open paths.
+    """Return a Dataset, or open paths; of a split, as in `open`.
 
     Raises:
-        OptionError: a split is passed with a Dataset; or as in `open`.
+        OptionError: the split is unknown or malformed; or as in `open`.
     """
     if not isinstance(paths_or_dataset, Dataset):
         return open(paths_or_dataset, split)
-    if split is not None:
-        raise OptionError(
-            f"{option('split')} needs a path, not a Dataset",
-            option="split",
-            value=split,
-            remedy="Open the dataset with open(path, split).",
-        )
-    return paths_or_dataset
+    if split is None:
+        return paths_or_dataset
+    splits = paths_or_dataset.splits
+    parts = parse_split(split, splits)
+    for part in parts:
+        check_split(part.name, list(splits))
+    if len(parts) == 1:
+        part, chosen = parts[0], splits[parts[0].name]
+        return chosen if part.is_whole else chosen[_slice(part.range(len(chosen)))]
+    return _parts_of(paths_or_dataset, parts)
+
+
+def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Dataset:
+    """`splits`: those that were located; None for all."""
+    manifest = located.manifest
+    schemas: dict[str, Schema | None] = {}
+    schema = None
+    if manifest is not None:
+        names = manifest.splits if splits is None else splits
+        schemas = {name: manifest.schema_of(name) for name in names}
+        known = [schema for schema in schemas.values() if schema is not None]
+        if splits is None:
+            schema = manifest.schema
+        elif len(known) == len(schemas):
+            schema = known[0] if len(known) == 1 else Schema.merged(known)
+    source = DatasetSource(
+        tuple(str(path) for path in as_paths(paths)), None if splits is None else tuple(splits)
+    )
+    return Dataset(
+        located.shards,
+        schema=schema,
+        class_names=located.class_names,
+        split_schemas=schemas,
+        source=source,
+    )
+
+
+def _parts_of(dataset: Dataset, parts: Sequence[SplitPart]) -> Dataset:
+    """Select parts of the splits of a dataset, one after the other."""
+    names = list(dict.fromkeys(part.name for part in parts))
+    if (
+        [SplitPart(name) for name in names]
+        == list(parts)
+        == [SplitPart(name) for name in dataset.splits]
+    ):
+        return dataset
+    if len(names) == len(parts) == 1 and len(dataset.splits) == 1:
+        return dataset[_slice(parts[0].range(len(dataset)))]
+    positions = []
+    for part in parts:
+        of_split = np.flatnonzero(records_of(dataset).are_in_split(part.name))
+        positions.append(of_split[_slice(part.range(len(of_split)))])
+    return dataset.select(np.concatenate(positions))
+
+
+def _slice(chosen: range) -> slice:
+    return slice(chosen.start, chosen.stop)

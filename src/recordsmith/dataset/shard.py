@@ -158,6 +158,14 @@ class Shard:
             self._record_count = self.index.record_count
         return self._record_count
 
+    def number_of(self, number: int) -> int:
+        """Return the number in the file of a record: the same, unlike in a part of a shard."""
+        return number
+
+    def numbers(self) -> range:
+        """Return the numbers of all records."""
+        return range(self.record_count)
+
     @property
     def index(self) -> ShardIndex:
         """The offsets of its records; built and saved on first use.

@@ -36,7 +36,7 @@ from recordsmith.files import (
     cache_folder,
     make_folder,
     open_file,
-    open_regular,
+    open_regular_file,
     read_head,
     size_of,
     write_atomically,
@@ -113,7 +113,7 @@ def load_index(shard: Path) -> ShardIndex | None:
 def find_index(shard: Path) -> tuple[Path, ShardIndex] | None:
     """The path and the index of a shard; None if there is no valid one."""
     for path in index_paths(shard):
-        with suppress(FileAccessError), open_regular(path) as file, accessing(path):
+        with suppress(FileAccessError), open_regular_file(path) as file, accessing(path):
             index = _read(file, shard)
             if index is not None:
                 return path, index

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, dataset_of, parse_shard_name
+from recordsmith.dataset import Dataset, dataset_of, parse_shard_name, records_of
 from recordsmith.drawing.image_page import TILE, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
@@ -24,17 +24,19 @@ from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_pa
 from recordsmith.files import PathLike, as_path
 from recordsmith.image.drawing.overlay import (
     blend_mask,
-    colour_of,
     draw_boxes,
     fit_to_tile,
+    label_colour,
     message_tile,
 )
+from recordsmith.serialization import fields_to_json
+from recordsmith.summaries import Report
 
 _LEGEND_MOST = 60
 
 
-@dataclass
-class SheetReport:
+@dataclass(repr=False)
+class SheetReport(Report):
     """What `sheet` drew.
 
     Attributes:
@@ -53,15 +55,8 @@ class SheetReport:
     problems: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON-able dict; record_count is named `records`."""
-        return {
-            "path": str(self.path),
-            "height": self.height,
-            "width": self.width,
-            "records": self.record_count,
-            "positions": self.positions,
-            "problems": self.problems,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
 
 
 def sheet(
@@ -125,7 +120,8 @@ def _choose(total: int, count: int, seed: int | None) -> list[int]:
 
 def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDataError]:
     """The records at positions; compressed shards are read sequentially."""
-    if any(shard.compression != "none" for shard in dataset.shards):
+    selected = records_of(dataset)
+    if selected.compressed_shard() is not None:
         wanted = set(positions)
         found: list[bytes | CorruptDataError] = []
         for position, record in enumerate(dataset.records()):
@@ -137,7 +133,7 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDat
     records: list[bytes | CorruptDataError] = []
     for position in positions:
         try:
-            records.append(dataset.read_record(position))
+            records.append(selected.read_record(position))
         except CorruptDataError as error:
             records.append(error)
     return records
@@ -163,7 +159,7 @@ def _no_images(schema: Schema) -> str:
     return (
         "the examples have no images: expected image/encoded, another bytes feature with images, "
         f"or raw pixels with height and width; found {names}"
-        + ("" if schema.remark is None else f"; {schema.remark}")
+        + ("" if schema.omission is None else f"; {schema.omission}")
     )
 
 
@@ -202,7 +198,7 @@ def _draw(
         lines = [line for line in (caption, name, f"#{position:,}") if line]
         tiles.append(Tile(pixels, lines[0], "  ".join(reversed(lines[1:])), colour))
     common = sorted(key for key, _ in legend.most_common(_LEGEND_MOST))
-    named = [(colour_of(label), text) for label, text in common]
+    named = [(label_colour(label), text) for label, text in common]
     if reader.mask_key is None and len(named) == 1:
         named = []  # the tags show it already
     return contact_sheet(
@@ -228,7 +224,7 @@ def _draw_scene(scene: Scene) -> Any:
 def _caption(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
     """(caption, colour of the class)."""
     if scene.text:
-        return scene.text, None if scene.label is None else colour_of(scene.label)
+        return scene.text, None if scene.label is None else label_colour(scene.label)
     if scene.boxes:
         counts = Counter(text or "object" for text in scene.box_texts)
         return ", ".join(

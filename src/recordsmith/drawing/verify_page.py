@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import PurePath
 
-from recordsmith.drawing.file_names import distinct_names
-from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
+from recordsmith.drawing.html_page import cards, paragraphs, text
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
-from recordsmith.examining.verification.explanations import explain
-from recordsmith.files import PathLike, as_path
+from recordsmith.examining.verification.defect_explanations import explain
 from recordsmith.wire import Compression
 from recordsmith.words import count as counted
 from recordsmith.words import size as format_size
@@ -38,36 +36,14 @@ td > code:first-child { color: var(--bad); }
 @media (max-width: 700px) { .summary { text-align: left; }
   .shard { grid-template-columns: 1fr; gap: 2px; margin-bottom: 10px; } }
 """
-_ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
+_ENDS_READING = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
 _BINS = 240  # marks in the bar of a shard; more would not be distinguishable
 _MOST_BARS = 300
 _MOST_ROWS = 2000
 
 
-def draw_verify_report(
-    report: VerifyReport,
-    out: PathLike,
-    *,
-    title: str = "Verification",
-    overwrite: bool = False,
-) -> Path:
-    """Write the report of a verification as a self-contained HTML page.
-
-    Args:
-        report: the result of `verify`.
-        out: the file, with the suffix .html or .htm.
-        title: the heading, such as the folder of the dataset.
-        overwrite: replace an existing file.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        OptionError: the suffix is not .html or .htm, or the file already exists.
-        FileAccessError: the file cannot be written.
-    """
-    path = as_path(out)
-    check_html_path(path, overwrite=overwrite)
+def verify_page(report: VerifyReport, title: str) -> tuple[str, str, Iterable[str]]:
+    """Return the title of the page, its style and its parts."""
     verdict = "good" if report.is_good else counted(report.defect_count, "defect")
     names = _names(report)
     parts = (
@@ -77,8 +53,7 @@ def draw_verify_report(
         _list("Defects", report.defects, report.defect_count, names, report.compressions),
         _list("Notices", report.notices, len(report.notices), names, report.compressions),
     )
-    write_html(path, f"{title}: {verdict}", _STYLE, parts, overwrite=overwrite)
-    return path
+    return f"{title}: {verdict}", _STYLE, parts
 
 
 def _names(report: VerifyReport) -> dict[str, str]:
@@ -90,7 +65,7 @@ def _names(report: VerifyReport) -> dict[str, str]:
 def _head(report: VerifyReport, title: str, verdict: str) -> str:
     what = "Every checksum, payload and image" if report.is_deep else "Every checksum"
     reached = "" if report.is_good else " that could be reached"
-    sentence = f"{what}{reached} was checked{', with exceptions:' if report.remarks else '.'}"
+    sentence = f"{what}{reached} was checked{', with exceptions:' if report.unchecked else '.'}"
     intact = "intact records"
     if report.expected_record_count not in (None, report.record_count):
         intact = f"intact of {report.expected_record_count:,} records"
@@ -101,12 +76,12 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
     ]
     if report.image_count:
         figures.append((f"{report.image_count:,}", "images decoded"))
-    remarks = "".join(f"<li>{prose(remark)}</li>" for remark in report.remarks)
+    unchecked = "".join(f"<li>{paragraphs(reason)}</li>" for reason in report.unchecked)
     return (
         f"<header><h1>{text(title)}</h1>"
         f'<p class="verdict {"good" if report.is_good else "bad"}">{verdict}</p></header>'
         f'<p class="quiet">{sentence}</p>{cards(figures)}'
-        + (f'<ul class="remarks">{remarks}</ul>' if remarks else "")
+        + (f'<ul class="unchecked">{unchecked}</ul>' if unchecked else "")
     )
 
 
@@ -118,8 +93,8 @@ def _kinds(report: VerifyReport) -> str:
             explanation = explain(name)
             rows.append(
                 f'<article class="kind {"notice" if is_notice else ""}"><h3><code>{name}</code>'
-                f'<span class="badge">{often:,}</span></h3><p>{prose(explanation.meaning)}</p>'
-                f'<p class="advice">{prose(explanation.advice)}</p></article>'
+                f'<span class="badge">{often:,}</span></h3><p>{paragraphs(explanation.meaning)}</p>'
+                f'<p class="advice">{paragraphs(explanation.advice)}</p></article>'
             )
     if not rows:
         return ""
@@ -161,7 +136,7 @@ def _bar(shard: ShardFindings, name: str) -> str:
         f'<i style="left:{100 * place / _BINS:.2f}%" title="{text(_tip(errors))}"></i>'
         for place, errors in sorted(bins.items())
     )
-    lost = [_share(shard, error) for error in shard.defects if error.defect in _ENDS_THE_WALK]
+    lost = [_share(shard, error) for error in shard.defects if error.defect in _ENDS_READING]
     if lost and lost[0] is not None:
         marks = f'<u style="left:{100 * lost[0]:.2f}%" title="skipped"></u>{marks}'
     state = "good" if shard.is_good else "bad"
@@ -231,5 +206,26 @@ def _row(error: CorruptDataError, names: Mapping[str, str], compression: Compres
     return (
         f'<tr><td class="name" title="{text(error.path or "")}">{text(name)}{note}</td>'
         f'<td class="number">{position}</td><td class="number">{offset}</td>'
-        f"<td><code>{error.defect}</code> {prose(error.detail)}</td></tr>"
+        f"<td><code>{error.defect}</code> {paragraphs(error.detail)}</td></tr>"
     )
+
+
+def distinct_names(paths: Iterable[str]) -> dict[str, str]:
+    """Map each path to its name, with as many parent folders as needed to be unique."""
+    parts = {path: PurePath(path).parts for path in paths}
+    names: dict[str, str] = {}
+    waiting, kept = list(parts), 1
+    while waiting:
+        ends: dict[tuple[str, ...], list[str]] = {}
+        for path in waiting:
+            ends.setdefault(parts[path][-kept:], []).append(path)
+        waiting = []
+        for end, having in ends.items():
+            alike = [path for path in having if len(parts[path]) > kept]
+            if len(having) == 1:
+                names[having[0]] = str(PurePath(*end))
+            else:
+                names |= {path: path for path in having if path not in alike}
+                waiting += alike
+        kept += 1
+    return names

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset.shard import Shard
+from recordsmith.dataset import AnyShard
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import classify, decode_fields
 
@@ -71,7 +71,7 @@ class FieldSurvey:
         }
 
 
-def survey_fields(shards: Iterable[Shard]) -> FieldSurvey:
+def survey_fields(shards: Iterable[AnyShard]) -> FieldSurvey:
     """Count the fields of the first records of unknown message type."""
     record_count = message_count = 0
     present: Counter[int] = Counter()
@@ -102,7 +102,7 @@ def survey_fields(shards: Iterable[Shard]) -> FieldSurvey:
     )
 
 
-def _first_others(shards: Iterable[Shard]) -> Iterator[memoryview]:
+def _first_others(shards: Iterable[AnyShard]) -> Iterator[memoryview]:
     seen = found = 0
     for shard in shards:
         for block in shard.blocks() if shard.size_bytes else ():

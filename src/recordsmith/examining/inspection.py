@@ -6,18 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.locate import Paths, locate_whole
-from recordsmith.dataset.shard import Shard
-from recordsmith.errors import located
+from recordsmith.dataset import (
+    AnyShard,
+    ClassNames,
+    Dataset,
+    LocatedBlock,
+    dataset_of,
+    known_schema,
+    records_of,
+)
+from recordsmith.dataset.locate import Paths
 from recordsmith.examining.field_survey import FieldSurvey, survey_fields
-from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, compression_of
+from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, output_compression
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
+from recordsmith.summaries import Report
 
 
-@dataclass(frozen=True)
-class Inspection(ShardTotals):
+@dataclass(frozen=True, repr=False)
+class Inspection(ShardTotals, Report):
     """A summary of a dataset.
 
     compression: none, gzip or zlib; "mixed" if shards differ.
@@ -25,6 +32,8 @@ class Inspection(ShardTotals):
     from_manifest: whether the summary comes from a manifest rather than from the records.
     other_fields: the fields of records that are not Examples; None if all are Examples.
     """
+
+    _shown = ("record_count", "size_bytes")
 
     shards: tuple[ShardSummary, ...]
     compression: str
@@ -54,13 +63,16 @@ class Inspection(ShardTotals):
 
 
 def inspect(
-    paths: Paths, split: str | None = None, *, progress: Progress | None = None
+    paths_or_dataset: Paths | Dataset,
+    split: str | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> Inspection:
     """Summarize a dataset. Uses the manifest if there is one; otherwise reads all records once.
 
     Args:
-        paths: a file, folder, glob, or a list of these.
-        split: inspect only this split.
+        paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
+        split: inspect only this split, or part of one, as in `recordsmith.open`.
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
@@ -75,27 +87,29 @@ def inspect(
         summary = rs.inspect("out")
         print(summary.record_count, list(summary.schema.features))
     """
-    found = locate_whole(paths, split)
-    schema = None if found.manifest is None else found.manifest.schema_of(split)
-    if schema is None:
-        schema, counts = _survey(found.shards, progress)
+    dataset = dataset_of(paths_or_dataset, split)
+    shards = records_of(dataset).in_file_order().parts()
+    known = known_schema(dataset)
+    if known is None:
+        schema, counts = _survey(shards, progress)
     else:
-        counts = [shard.record_count for shard in found.shards]
+        schema, counts = known, [shard.record_count for shard in shards]
     summaries = tuple(
         ShardSummary(str(shard.path), shard.split, count, shard.size_bytes, shard.compression)
-        for shard, count in zip(found.shards, counts, strict=True)
+        for shard, count in zip(shards, counts, strict=True)
     )
     return Inspection(
         summaries,
-        compression_of(summaries),
+        output_compression(summaries),
         schema,
-        found.class_names,
-        from_manifest=found.manifest is not None,
-        other_fields=survey_fields(found.shards) if schema.payload in ("other", "mixed") else None,
+        dataset.class_names,
+        from_manifest=known is not None
+        and all(shard.entry is not None for shard in dataset.shards),
+        other_fields=survey_fields(shards) if schema.payload in ("other", "mixed") else None,
     )
 
 
-def _survey(shards: Sequence[Shard], progress: Progress | None) -> tuple[Schema, list[int]]:
+def _survey(shards: Sequence[AnyShard], progress: Progress | None) -> tuple[Schema, list[int]]:
     """Read all records once; return their schema and the number of records of each shard."""
     survey = SchemaSurvey()
     counts = []
@@ -103,7 +117,7 @@ def _survey(shards: Sequence[Shard], progress: Progress | None) -> tuple[Schema,
     for shard in shards:
         count = 0
         for block in shard.blocks():
-            with located(shard.path, block.position):
+            with LocatedBlock(block, shard).located():
                 survey.update(block.buffer, block.starts, block.lengths)
             count += len(block)
             if progress is not None and shard.compression == "none":

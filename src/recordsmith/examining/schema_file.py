@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from recordsmith.dataset import Dataset
 from recordsmith.dataset.documents import json_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, names_like
+from recordsmith.errors import OptionError, suggest_names
 from recordsmith.examining.inspection import inspect
 from recordsmith.examining.rules import (
     SECTION_FIELDS,
@@ -148,7 +149,7 @@ class SchemaFile:
         known = (*_TOP_KEYS, *SECTION_FIELDS[payload])
         for key in document:
             if key not in known:
-                raise ValueError(f"unknown key {key!r}; {names_like(key, known, '')}")
+                raise ValueError(f"unknown key {key!r}; {suggest_names(key, known, '')}")
         others = document.get("other_features", "refused")
         if others not in ("refused", "allowed"):
             raise ValueError(f"other_features is {others!r}; expected refused or allowed")
@@ -175,13 +176,15 @@ class SchemaFile:
 
 
 def schema(
-    paths: Paths, split: str | None = None, *, progress: Progress | None = None
+    paths_or_dataset: Paths | Dataset,
+    split: str | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> SchemaFile:
     """Derive a schema file from the records of a dataset.
 
     Args:
-        paths: a file, folder, glob, or a list of these.
-        split: use only this split.
+        paths_or_dataset, split: as in `inspect`.
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Raises:
@@ -192,7 +195,7 @@ def schema(
         rs.schema("train").save("schema.json")
         rs.verify("other", schema="schema.json")
     """
-    return SchemaFile.of(inspect(paths, split, progress=progress).schema)
+    return SchemaFile.of(inspect(paths_or_dataset, split, progress=progress).schema)
 
 
 def _loose_rule(feature: FeatureSchema, record_count: int | None) -> FeatureRule:
@@ -228,7 +231,7 @@ def _rule_from_json(document: Any) -> FeatureRule:
         raise ValueError(f"rule is {document!r:.60}; expected an object")  # noqa: TRY004 - a file's
     for key in document:
         if key not in _RULE_KEYS:
-            raise ValueError(f"unknown key {key!r}; {names_like(key, _RULE_KEYS, '')}")
+            raise ValueError(f"unknown key {key!r}; {suggest_names(key, _RULE_KEYS, '')}")
     kind = _one_of(document, "kind", (None, *KIND_NUMBERS))
     content = _one_of(document, "content", (None, *_CONTENTS))
     if content is not None and kind not in (None, "bytes"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset.shard import Shard
+from recordsmith.dataset import AnyShard
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ShardSummary:
     compression: str
 
 
-def compression_of(shards: Iterable[Shard | ShardSummary]) -> str:
+def output_compression(shards: Iterable[AnyShard | ShardSummary]) -> str:
     """Return none, gzip or zlib; "mixed" if shards differ. Empty shards are ignored."""
     found = {shard.compression for shard in shards if shard.size_bytes}
     return "mixed" if len(found) > 1 else next(iter(found), "none")

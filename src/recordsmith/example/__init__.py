@@ -24,13 +24,13 @@ from recordsmith.example.columns import (
     encode_columns,
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
-from recordsmith.example.pieces import context_payload, delimited
+from recordsmith.example.pieces import context_as_example, delimited
 from recordsmith.example.protobuf import MessageDecoder
 from recordsmith.example.ranking_list import RankingList, decode_ranking_list, inner_spans
 from recordsmith.example.raw_fields import RawField, decode_fields
 from recordsmith.example.rewriting import KeyAction, Rewriter
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
-from recordsmith.example.spans import InnerSpans, spans_of_field
+from recordsmith.example.spans import InnerSpans, field_spans
 from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
 
 __all__ = [
@@ -57,7 +57,7 @@ __all__ = [
     "SequenceExample",
     "canonical",
     "classify",
-    "context_payload",
+    "context_as_example",
     "decode_columns",
     "decode_example",
     "decode_fields",
@@ -68,7 +68,7 @@ __all__ = [
     "encode_columns",
     "encode_example",
     "encode_sequence_example",
+    "field_spans",
     "hash_spans",
     "inner_spans",
-    "spans_of_field",
 ]

@@ -17,7 +17,7 @@ from recordsmith.example.codec import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.example.raw_fields import FieldSpan, walk_fields
+from recordsmith.example.raw_fields import FieldSpan, iter_fields
 
 _DELIMITED, _BYTES_LIST = 2, 1
 _KINDS = (1, 2, 3)  # the fields of a Feature
@@ -70,7 +70,7 @@ def _empty_bytes_lists(payload: bytes, sections: tuple[int, ...]) -> bytes:
 
 def _delimited(payload: bytes, span: FieldSpan, number: int) -> Iterator[FieldSpan]:
     """Yield the length-delimited fields with this number of the message in a span."""
-    for field in walk_fields(payload, span.start, span.stop):
+    for field in iter_fields(payload, span.start, span.stop):
         if field.number == number and field.wire_type == _DELIMITED:
             yield field
 
@@ -78,7 +78,7 @@ def _delimited(payload: bytes, span: FieldSpan, number: int) -> Iterator[FieldSp
 def _kind(payload: bytes, feature: FieldSpan) -> int:
     """Return 1 for a list of bytes, 0 for any other kind or none; the last list counts."""
     kind = 0
-    for field in walk_fields(payload, feature.start, feature.stop):
+    for field in iter_fields(payload, feature.start, feature.stop):
         if field.wire_type == _DELIMITED and field.number in _KINDS:
             kind = field.number
     return kind if kind == _BYTES_LIST else 0

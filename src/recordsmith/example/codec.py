@@ -21,10 +21,10 @@ from recordsmith.example.payload import (
     KIND_NUMBERS,
     PAYLOAD_KINDS,
     Kind,
-    did_you_mean,
     encode_key,
-    malformed_example,
-    not_an_example,
+    kind_remedy,
+    malformed_example_error,
+    not_an_example_error,
 )
 
 FeatureValue: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float32] | list[bytes]
@@ -73,7 +73,11 @@ def decode_example(payload: BytesLike) -> Features:
     code, result = decoding.decode_example(payload)
     if code == _GOOD:
         return result  # type: ignore[no-any-return]
-    raise malformed_example() if code == _MALFORMED else not_an_example(PAYLOAD_KINDS[result])
+    raise (
+        malformed_example_error()
+        if code == _MALFORMED
+        else not_an_example_error(PAYLOAD_KINDS[result])
+    )
 
 
 def decode_sequence_example(payload: BytesLike) -> SequenceExample:
@@ -85,7 +89,7 @@ def decode_sequence_example(payload: BytesLike) -> SequenceExample:
     code, result = decoding.decode_sequence_example(payload)
     if code == _GOOD:
         return SequenceExample(*result)
-    raise malformed_example()
+    raise malformed_example_error()
 
 
 def decode_payload(payload: BytesLike) -> Features | SequenceExample:
@@ -98,10 +102,10 @@ def decode_payload(payload: BytesLike) -> Features | SequenceExample:
     if code == _GOOD:
         return result  # type: ignore[no-any-return]
     if code == _MALFORMED:
-        raise malformed_example()
+        raise malformed_example_error()
     if PAYLOAD_KINDS[result] == "SequenceExample":
         return decode_sequence_example(payload)
-    raise not_an_example(PAYLOAD_KINDS[result])
+    raise not_an_example_error(PAYLOAD_KINDS[result])
 
 
 def encode_example(features: Mapping[str, Any], kinds: Mapping[str, Kind] | None = None) -> bytes:
@@ -189,7 +193,7 @@ def _put_value(encoder: Encoder, key: str, value: Any, declared: str | None) -> 
         if declared is not None and declared not in KIND_NUMBERS:
             raise ValueError(
                 f"unknown kind {declared!r}; expected {', '.join(KIND_NUMBERS)}"
-                f". {did_you_mean(declared)}".removesuffix(". ")
+                f". {kind_remedy(declared)}".removesuffix(". ")
             )
         if isinstance(value, (list, tuple)):
             value = _plain(value)

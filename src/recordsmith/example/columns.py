@@ -27,10 +27,10 @@ from recordsmith.example.payload import (
     KIND_NUMBERS,
     PAYLOAD_KINDS,
     Kind,
-    did_you_mean,
     encode_key,
-    malformed_example,
-    not_an_example,
+    kind_remedy,
+    malformed_example_error,
+    not_an_example_error,
 )
 from recordsmith.example.values import BytesArray, Column, RaggedArray
 
@@ -62,7 +62,7 @@ class FeatureSpec:
                 option="kind",
                 value=self.kind,
                 expected="bytes, float, int64 or None",
-                remedy=did_you_mean(self.kind),
+                remedy=kind_remedy(self.kind),
             )
         if self.shape is not None and self.shape != "ragged" and not _is_shape(self.shape):
             raise OptionError(
@@ -151,22 +151,22 @@ class ColumnDecoder:
                 raise error
             self._row_count += len(starts)
 
-    def finish(self, *, all_there: bool = True) -> dict[str, Column]:
+    def finish(self, *, is_strict: bool = True) -> dict[str, Column]:
         """Return the columns of the appended payloads and empty the decoder.
 
         The columns own their memory, except borrowed ones.
 
         Args:
-            all_there: False omits features without a known kind instead of raising.
+            is_strict: False omits features without a known kind instead of raising.
 
         Raises:
             CorruptDataError: missing-feature, if no record has the feature with a kind and none is
                 declared.
         """
-        return self.finish_with_validity(all_there=all_there)[0]
+        return self.finish_with_validity(is_strict=is_strict)[0]
 
     def finish_with_validity(
-        self, *, all_there: bool = True
+        self, *, is_strict: bool = True
     ) -> tuple[dict[str, Column], dict[str, npt.NDArray[np.uint8]]]:
         """Return the columns as `finish`, and the validity of those that some record lacks.
 
@@ -184,7 +184,7 @@ class ColumnDecoder:
         validity: dict[str, npt.NDArray[np.uint8]] = {}
         for (key, spec), built in zip(self._specs.items(), finished, strict=True):
             kind, values, ends, splits, shortest, longest, present, valid = built
-            if kind == 0 and not all_there:
+            if kind == 0 and not is_strict:
                 continue
             if kind == 0:
                 raise CorruptDataError(
@@ -220,9 +220,9 @@ class ColumnDecoder:
     def _error(self, code: int, column: int, found: int) -> CorruptDataError:
         key, spec = list(self._specs.items())[column] if self._specs else ("", FeatureSpec())
         if code == _MALFORMED:
-            return malformed_example()
+            return malformed_example_error()
         if code == _NOT_AN_EXAMPLE:
-            return not_an_example(PAYLOAD_KINDS[found])
+            return not_an_example_error(PAYLOAD_KINDS[found])
         if code == _MISSING:
             return CorruptDataError(
                 Defect.MISSING_FEATURE,

@@ -56,7 +56,7 @@ def _from_objects(array: npt.NDArray[Any]) -> Column:
     rows = np.arange(array.size) // max(1, array.size // len(array))
     if array.ndim == 1 and all(issubclass(kind, _ROWS) for kind in types):
         return _from_rows(values, rows)
-    raise _misfit(values, rows, _BYTES)
+    raise _mismatch_error(values, rows, _BYTES)
 
 
 def _from_sequence(values: Sequence[Any], rows: Int64Array) -> Column:
@@ -79,7 +79,7 @@ def _from_sequence(values: Sequence[Any], rows: Int64Array) -> Column:
     if all(issubclass(kind, _NUMBERS) for kind in types):
         return np.fromiter(values, np.float64, len(values))
     known = (kinds for kinds in (_ROWS, _BYTES, _NUMBERS) if isinstance(values[0], kinds))
-    raise _misfit(values, rows, next(known, ()))
+    raise _mismatch_error(values, rows, next(known, ()))
 
 
 def _from_rows(lists: Sequence[Any], rows: Int64Array) -> Column:
@@ -107,7 +107,7 @@ def _as_list(values: Any) -> list[Any]:
     return list(values) if isinstance(values, tuple) else values.tolist()
 
 
-def _misfit(values: Sequence[Any], rows: Int64Array, kinds: tuple[type, ...]) -> TypeError:
+def _mismatch_error(values: Sequence[Any], rows: Int64Array, kinds: tuple[type, ...]) -> TypeError:
     """Return the error for the first value that is not one of `kinds`."""
     place = next(i for i, value in enumerate(values) if not isinstance(value, kinds))
     value, first = values[place], values[0]

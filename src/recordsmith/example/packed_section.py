@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 _T = TypeVar("_T")
 
 
-class PackedSection(Mapping[str, _T], Generic[_T]):
+class CompressedSection(Mapping[str, _T], Generic[_T]):
     """Features by name. Use `items()` to get more than one of them."""
 
     def __init__(self, section: Mapping[str, _T], read: Callable[[Any], _T]) -> None:

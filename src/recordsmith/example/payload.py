@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["bytes", "float", "int64"]
 
 # in the order of the numbers in classify.h
 PAYLOAD_KINDS: tuple[PayloadKind, ...] = ("other", "Example", "SequenceExample", "ELWC", "Event")
-PAYLOAD_WORDS: dict[str, tuple[str, str]] = {  # singular and plural
+PAYLOAD_NAMES: dict[str, tuple[str, str]] = {  # singular and plural
     "Example": ("an Example", "Examples"),
     "SequenceExample": ("a SequenceExample", "SequenceExamples"),
     "ELWC": ("a ranking list (ELWC)", "ranking lists (ELWC)"),
@@ -62,7 +62,7 @@ def decode_key(key: BytesLike) -> str:
     return bytes(key).decode("utf-8", "surrogateescape")
 
 
-def did_you_mean(kind: object) -> str:
+def kind_remedy(kind: object) -> str:
     """Suggest a kind for an unknown one."""
     name = str(kind).lower()
     for known, others in _SIMILAR_KINDS.items():
@@ -76,16 +76,16 @@ def classify(payload: BytesLike) -> PayloadKind:
     return PAYLOAD_KINDS[payloads.classify(payload)]
 
 
-def not_an_example(found: PayloadKind) -> CorruptDataError:
+def not_an_example_error(found: PayloadKind) -> CorruptDataError:
     """Return the error for a payload that is not an Example."""
     return CorruptDataError(
         Defect.NOT_AN_EXAMPLE,
-        f"the payload is {PAYLOAD_WORDS[found][0]}, not an Example",
+        f"the payload is {PAYLOAD_NAMES[found][0]}, not an Example",
         remedy=_REMEDIES[found],
     )
 
 
-def malformed_example() -> CorruptDataError:
+def malformed_example_error() -> CorruptDataError:
     """Return the error for a payload that begins like an Example but is malformed."""
     return CorruptDataError(
         Defect.MALFORMED_EXAMPLE,

@@ -8,7 +8,7 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.example.payload import decode_key
-from recordsmith.example.spans import entries_of, payloads_of, spans_of_field
+from recordsmith.example.spans import field_spans, map_entries, payload_views
 
 _DELIMITED = 2
 
@@ -24,14 +24,14 @@ def delimited(number: int, *content: BytesLike) -> bytes:
     return b"".join((head, *content))  # type: ignore[arg-type]
 
 
-def context_payload(payload: BytesLike) -> bytes:
+def context_as_example(payload: BytesLike) -> bytes:
     """Return the context of a SequenceExample as an Example."""
     data = as_view(payload)
-    maps = spans_of_field(data, *_whole(data), 1)
-    return b"".join(delimited(1, piece) for piece in payloads_of(data, maps.starts, maps.lengths))
+    maps = field_spans(data, *_whole(data), 1)
+    return b"".join(delimited(1, piece) for piece in payload_views(data, maps.starts, maps.lengths))
 
 
-def narrowed(
+def select_features(
     payload: BytesLike, takes: Callable[[str], bool], fields: Sequence[int] = (1, 2)
 ) -> bytes:
     """Return a payload with only some of its features or feature lists.
@@ -44,12 +44,12 @@ def narrowed(
     data = as_view(payload)
     pieces = []
     for field in fields:
-        found = entries_of(data, *_whole(data), field)
-        keys = spans_of_field(data, found.starts, found.lengths, 1)
+        found = map_entries(data, *_whole(data), field)
+        keys = field_spans(data, found.starts, found.lengths, 1)
         key_starts, key_lengths = np.zeros((2, len(found.owners)), np.int64)
         key_starts[keys.owners], key_lengths[keys.owners] = keys.starts, keys.lengths
-        entries = payloads_of(data, found.starts, found.lengths)
-        names = payloads_of(data, key_starts, key_lengths)
+        entries = payload_views(data, found.starts, found.lengths)
+        names = payload_views(data, key_starts, key_lengths)
         wanted = [
             delimited(1, entry)
             for entry, name in zip(entries, names, strict=True)

@@ -12,7 +12,13 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, OptionError, names_like
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    MissingExtraError,
+    OptionError,
+    suggest_names,
+)
 from recordsmith.files import PathLike, as_path, read_document
 
 _HOW_TO_MAKE_ONE = (
@@ -48,7 +54,7 @@ class MessageDecoder:
             hint = (
                 f"did you mean {last[0]!r}?"
                 if last
-                else names_like(
+                else suggest_names(
                     message, self.message_names, "it has no messages", most=_NAMES_SHOWN
                 )
             )

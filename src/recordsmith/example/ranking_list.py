@@ -11,7 +11,7 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.example.codec import Features, decode_example
-from recordsmith.example.spans import InnerSpans, spans_of_field
+from recordsmith.example.spans import InnerSpans, field_spans
 
 _EXAMPLES = 1
 _CONTEXT = 2
@@ -48,6 +48,6 @@ def inner_spans(
 ) -> tuple[InnerSpans, InnerSpans]:
     """Find (contexts, examples) of the lists at buffer[starts[i]:starts[i] + lengths[i]]."""
     return (
-        spans_of_field(buffer, starts, lengths, _CONTEXT),
-        spans_of_field(buffer, starts, lengths, _EXAMPLES),
+        field_spans(buffer, starts, lengths, _CONTEXT),
+        field_spans(buffer, starts, lengths, _EXAMPLES),
     )

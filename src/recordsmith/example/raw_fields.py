@@ -105,7 +105,7 @@ def decode_fields(
     budget = _Budget(max_fields)
     try:
         return _fields(data, 0, len(data), budget, max_depth)
-    except _SpentError:
+    except _LimitReachedError:
         raise OptionError(
             f"the payload has more than {max_fields:,} fields",
             option="max_fields",
@@ -130,7 +130,7 @@ class MalformedError(Exception):
         self.reason = reason
 
 
-def walk_fields(data: bytes, start: int, stop: int) -> Iterator[FieldSpan]:
+def iter_fields(data: bytes, start: int, stop: int) -> Iterator[FieldSpan]:
     """Yield the fields of a message in data[start:stop], without nested ones.
 
     Raises:
@@ -142,7 +142,7 @@ def walk_fields(data: bytes, start: int, stop: int) -> Iterator[FieldSpan]:
         if field.wire_type == _GROUP_END:
             raise MalformedError(at, "the end of a group without a start")
         yield field
-        at = _end_of(data, field)
+        at = _field_end(data, field)
 
 
 def varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
@@ -189,7 +189,7 @@ def _field(data: bytes, at: int, stop: int, depth: int) -> FieldSpan:
             if field.number != number:
                 raise MalformedError(inner, f"the end of group {field.number} in group {number}")
             return FieldSpan(number, wire_type, at, start, inner)
-        inner = _end_of(data, field)
+        inner = _field_end(data, field)
     raise MalformedError(at, "a group without an end")
 
 
@@ -199,14 +199,14 @@ def _within(at: int, end: int, stop: int) -> int:
     return end
 
 
-def _end_of(data: bytes, field: FieldSpan) -> int:
+def _field_end(data: bytes, field: FieldSpan) -> int:
     """Return the end of a field: of its value, or of the tag that ends its group."""
     if field.wire_type == _GROUP_START:
         return varint(data, field.stop, len(data))[1]
     return field.stop
 
 
-class _SpentError(Exception):
+class _LimitReachedError(Exception):
     """There are more fields than the limit."""
 
 
@@ -218,7 +218,7 @@ class _Budget:
 
     def take(self, count: int) -> None:
         if count > self.left:
-            raise _SpentError
+            raise _LimitReachedError
         self.left -= count
 
 
@@ -226,10 +226,10 @@ def _fields(
     data: bytes, start: int, stop: int, budget: _Budget, depth: int
 ) -> tuple[RawField, ...]:
     spans = []
-    for span in walk_fields(data, start, stop):
+    for span in iter_fields(data, start, stop):
         spans.append(span)
         if len(spans) > budget.left:
-            raise _SpentError
+            raise _LimitReachedError
     budget.take(len(spans))
     return tuple(_decoded(data, span, budget, depth) for span in spans)
 
@@ -270,7 +270,7 @@ def _message(
         return None
     try:
         return _fields(data, start, stop, budget, depth - 1)
-    except (MalformedError, _SpentError):
+    except (MalformedError, _LimitReachedError):
         return None
 
 
@@ -290,7 +290,7 @@ def _packed(content: bytes) -> tuple[int, ...] | tuple[float, ...] | None:
         count = len(content) // size
         if count >= 2 and len(content) % size == 0 and len(content) <= MAX_FIELDS * size:
             floats: tuple[float, ...] = struct.unpack(f"<{count}{code}", content)
-            if all(_is_usual(value) for value in floats) and any(floats):
+            if all(_is_plausible(value) for value in floats) and any(floats):
                 return floats
     if not 2 <= len(content) <= MAX_FIELDS:
         return None
@@ -308,5 +308,5 @@ def _packed(content: bytes) -> tuple[int, ...] | tuple[float, ...] | None:
     return tuple(integers)
 
 
-def _is_usual(value: float) -> bool:
+def _is_plausible(value: float) -> bool:
     return value == 0 or (math.isfinite(value) and 1e-6 < abs(value) < 1e9)

@@ -22,7 +22,7 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.kernel.payloads import submessages
 from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.packed_section import PackedSection
+from recordsmith.example.packed_section import CompressedSection
 from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
 
 Content: TypeAlias = Literal["image", "text", "raw"]
@@ -153,14 +153,14 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict: payload, records, and a key for each section.
 
-        An incomplete schema also has "complete": False.
+        An incomplete schema also has "is_complete": False.
         """
         sections = {
             name: {key: feature.to_json() for key, feature in section.items()}
             for name, section in self.sections.items()
         }
         document: dict[str, Any] = {"payload": self.payload, "records": self.record_count}
-        return document | ({} if self.is_complete else {"complete": False}) | sections
+        return document | ({} if self.is_complete else {"is_complete": False}) | sections
 
     @classmethod
     def from_json(cls, document: Any) -> Schema:
@@ -182,13 +182,13 @@ class Schema:
                 except ValueError as error:
                     raise ValueError(f"{name}: {key!r}: {error}") from None
         payload = found.value("payload", _PAYLOADS.__contains__, ", ".join(_PAYLOADS))
-        is_complete = found.value("complete", _is_bool, "true or false", True)
+        is_complete = found.value("is_complete", _is_bool, "true or false", True)
         return _limited(cls(payload, found.count("records"), sections, is_complete))
 
     def packed(self) -> Schema:
         """Return the schema in less memory, to be merged or written later."""
         sections = {
-            name: PackedSection(section, FeatureSchema.from_json)
+            name: CompressedSection(section, FeatureSchema.from_json)
             if len(section) >= PACKED_FROM
             else section
             for name, section in self.sections.items()
@@ -234,7 +234,7 @@ class Schema:
         return _limited(merged)
 
     @property
-    def remark(self) -> str | None:
+    def omission(self) -> str | None:
         """Why the schema is incomplete, as a clause; None if it is complete."""
         if self.is_complete:
             return None
@@ -259,7 +259,7 @@ class Schema:
             OptionError: the schema is incomplete.
         """
         if not self.is_complete:
-            raise OptionError(f"{need}: {self.remark}")
+            raise OptionError(f"{need}: {self.omission}")
 
 
 def _unpacked(schema: Schema) -> Schema:

@@ -26,7 +26,7 @@ class InnerSpans(NamedTuple):
     lengths: Int64Array
 
 
-def spans_of_field(
+def field_spans(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
 ) -> InnerSpans:
     """Find the messages in a field of the payloads buffer[starts[i]:starts[i] + lengths[i]].
@@ -39,28 +39,30 @@ def spans_of_field(
     )
 
 
-def payloads_of(buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Iterator[memoryview]:
+def payload_views(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+) -> Iterator[memoryview]:
     """Yield a view of each payload."""
     view = as_view(buffer)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         yield view[start : start + length]
 
 
-def field_bytes(lengths: Int64Array) -> Int64Array:
+def field_sizes(lengths: Int64Array) -> Int64Array:
     """Return the size of fields with contents of these lengths, with a tag of one byte."""
     return lengths + 2 + np.searchsorted(_LONGER_FROM, lengths, side="right")
 
 
-def entries_of(
+def map_entries(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
 ) -> InnerSpans:
     """Find the map entries in a field of the payloads: one for each feature of an Example."""
-    maps = spans_of_field(buffer, starts, lengths, field)
-    entries = spans_of_field(buffer, maps.starts, maps.lengths, 1)
+    maps = field_spans(buffer, starts, lengths, field)
+    entries = field_spans(buffer, maps.starts, maps.lengths, 1)
     return entries._replace(owners=maps.owners[entries.owners])
 
 
-def are_wide(
+def have_many_entries(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int, most: int
 ) -> npt.NDArray[np.bool_]:
     """Return which payloads have more than `most` map entries, and must be handled in pieces.
@@ -70,6 +72,6 @@ def are_wide(
     wide = lengths > most * _LEAST_BYTES
     rows = np.flatnonzero(wide)
     if len(rows):
-        entries = entries_of(buffer, starts[rows], lengths[rows], field)
+        entries = map_entries(buffer, starts[rows], lengths[rows], field)
         wide[rows] = np.bincount(entries.owners, minlength=len(rows)) > most
     return wide

@@ -8,14 +8,13 @@ the fields. Memory holds one row group of a split. Needs pyarrow.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 from recordsmith.arrow import ArrowDecoder
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, records_of
 from recordsmith.dataset.arrow_stream import record_batches
-from recordsmith.exporting.outbox import Outbox
+from recordsmith.exporting.export_writer import ExportWriter
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17
@@ -29,7 +28,9 @@ class ArrowTables:
         self._suffix = suffix
         self._tables: dict[str, _Table] = {}
 
-    def export(self, dataset: Dataset, out: Outbox, advance: Callable[[str, int], None]) -> None:
+    def export(
+        self, dataset: Dataset, out: ExportWriter, advance: Callable[[str, int], None]
+    ) -> None:
         """Write all records.
 
         Args:
@@ -41,11 +42,11 @@ class ArrowTables:
             MissingExtraError: pyarrow is not installed.
         """
         decoder = ArrowDecoder(dataset.schema, class_names=dataset.class_names)
-        for split, blocks in itertools.groupby(dataset._blocks(), lambda block: block[0].split):
-            if split not in self._tables:
-                name = f"{out.split_name(split)}.{self._suffix}"
-                self._tables[split] = _Table(out, name, decoder.schema, self._suffix)
-            for batch in record_batches(blocks, decoder, None):
+        for split, part in dataset.splits.items():
+            for batch in record_batches(records_of(part).blocks(), decoder, None):
+                if split not in self._tables:
+                    name = f"{out.split_name(split)}.{self._suffix}"
+                    self._tables[split] = _Table(out, name, decoder.schema, self._suffix)
                 self._tables[split].append(batch)
                 advance(split, len(batch))
         for table in self._tables.values():
@@ -55,7 +56,7 @@ class ArrowTables:
 class _Table:
     """One file, and the batches of its next row group."""
 
-    def __init__(self, out: Outbox, name: str, schema: Any, suffix: str) -> None:
+    def __init__(self, out: ExportWriter, name: str, schema: Any, suffix: str) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -64,7 +65,7 @@ class _Table:
         file = out.open(name)
         if suffix == "parquet":
             self._writer = pq.ParquetWriter(file, schema)
-            out.at_end(self._abandon)
+            out.add_cleanup(self._abandon)
         else:
             options = pa.ipc.IpcWriteOptions(compression="lz4")
             self._writer = pa.ipc.new_file(file, schema, options=options)

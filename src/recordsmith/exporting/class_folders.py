@@ -13,9 +13,9 @@ from __future__ import annotations
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
-from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.values import int_of, text_of
+from recordsmith.exporting.values import get_int, get_text
 
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 
@@ -23,7 +23,7 @@ CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 class ClassFolders:
     """Writes images, sorted by class."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         self._class_names = dataset.class_names or ()
         self._labels: dict[str, int] = {}  # folder of a class -> its label
@@ -33,10 +33,10 @@ class ClassFolders:
         image = read_image(example, out.warn)
         mask = read_mask(example, image, out.warn)
         root = out.split_name(split) + "/" if len(out.splits) > 1 else ""
-        name_of_class = self._class_of(example)
+        name_of_class = self._class_name(example)
         if mask is not None:
             out.write_image(example, image, root + "images", mask=mask, masks=root + "masks")
-            out.leave_out(example, IMAGE_KEYS | MASK_KEYS)
+            out.count_dropped(example, IMAGE_KEYS | MASK_KEYS)
             return
         if name_of_class is None:
             out.write_image(example, image, root + "images")
@@ -44,7 +44,7 @@ class ClassFolders:
             folder = out.part_name(name_of_class, root.rstrip("/"))
             self._check_class(example, folder)
             out.write_image(example, image, root + folder, flat=True)
-        out.leave_out(example, IMAGE_KEYS | CLASS_KEYS)
+        out.count_dropped(example, IMAGE_KEYS | CLASS_KEYS)
 
     def finish(self) -> None:
         """Report labels that would change if these folders were packed."""
@@ -59,11 +59,11 @@ class ClassFolders:
                 "class folders are numbered by name: " + "; ".join(moved[:3]) + more
             )
 
-    def _class_of(self, example: Features) -> str | None:
-        text = text_of(example, CLASS_TEXT)
+    def _class_name(self, example: Features) -> str | None:
+        text = get_text(example, CLASS_TEXT)
         if text is not None:
             return text
-        label = int_of(example, CLASS_LABEL)
+        label = get_int(example, CLASS_LABEL)
         if label is None:
             return None
         known = self._class_names[label] if 0 <= label < len(self._class_names) else None
@@ -72,7 +72,7 @@ class ClassFolders:
     def _check_class(self, example: Features, folder: str) -> None:
         if max(len(example.get(key, ())) for key in CLASS_KEYS) > 1:
             self._out.warn("it has several classes and is stored under the first")
-        label = int_of(example, CLASS_LABEL)
+        label = get_int(example, CLASS_LABEL)
         if label is not None and self._labels.setdefault(folder, label) != label:
             self._out.warn(
                 f"its class {folder} has label {label} here but {self._labels[folder]} before"

@@ -28,6 +28,7 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import (
     IMAGE_KEYS,
     MASK_KEYS,
@@ -36,9 +37,8 @@ from recordsmith.exporting.images import (
     read_mask,
 )
 from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
-from recordsmith.exporting.objects import OBJECT_KEYS, ExportClasses, has_objects, read_objects
-from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.values import floats_of, ints_of, text_of
+from recordsmith.exporting.objects import OBJECT_KEYS, LabelNames, has_objects, read_objects
+from recordsmith.exporting.values import get_floats, get_ints, get_text
 from recordsmith.image import decode_mask
 
 _KEPT = (
@@ -66,9 +66,9 @@ class _Split:
 class CocoFiles:
     """Writes images, and JSON files with their boxes."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        self._classes = ExportClasses.known(dataset.class_names)
+        self._classes = LabelNames.known(dataset.class_names)
         self._splits: dict[str, _Split] = {}
         self._annotation_count = 0
         out.reserve(("annotations", "masks"))
@@ -99,7 +99,7 @@ class CocoFiles:
             document = {"id": self._annotation_count, "image_id": image_id, **annotation}
             _append(part.annotations, part.annotation_count, document)
             part.annotation_count += 1
-        out.leave_out(example, _KEPT)
+        out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
         categories = [
@@ -125,12 +125,12 @@ class CocoFiles:
 
     def _part(self, split: str) -> _Split:
         if split not in self._splits:
-            self._splits[split] = _Split(self._out.scratch(), self._out.scratch())
+            self._splits[split] = _Split(self._out.temporary_file(), self._out.temporary_file())
         return self._splits[split]
 
     def _image_id(self, example: Features, part: _Split) -> int | None:
         """The id of the record, if it is an integer that no earlier record uses."""
-        text = text_of(example, SOURCE_ID) or ""
+        text = get_text(example, SOURCE_ID) or ""
         number = int(text) if _INTEGER.fullmatch(text) else None
         if number is None or not -(2**63) <= number < 2**63:
             return None
@@ -144,7 +144,7 @@ class CocoFiles:
         if not has_objects(example):
             return []
         objects = read_objects(example, self._classes, self._out.warn)
-        crowds, areas = ints_of(example, OBJECT_IS_CROWD), floats_of(example, OBJECT_AREA)
+        crowds, areas = get_ints(example, OBJECT_IS_CROWD), get_floats(example, OBJECT_AREA)
         masks: Any = example.get(OBJECT_MASK, [])
         for key, values in ((OBJECT_IS_CROWD, crowds), (OBJECT_AREA, areas), (OBJECT_MASK, masks)):
             if len(values) not in (0, len(objects)):

@@ -27,11 +27,11 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, IMAGE, MASK
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
 from recordsmith.exporting.numbers import shortest_float
-from recordsmith.exporting.outbox import Outbox
 from recordsmith.exporting.safe_names import safe_part
-from recordsmith.exporting.values import as_text, bytes_of
+from recordsmith.exporting.values import as_text, get_bytes
 
 FILE_NAME = "file_name"
 
@@ -39,7 +39,7 @@ FILE_NAME = "file_name"
 class CsvTables:
     """Writes tables and image files."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         self._files: dict[str, tuple[str, BinaryIO]] = {}
         dataset.schema.check_complete("a table has a column for each feature")
@@ -101,7 +101,7 @@ class CsvTables:
         self, example: Features, key: str, split: str, images: list[tuple[str, bytes]]
     ) -> str:
         """Reserve a name for an image. Returns its path relative to the table."""
-        data = bytes_of(example, key)
+        data = get_bytes(example, key)
         if data is None:
             return ""
         out = self._out

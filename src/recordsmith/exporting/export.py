@@ -14,22 +14,31 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recordsmith.dataset import Dataset, dataset_of
+from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located, option
+from recordsmith.errors import (
+    MOST_PROBLEMS,
+    CorruptDataError,
+    OptionError,
+    Problems,
+    SourceError,
+    located,
+    option,
+)
 from recordsmith.example import Features, classify, decode_example
 from recordsmith.exporting.arrow_tables import ArrowTables
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
 from recordsmith.exporting.csv_tables import CsvTables
-from recordsmith.exporting.exporter import Exporter
+from recordsmith.exporting.export_writer import ChangedName, Exporter, ExportWriter
 from recordsmith.exporting.npz import NpzFiles
-from recordsmith.exporting.outbox import ChangedName, Outbox
 from recordsmith.exporting.staging import staged
 from recordsmith.exporting.voc import VocFiles
 from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
 from recordsmith.exporting.yolo import YoloFiles
 from recordsmith.files import PathLike, Progress, as_path
+from recordsmith.serialization import fields_to_json
+from recordsmith.summaries import Report
 
 _EXPORTERS: dict[str, Callable[[], Exporter | ArrowTables]] = {
     "folder": ClassFolders,
@@ -45,8 +54,8 @@ _EXPORTERS: dict[str, Callable[[], Exporter | ArrowTables]] = {
 FORMATS = tuple(_EXPORTERS)
 
 
-@dataclass
-class ExportReport:
+@dataclass(repr=False)
+class ExportReport(Report):
     """What `export` wrote.
 
     Attributes:
@@ -58,9 +67,10 @@ class ExportReport:
         changed_names: names that were changed, with their new names.
         problems: the first 100 problems of exported records and of the folder.
         problem_count: the number of all problems.
-        left_out: features that the format cannot hold -> how many records have them.
+        dropped_features: features that the format cannot hold -> how many records have them.
         skipped: the first 100 skipped records, with the reason.
         skipped_count: the number of all skipped records.
+        skipped_positions: the positions of the first 100 in the dataset.
     """
 
     folder: Path
@@ -72,28 +82,15 @@ class ExportReport:
     changed_names: list[ChangedName] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
+    dropped_features: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     skipped_count: int = 0
+    skipped_positions: list[int] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON-able dict; the counts are named `records` and `files`."""
-        return {
-            "folder": str(self.folder),
-            "format": self.format,
-            "records": self.record_count,
-            "splits": self.splits,
-            "files": self.file_count,
-            "size_bytes": self.size_bytes,
-            "changed_names": [changed._asdict() for changed in self.changed_names],
-            "problems": self.problems,
-            "problem_count": self.problem_count,
-            "left_out": [
-                {"feature": key, "records": count} for key, count in self.left_out.items()
-            ],
-            "skipped": self.skipped,
-            "skipped_count": self.skipped_count,
-        }
+        """Return a JSON-able dict; `dropped_features` becomes a list."""
+        dropped = [{"feature": key, "records": n} for key, n in self.dropped_features.items()]
+        return fields_to_json(self) | {"dropped_features": dropped}
 
 
 def export(
@@ -144,27 +141,27 @@ def export(
     dataset = dataset_of(path_or_dataset, split)
     _check_apart(dataset, folder)
     report = ExportReport(folder, format)
-    note = {"format": "recordsmith-export", "version": 1, "as": format}
+    note = {"format": "recordsmith-export", "version": 2, "export_format": format}
     shards = [shard.path for shard in dataset.shards]
     problems = Problems()
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
-        outbox = Outbox(staging, dict.fromkeys(shard.split for shard in dataset.shards))
+        writer = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
             if isinstance(exporter, ArrowTables):
-                exporter.export(dataset, outbox, partial(_advance, report, dataset, progress))
+                exporter.export(dataset, writer, partial(_advance, report, dataset, progress))
             else:
-                exporter.begin(dataset, outbox)
-                _export_all(dataset, exporter, outbox, report, skip_errors, progress)
+                exporter.begin(dataset, writer)
+                _export_all(dataset, exporter, writer, report, skip_errors, progress)
                 exporter.finish()
             if not report.record_count:
                 raise SourceError("the dataset has no records to export")
         finally:
-            outbox.discard()
-    report.file_count, report.size_bytes = outbox.file_count, outbox.size_bytes
-    report.changed_names = outbox.changed_names
-    problems.extend(outbox.problems)
+            writer.discard()
+    report.file_count, report.size_bytes = writer.file_count, writer.size_bytes
+    report.changed_names = writer.changed_names
+    problems.extend(writer.problems)
     report.problems, report.problem_count = problems.first, problems.count
-    report.left_out = dict(sorted(outbox.left_out.items()))
+    report.dropped_features = dict(sorted(writer.dropped_features.items()))
     return report
 
 
@@ -198,19 +195,21 @@ def _check_apart(dataset: Dataset, folder: Path) -> None:
 def _export_all(
     dataset: Dataset,
     exporter: Exporter,
-    outbox: Outbox,
+    writer: ExportWriter,
     report: ExportReport,
     skip_errors: bool,
     progress: Progress | None,
 ) -> None:
-    total = dataset.known_record_count or 0
+    total = records_of(dataset).known_record_count or 0
     skipped = Problems()
     for position, (split, example) in enumerate(_examples(dataset)):
-        outbox.position = position
+        writer.position = position
         try:
             exporter.add(example, split, position)
         except SourceError as error:
             skipped.add(f"record {position}: {'; '.join(error.lines)}")
+            if len(report.skipped_positions) < MOST_PROBLEMS:
+                report.skipped_positions.append(position)
         else:
             report.record_count += 1
             report.splits[split] = report.splits.get(split, 0) + 1
@@ -227,6 +226,7 @@ def _export_all(
                 f"{option('skip_errors', True)}."
             ),
             lists_problems=True,
+            records=report.skipped_positions,
         )
 
 
@@ -236,11 +236,11 @@ def _advance(
     report.record_count += count
     report.splits[split] = report.splits.get(split, 0) + count
     if progress is not None:
-        progress(report.record_count, dataset.known_record_count or 0)
+        progress(report.record_count, records_of(dataset).known_record_count or 0)
 
 
 def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:
-    for shard, number, payload in dataset.located_records():
+    for shard, number, payload in records_of(dataset).located_records():
         with located(shard.path):
             try:
                 example = decode_example(payload)

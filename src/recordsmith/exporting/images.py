@@ -26,7 +26,7 @@ from recordsmith.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
-from recordsmith.exporting.values import bytes_of, has, int_of, text_of
+from recordsmith.exporting.values import get_bytes, get_int, get_text, has_values
 from recordsmith.image import IMAGE_SUFFIXES, encode_png, probe_image
 
 IMAGE_KEYS = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, FILENAME))
@@ -84,12 +84,12 @@ def read_image(example: Features, warn: Warn) -> ExportedImage:
     Raises:
         SourceError: the image is missing, or its raw pixels cannot be encoded as PNG.
     """
-    data = bytes_of(example, IMAGE)
+    data = get_bytes(example, IMAGE)
     if data is None:
         keys = ", ".join(sorted(example)[:5]) or "no features"
         raise SourceError(f"the image is missing: expected {IMAGE}, found {keys}")
     declared = _declared_format(example, FORMAT)
-    height, width = int_of(example, HEIGHT), int_of(example, WIDTH)
+    height, width = get_int(example, HEIGHT), get_int(example, WIDTH)
     if declared == "raw":
         return _from_raw(example, data, height, width)
     image = _from_encoded(data, declared, warn)
@@ -106,13 +106,13 @@ def read_image(example: Features, warn: Warn) -> ExportedImage:
 
 def read_mask(example: Features, image: ExportedImage, warn: Warn) -> ExportedImage | None:
     """The mask of an example, or None. A raw mask has the size of the image."""
-    data = bytes_of(example, MASK)
+    data = get_bytes(example, MASK)
     if data is None:
         return None
     declared = _declared_format(example, MASK_FORMAT)
     if declared == "raw":
         guessed = "uint8" if len(data) == image.height * image.width else "uint16"
-        kind = (text_of(example, MASK_DTYPE) or guessed).lower()
+        kind = (get_text(example, MASK_DTYPE) or guessed).lower()
         return _as_png(data, (image.height, image.width, 1), kind, "the mask")
     mask = _from_encoded(data, declared, warn, "mask")
     if mask.height and (mask.height, mask.width) != (image.height, image.width):
@@ -124,7 +124,7 @@ def read_mask(example: Features, image: ExportedImage, warn: Warn) -> ExportedIm
 
 
 def _declared_format(example: Features, key: str) -> str | None:
-    text = (text_of(example, key) or "").lower().lstrip(".")
+    text = (get_text(example, key) or "").lower().lstrip(".")
     return _OTHER_SPELLINGS.get(text, text) or None
 
 
@@ -146,10 +146,10 @@ def _from_raw(
 ) -> ExportedImage:
     if not height or not width:
         raise SourceError(f"raw pixels need {HEIGHT} and {WIDTH}")
-    depth = int_of(example, DEPTH)
-    if depth is None and not has(example, DEPTH):
+    depth = get_int(example, DEPTH)
+    if depth is None and not has_values(example, DEPTH):
         depth = len(data) // (height * width)
-    kind = (text_of(example, DTYPE) or "uint8").lower()
+    kind = (get_text(example, DTYPE) or "uint8").lower()
     return _as_png(data, (height, width, depth or 0), kind, "the image")
 
 

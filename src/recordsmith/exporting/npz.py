@@ -24,7 +24,7 @@ import numpy.typing as npt
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Features, FeatureValue
-from recordsmith.exporting.outbox import Outbox
+from recordsmith.exporting.export_writer import ExportWriter
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "bytes": np.dtype(np.uint8),
@@ -37,7 +37,7 @@ _BLOCK_BYTES = 1 << 20
 class NpzFiles:
     """Writes the features of each split as arrays."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         self._counts: dict[str, int] = {}  # split -> its records
         self._arrays: dict[tuple[str, str], _Feature] = {}  # of a split and key
@@ -54,7 +54,7 @@ class NpzFiles:
         count = self._counts.get(split, 0)
         for key, value in example.items():
             if (split, key) not in self._arrays:
-                self._arrays[split, key] = _Feature(count, self._out.scratch())
+                self._arrays[split, key] = _Feature(count, self._out.temporary_file())
             self._arrays[split, key].append(value, count)
         self._counts[split] = count + 1
 
@@ -73,7 +73,9 @@ class NpzFiles:
             name = f"{self._out.split_name(split)}.npz"
             with self._out.opened(name) as file, zipfile.ZipFile(file, "w") as archive:
                 for key in keys:
-                    feature = self._arrays.get((split, key)) or _Feature(count, self._out.scratch())
+                    feature = self._arrays.get((split, key)) or _Feature(
+                        count, self._out.temporary_file()
+                    )
                     feature.write(archive, key, shapes[key])
 
     @staticmethod

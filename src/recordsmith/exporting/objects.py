@@ -14,7 +14,7 @@ from recordsmith.errors import SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.exporting.images import Warn
-from recordsmith.exporting.values import floats_of, has, ints_of, texts_of
+from recordsmith.exporting.values import get_floats, get_ints, get_texts, has_values
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
 
@@ -41,17 +41,17 @@ def has_objects(example: Features) -> bool:
     return any(key in example for key in BOX)
 
 
-def read_objects(example: Features, classes: ExportClasses, warn: Warn) -> list[Object]:
+def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Object]:
     """The objects of an example, in order.
 
     Raises:
         SourceError: lists differ in length, or an edge is not a finite number.
     """
     for key in BOX:
-        if has(example, key) and not len(floats_of(example, key)):
+        if has_values(example, key) and not len(get_floats(example, key)):
             raise SourceError(f"{key} is not a float feature; expected edges from 0 to 1")
-    edges = [floats_of(example, key) for key in BOX]
-    labels, names = ints_of(example, OBJECT_LABEL), texts_of(example, OBJECT_TEXT)
+    edges = [get_floats(example, key) for key in BOX]
+    labels, names = get_ints(example, OBJECT_LABEL), get_texts(example, OBJECT_TEXT)
     lists: tuple[Sized, ...] = (*edges, labels, names)
     keys = (*BOX, OBJECT_LABEL, OBJECT_TEXT)
     lengths = {key: len(values) for key, values in zip(keys, lists, strict=True)}
@@ -75,7 +75,7 @@ def read_objects(example: Features, classes: ExportClasses, warn: Warn) -> list[
 
 
 @dataclass
-class ExportClasses:
+class LabelNames:
     """Class names by label: those of the dataset, then those found in records."""
 
     names: dict[int, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class ExportClasses:
     _largest: int = 0
 
     @classmethod
-    def known(cls, class_names: Sequence[str | None] | None) -> ExportClasses:
+    def known(cls, class_names: Sequence[str | None] | None) -> LabelNames:
         names = {label: name for label, name in enumerate(class_names or ()) if name is not None}
         labels = {name: label for label, name in names.items()}
         return cls(names, labels, max(names, default=0))

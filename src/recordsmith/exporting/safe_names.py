@@ -19,7 +19,7 @@ _LONGEST_FOLDERS_BYTES = 700
 _LONGEST_SUFFIX_BYTES = 20
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])", re.IGNORECASE)
 _FORBIDDEN = frozenset('<>:"|?*/\\\ufffe\uffff')
-_TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_BIDI_CONTROLS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Marks that change the writing direction, so that a name can look like another."""
 
 _SEPARATORS = re.compile(r"[/\\]")
@@ -66,7 +66,7 @@ def shortened(part: str, suffix: str = "") -> str:
 
 
 def _is_forbidden(char: str) -> bool:
-    if char in _FORBIDDEN or char in _TURNING:
+    if char in _FORBIDDEN or char in _BIDI_CONTROLS:
         return True
     # control characters, surrogates (for invalid UTF-8), line separators
     return unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")

@@ -22,11 +22,11 @@ from recordsmith.files import (
     LOCK_NAME,
     access_error,
     accessing,
-    busy,
-    exclusive,
+    busy_error,
     list_folder,
+    locked,
     make_folder,
-    no_lock,
+    no_lock_notice,
     read_note,
     remove,
     remove_tree,
@@ -73,12 +73,12 @@ def staged(
     with accessing(named, "make folder"):
         os.makedirs(staging.parent, exist_ok=True)
     try:
-        with exclusive(staging, named) as is_locked:
+        with locked(staging, named) as is_locked:
             if not is_locked:
-                report(no_lock(named))
+                report(no_lock_notice(named))
             try:
                 if _is_folder(folder, named) != is_there:
-                    raise busy(named)
+                    raise busy_error(named)
                 _undo_moves(staging, folder)
                 _clear(staging)
                 if is_there:
@@ -91,7 +91,7 @@ def staged(
                 write_atomically(new / EXPORT_NOTE, _to_json(document))
                 with accessing(named, "write"):
                     if is_there:
-                        _move_in(staging, folder, keeping, named)
+                        _move_entries(staging, folder, keeping, named)
                     else:
                         os.rename(new, folder)
             except FileAccessError:
@@ -145,14 +145,14 @@ def _clear(staging: Path) -> None:
 def _clear_left_over(adjacent: Path, named: Path) -> None:
     """Remove the hidden folder of an export that was killed right after the rename."""
     if adjacent.is_dir() and not adjacent.is_symlink():
-        with suppress(FileAccessError), exclusive(adjacent, named):
+        with suppress(FileAccessError), locked(adjacent, named):
             _clear(adjacent)
 
 
 # -- moving into a folder that exists --------------------------------------------------------------
 
 
-def _move_in(staging: Path, folder: Path, keeping: Iterable[Path], named: Path) -> None:
+def _move_entries(staging: Path, folder: Path, keeping: Iterable[Path], named: Path) -> None:
     """Move new entries into `folder`, and entries of an earlier export out of it."""
     new, old = staging / "new", staging / "old"
     coming = sorted(os.listdir(new))
@@ -171,7 +171,7 @@ def _move_in(staging: Path, folder: Path, keeping: Iterable[Path], named: Path) 
                 )
     old.mkdir()
     numbers = {name: os.lstat(new / name).st_ino for name in coming}
-    write_atomically(staging / _MOVES, _to_json({"coming": numbers, "going": sorted(going)}))
+    write_atomically(staging / _MOVES, _to_json({"new": numbers, "old": sorted(going)}))
     try:
         for name in sorted(going):
             os.rename(folder / name, old / name)
@@ -197,8 +197,8 @@ def _undo_moves(staging: Path, folder: Path) -> None:
         return
     try:
         document = json.loads(read_note(moves))
-        coming = {_plain(name): number for name, number in document["coming"].items()}
-        going = [*map(_plain, document["going"])]
+        coming = {_plain(name): number for name, number in document["new"].items()}
+        going = [*map(_plain, document["old"])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise OptionError(
             f"{moves}, the list of moves of an interrupted export, is invalid",

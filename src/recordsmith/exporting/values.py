@@ -15,31 +15,31 @@ def as_text(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
 
 
-def has(example: Features, key: str) -> bool:
+def has_values(example: Features, key: str) -> bool:
     """Whether the feature exists and has a value."""
     value = example.get(key)
     return value is not None and len(value) > 0
 
 
-def bytes_of(example: Features, key: str) -> bytes | None:
+def get_bytes(example: Features, key: str) -> bytes | None:
     """The first value of a bytes feature."""
     value = example.get(key)
     return value[0] if isinstance(value, list) and value else None
 
 
-def text_of(example: Features, key: str) -> str | None:
+def get_text(example: Features, key: str) -> str | None:
     """The first value of a bytes feature as text."""
-    value = bytes_of(example, key)
+    value = get_bytes(example, key)
     return None if value is None else as_text(value)
 
 
-def int_of(example: Features, key: str) -> int | None:
+def get_int(example: Features, key: str) -> int | None:
     """The first value of an int64 feature."""
-    value = ints_of(example, key)
+    value = get_ints(example, key)
     return int(value[0]) if len(value) else None
 
 
-def ints_of(example: Features, key: str) -> npt.NDArray[np.int64]:
+def get_ints(example: Features, key: str) -> npt.NDArray[np.int64]:
     """All values of an int64 feature; empty if it is absent or of another kind."""
     value: Any = example.get(key)
     if isinstance(value, np.ndarray) and value.dtype == np.int64:
@@ -47,7 +47,7 @@ def ints_of(example: Features, key: str) -> npt.NDArray[np.int64]:
     return np.empty(0, np.int64)
 
 
-def floats_of(example: Features, key: str) -> npt.NDArray[np.float32]:
+def get_floats(example: Features, key: str) -> npt.NDArray[np.float32]:
     """All values of a float feature; empty if it is absent or of another kind."""
     value: Any = example.get(key)
     if isinstance(value, np.ndarray) and value.dtype == np.float32:
@@ -55,7 +55,7 @@ def floats_of(example: Features, key: str) -> npt.NDArray[np.float32]:
     return np.empty(0, np.float32)
 
 
-def texts_of(example: Features, key: str) -> list[str]:
+def get_texts(example: Features, key: str) -> list[str]:
     """All values of a bytes feature as text."""
     value = example.get(key)
     return [as_text(item) for item in value] if isinstance(value, list) else []

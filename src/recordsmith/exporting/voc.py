@@ -26,6 +26,7 @@ from recordsmith.example.keys import (
     OBJECT_VIEW,
     SOURCE_ID,
 )
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import (
     IMAGE_KEYS,
     MASK_KEYS,
@@ -36,13 +37,12 @@ from recordsmith.exporting.images import (
 from recordsmith.exporting.numbers import decimal, pixels
 from recordsmith.exporting.objects import (
     OBJECT_KEYS,
-    ExportClasses,
+    LabelNames,
     Object,
     has_objects,
     read_objects,
 )
-from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.values import int_of, ints_of, texts_of
+from recordsmith.exporting.values import get_int, get_ints, get_texts
 from recordsmith.image import channel_count
 
 _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
@@ -63,9 +63,9 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 class VocFiles:
     """Writes images, XML files with their boxes, and masks."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        self._classes = ExportClasses.known(dataset.class_names)
+        self._classes = LabelNames.known(dataset.class_names)
         self._has_boxes = False
         self._lists: dict[str, BinaryIO] = {}
 
@@ -87,7 +87,7 @@ class VocFiles:
             self._list("Main", split, name)
         if mask is not None:
             self._list("Segmentation", split, name)
-        out.leave_out(example, _KEPT)
+        out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
         for name in self._lists:
@@ -130,8 +130,8 @@ def _annotation(
     _put(size, "height", str(image.height))
     _put(size, "depth", str(_channel_count(example, image)))
     _put(root, "segmented", str(int(has_mask)))
-    views = texts_of(example, OBJECT_VIEW)
-    truncated, difficult = (ints_of(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
+    views = get_texts(example, OBJECT_VIEW)
+    truncated, difficult = (get_ints(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
     for number, found in enumerate(objects):
         item = ET.SubElement(root, "object")
         _put(item, "name", found.name)
@@ -153,7 +153,7 @@ def _put(parent: ET.Element, tag: str, text: str) -> None:
 
 def _channel_count(example: Features, image: ExportedImage) -> int:
     for key in (DEPTH, "image/channels"):
-        known = int_of(example, key)
+        known = get_int(example, key)
         if known is not None:
             return known
     try:

@@ -40,10 +40,10 @@ from recordsmith.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage, read_image, read_mask
 from recordsmith.exporting.numbers import shortest_float
-from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.values import bytes_of
+from recordsmith.exporting.values import get_bytes
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.json_values import EXACT, text_or_base64
 from recordsmith.sources.tar_samples import EMPTY_KINDS
@@ -66,7 +66,7 @@ class WebDatasetShards:
             )
         self._shard_size_bytes = shard_size_bytes
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         self._shards: dict[str, _Shard] = {}
 
@@ -105,13 +105,13 @@ class WebDatasetShards:
             return members, used
         members.append((suffix, image.data))
         used |= _FROM_IMAGE
-        if image.data is not bytes_of(example, IMAGE):
+        if image.data is not get_bytes(example, IMAGE):
             used |= _FROM_RAW
         mask = read_mask(example, image, self._out.warn) if _has_one(example, MASK) else None
         if mask is not None and (suffix := _suffix(mask)):
             members.append((f".mask{suffix}", mask.data))
             used |= _FROM_MASK
-            if mask.data is not bytes_of(example, MASK):
+            if mask.data is not get_bytes(example, MASK):
                 used.add(MASK_DTYPE)
         return members, used
 
@@ -129,7 +129,7 @@ class WebDatasetShards:
 class _Shard:
     """One tar file."""
 
-    def __init__(self, out: Outbox, name: str, number: int) -> None:
+    def __init__(self, out: ExportWriter, name: str, number: int) -> None:
         self.number = number
         self._out = out
         self._name = name

@@ -17,15 +17,15 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
 from recordsmith.exporting.numbers import centre_and_extent, decimal, is_same
 from recordsmith.exporting.objects import (
     OBJECT_KEYS,
-    ExportClasses,
+    LabelNames,
     has_objects,
     read_objects,
 )
-from recordsmith.exporting.outbox import Outbox
 
 _KEPT = IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID}
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -35,12 +35,12 @@ _BATCH = 1024
 class YoloFiles:
     """Writes images, text files with their boxes, and `data.yaml`."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        self._classes = ExportClasses.known(dataset.class_names)
+        self._classes = LabelNames.known(dataset.class_names)
         labels = set(self._classes.names)
         if OBJECT_LABEL in dataset.schema.features and not labels:
-            labels = _labels_in(dataset)
+            labels = _find_labels(dataset)
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
 
     def add(self, example: Features, split: str, position: int) -> None:
@@ -58,7 +58,7 @@ class YoloFiles:
             companions=[(f"labels/{part}", ".txt")],
         )
         out.write(f"labels/{part}/{name}.txt", "".join(lines).encode())
-        out.leave_out(example, _KEPT)
+        out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
         moved = [(label, number) for label, number in self._numbers.items() if number != label - 1]
@@ -96,7 +96,7 @@ class YoloFiles:
         return lines
 
 
-def _labels_in(dataset: Dataset) -> set[int]:
+def _find_labels(dataset: Dataset) -> set[int]:
     """The labels of all records, read in one pass, for a dataset without a list of classes."""
     labels: set[int] = set()
     for batch in dataset.batches(_BATCH, [OBJECT_LABEL]):

@@ -2,7 +2,7 @@
 
 from recordsmith.image.decoding.decode import Pixels, decode_image, resize_image
 from recordsmith.image.formats.jpeg import is_progressive
-from recordsmith.image.formats.orientation import UPRIGHT, exif_orientation, look_at_jpeg
+from recordsmith.image.formats.orientation import UPRIGHT, exif_orientation, read_jpeg_info
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import check_chunks, palette_colours
 from recordsmith.image.formats.probe import (
@@ -13,11 +13,23 @@ from recordsmith.image.formats.probe import (
     probe_image,
     read_image_header,
 )
-from recordsmith.image.geometry.rotation import Box, swaps_sides, turn, turn_box, undone_by
+from recordsmith.image.geometry.rotation import (
+    Box,
+    apply_orientation,
+    inverse_orientation,
+    orient_box,
+    swaps_sides,
+)
 from recordsmith.image.masks.colours import Colour
-from recordsmith.image.masks.mask import MaskValues, decode_mask, encode_mask, resize_nearest
+from recordsmith.image.masks.mask import (
+    MaskValues,
+    StoredMask,
+    decode_mask,
+    encode_mask,
+    resize_nearest,
+    store_mask,
+)
 from recordsmith.image.masks.mask_header import MaskInfo, probe_mask
-from recordsmith.image.masks.stored_mask import StoredMask, store_mask
 from recordsmith.image.storing.encode import encode_png
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.image.storing.store import StoredImage, store_image
@@ -35,6 +47,7 @@ __all__ = [
     "Pixels",
     "StoredImage",
     "StoredMask",
+    "apply_orientation",
     "channel_count",
     "check_chunks",
     "decode_image",
@@ -42,20 +55,19 @@ __all__ = [
     "encode_mask",
     "encode_png",
     "exif_orientation",
+    "inverse_orientation",
     "is_image",
     "is_progressive",
-    "look_at_jpeg",
+    "orient_box",
     "palette_colours",
     "probe_image",
     "probe_mask",
     "read_by_pillow",
     "read_image_header",
+    "read_jpeg_info",
     "resize_image",
     "resize_nearest",
     "store_image",
     "store_mask",
     "swaps_sides",
-    "turn",
-    "turn_box",
-    "undone_by",
 ]

@@ -6,33 +6,25 @@ Numbers that JAX would silently truncate to 32 bits are an error; text and bytes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import NamedSharding, Sharding
 
-from recordsmith.errors import OptionError, names_like, option
+from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.jax.shardings import Shardings, split_of, splits_of
+from recordsmith.loading.adapters import RaggedParts
 
 _NARROW = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
 
-class JaxRagged(NamedTuple):
-    """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]]. A pytree.
-
-    values: (value_count,).
-    row_splits: integers, (row_count + 1,).
-    """
-
-    values: jax.Array
-    row_splits: jax.Array
-
-
 def convert(batch: Mapping[str, Any], sharding: Shardings = None) -> dict[str, Any]:
-    """Convert a batch: numbers become `jax.Array`, ragged numbers `Ragged`; text and byte strings
-    become lists of str and bytes on the host.
+    """Convert a batch to JAX arrays.
+
+    Numbers become a `jax.Array`, ragged numbers `RaggedParts`; text and byte strings become lists
+    of str and bytes on the host.
 
     Without `jax_enable_x64`, int64 becomes int32 and float64 float32. On the CPU an array may share
     the memory of the batch, which must not be changed then.
@@ -49,7 +41,7 @@ def convert(batch: Mapping[str, Any], sharding: Shardings = None) -> dict[str, A
     splits_of(sharding)  # checks it
     for name, of_entry in sharding.items():
         if name not in batch:
-            hint = names_like(name, batch, "the batch is empty")
+            hint = suggest_names(name, batch, "the batch is empty")
             raise OptionError(
                 f"{option('sharding')} has {name!r}, but the batch has no such entry; {hint}",
                 option="sharding",
@@ -86,7 +78,7 @@ def _convert(name: str, entry: Any, sharding: Sharding | None) -> Any:
             remedy="Declare it as recordsmith.Padded, or pass a dict with a sharding for each "
             "other entry.",
         )
-    return JaxRagged(_put(name, entry.values, None), _put(name, entry.row_splits, None))
+    return RaggedParts(_put(name, entry.values, None), _put(name, entry.row_splits, None))
 
 
 def _put(name: str, array: Any, sharding: Sharding | None) -> jax.Array:
@@ -97,7 +89,7 @@ def _put(name: str, array: Any, sharding: Sharding | None) -> jax.Array:
     try:
         if sharding is None or sharding.is_fully_addressable:
             return jax.device_put(array, sharding)
-        # axes that are not rows are whole in each process, however they are cut
+        # axes other than rows are complete in each process, however they are split
         whole = (array.shape[0] * split_of(sharding).world_size, *array.shape[1:])
         return jax.make_array_from_process_local_data(sharding, array, whole)
     except (TypeError, ValueError) as error:
@@ -107,9 +99,9 @@ def _put(name: str, array: Any, sharding: Sharding | None) -> jax.Array:
 
 
 def _narrowed(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array in the dtype that JAX will have it in.
+    """Return an array in the dtype that JAX uses for it.
 
-    JAX itself would wrap integers around, and takes no foreign byte order.
+    JAX itself would wrap integers around, and does not support foreign byte order.
     """
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -133,7 +125,7 @@ def _narrowed(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _check_shape(name: str, shape: tuple[int, ...], sharding: Sharding) -> None:
-    """Whether this process's part of an array can be cut as the sharding does."""
+    """Raise OptionError unless the sharding can split the part of this process."""
     if isinstance(sharding, NamedSharding) and len(sharding.spec) > len(shape):
         raise OptionError(
             f"entry {name!r} has shape {shape}, but its sharding splits {len(sharding.spec)} axes: "

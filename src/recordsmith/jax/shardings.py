@@ -11,7 +11,7 @@ import jax
 from jax.sharding import NamedSharding, Sharding
 
 from recordsmith.errors import OptionError, option
-from recordsmith.loading.suitable import Rank
+from recordsmith.loading.adapters import Rank
 
 Shardings: TypeAlias = Sharding | Mapping[str, Sharding | None] | None
 """One for all numeric entries, or a dict of one for each entry by name."""
@@ -30,7 +30,7 @@ def this_rank(sharding: Shardings = None) -> Rank:
     return Rank(rank=jax.process_index(), world_size=jax.process_count())
 
 
-class Split(NamedTuple):
+class RowSplit(NamedTuple):
     """How a sharding splits the first axis.
 
     part_count: how many parts the rows of this process are split into.
@@ -49,8 +49,8 @@ class Split(NamedTuple):
         return f"{self.world_size} processes share the rows of a batch"
 
 
-def splits_of(shardings: Shardings) -> list[Split]:
-    """How each sharding cuts the rows."""
+def splits_of(shardings: Shardings) -> list[RowSplit]:
+    """Return how each sharding splits the rows."""
     if shardings is None:
         return []
     if isinstance(shardings, Sharding):
@@ -71,13 +71,13 @@ def splits_of(shardings: Shardings) -> list[Split]:
         raise OptionError(
             f"the entries of {option('sharding')} divide the rows differently among the processes",
             option="sharding",
-            remedy="Split the first axis the same way in all of them.",
+            remedy="RowSplit the first axis the same way in all of them.",
         )
     return splits
 
 
 @functools.lru_cache(maxsize=64)
-def split_of(sharding: Sharding) -> Split:
+def split_of(sharding: Sharding) -> RowSplit:
     try:
         parts: dict[int, set[int]] = {}  # process -> the parts that its devices hold
         for device, index in sharding.devices_indices_map(_part_counts(sharding)).items():
@@ -101,11 +101,11 @@ def split_of(sharding: Sharding) -> Split:
             remedy="Order the devices of the mesh so that processes have either the same rows or "
             "disjoint ones.",
         )
-    return Split(len(own), groups.index(frozenset(own)), len(groups))
+    return RowSplit(len(own), groups.index(frozenset(own)), len(groups))
 
 
 def _part_counts(sharding: Sharding) -> tuple[int, ...]:
-    """A shape with one row for each part, along all axes that are cut."""
+    """Return a shape with one row for each part, along all axes that are split."""
     if not isinstance(sharding, NamedSharding):
         return (len(sharding.device_set),)
     sizes = sharding.mesh.shape

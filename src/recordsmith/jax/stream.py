@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.jax.conversion import convert
-from recordsmith.jax.shardings import Shardings, Split, splits_of, this_rank
+from recordsmith.jax.shardings import RowSplit, Shardings, splits_of, this_rank
 from recordsmith.loading import Loader
-from recordsmith.loading.options import whole_number
-from recordsmith.loading.suitable import check_loader, check_rank
+from recordsmith.loading.adapters import check_loader, check_rank
+from recordsmith.loading.number_options import whole_number
 
 Batch: TypeAlias = dict[str, Any]
 
@@ -61,7 +61,7 @@ class JaxBatches:
     """
 
     def __init__(
-        self, loader: Loader, sharding: Shardings, splits: list[Split], prefetch: int
+        self, loader: Loader, sharding: Shardings, splits: list[RowSplit], prefetch: int
     ) -> None:
         self._loader = loader
         self._sharding = sharding
@@ -97,7 +97,7 @@ class JaxBatches:
     # -- for its iterations ------------------------------------------------------------------------
 
     def begin(self) -> Iterator[Batch]:
-        """An iteration of the loader."""
+        """Begin an iteration of the loader."""
         of_loop, of_loader = self.state_dict(), self._loader.state_dict()
         if of_loop != of_loader:
             # The last iteration was interrupted, and prefetching is ahead of the loop, perhaps in
@@ -132,7 +132,7 @@ class JaxBatches:
                     value=loader.batch_size,
                     expected=f"a multiple of {split.part_count}",
                 )
-            reason = loader.shorter_batches
+            reason = loader._shorter_batches  # noqa: SLF001 - for adapters
             if reason is not None and (split.part_count > 1 or split.world_size > 1):
                 raise OptionError(
                     f"{split.description}, so all batches need {loader.batch_size} rows, but "
@@ -165,7 +165,7 @@ class JaxIteration:
         self._source: Any = None
         self._ahead: deque[_Ahead] = deque()
         self._asked_count = 0
-        self._end: Exception | None = None  # what comes after the batches that are put ahead
+        self._end: Exception | None = None  # raised after the prefetched batches
         self._is_closed = False
 
     def __iter__(self) -> Iterator[Batch]:
@@ -183,7 +183,7 @@ class JaxIteration:
                 "not support forks.",
             )
         self._asked_count += 1
-        # the first batch waits for no other, and the loop runs while those ahead of it are made
+        # the first batch does not wait for others, and the loop runs while later ones are made
         wanted = min(self._asked_count, self._prefetch + 1)
         while len(self._ahead) < wanted and self._end is None:
             self._put()
@@ -211,6 +211,6 @@ class JaxIteration:
         """Stop its threads. It returns no more batches."""
         self._is_closed = True
         self._ahead.clear()
-        self._end = None  # an error keeps what it was raised in
+        self._end = None  # an error keeps its frames alive
         if self._source is not None:
             self._source.close()

@@ -1,7 +1,6 @@
 """Loads batches: order, reading, decoding, batching, prefetching, state. Independent of packing."""
 
-from recordsmith.loading.buckets import BucketBySize
-from recordsmith.loading.buffer import BufferShuffle
+from recordsmith.loading.entry_spec import EntrySpec
 from recordsmith.loading.examples import Examples
 from recordsmith.loading.features import (
     Boxes,
@@ -17,10 +16,11 @@ from recordsmith.loading.features import (
     Text,
 )
 from recordsmith.loading.loader import Loader
-from recordsmith.loading.mix import Mix
-from recordsmith.loading.order import BlockShuffle
-from recordsmith.loading.specs import EntrySpec
-from recordsmith.loading.stats import LoaderStats
+from recordsmith.loading.loader_stats import LoaderStats
+from recordsmith.loading.order.buckets import BucketBySize
+from recordsmith.loading.order.buffer_shuffle import BufferShuffle
+from recordsmith.loading.order.mix import Mix
+from recordsmith.loading.order.shuffle import BlockShuffle
 
 __all__ = [
     "BlockShuffle",

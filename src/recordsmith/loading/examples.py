@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 from recordsmith.dataset import Dataset, Positions, integer_positions
 from recordsmith.errors import OptionError, option
-from recordsmith.loading.features import Feature
-from recordsmith.loading.functions import Changes, Map
-from recordsmith.loading.making import batch_maker
-from recordsmith.loading.options import seed_number, whole_number
-from recordsmith.loading.ordering import check_readable_at_positions
-from recordsmith.loading.schedule import Progress, Step
+from recordsmith.loading.batches.batch_maker import batch_maker
+from recordsmith.loading.batches.user_functions import Map, UserFunctions
+from recordsmith.loading.features.declaration import Features
+from recordsmith.loading.number_options import seed_number, whole_number
+from recordsmith.loading.order.schedule import EpochProgress, Step
+from recordsmith.loading.reading import check_random_access
 
 
 class Examples:
@@ -29,7 +28,7 @@ class Examples:
     def __init__(
         self,
         dataset: Dataset,
-        features: Mapping[str, Feature | str] | None = None,
+        features: Features | None = None,
         *,
         seed: int = 0,
         map_examples: Map | None = None,
@@ -44,11 +43,11 @@ class Examples:
         Raises:
             OptionError: options conflict with the dataset, or its shards are compressed.
         """
-        check_readable_at_positions(dataset)
+        check_random_access(dataset)
         self._dataset = dataset
         self._epoch = 0
-        changes = Changes(map_examples=map_examples)
-        self._maker = batch_maker(dataset, features, seed=seed_number(seed), changes=changes)
+        functions = UserFunctions.checked(map_examples=map_examples)
+        self._maker = batch_maker(dataset, features, seed=seed_number(seed), functions=functions)
 
     def __repr__(self) -> str:
         return f"Examples({', '.join(self._maker.names)}; {len(self)} of them)"
@@ -82,12 +81,12 @@ class Examples:
             CorruptDataError: a record is damaged, or does not match the features.
         """
         chosen = integer_positions(positions, len(self))
-        return self._maker.make(Step(self._epoch, chosen, chosen, Progress())).batch
+        return self._maker.make(Step(self._epoch, chosen, chosen, EpochProgress())).batch
 
 
 def decoded_or_plain(
     dataset: Dataset,
-    features: Mapping[str, Feature | str] | None,
+    features: Features | None,
     *,
     seed: int,
     map_examples: Map | None,
@@ -105,5 +104,5 @@ def decoded_or_plain(
             option="map_examples",
             remedy=f"Pass {option('features')}.",
         )
-    check_readable_at_positions(dataset)
+    check_random_access(dataset)
     return dataset

@@ -3,8 +3,8 @@
     loader = Loader(dataset, {"label": Scalar("image/class/label")}, batch_size=32, shuffle=True)
     for batch in loader: ...
 
-`order`, `shares` and `schedule` compute which records each batch has; `batches` makes it; `engine`
-runs the threads. The state of a loader is where its last batch ended.
+`order` computes which records each batch has, `batches` makes it in threads. The state of a loader
+is where its last batch ended.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError, option
-from recordsmith.loading.batches import Batch, BatchResult
-from recordsmith.loading.buckets import BucketBySize
-from recordsmith.loading.buffer import BufferShuffle
-from recordsmith.loading.engine import Engine
-from recordsmith.loading.features import Feature
-from recordsmith.loading.features.contract import empty
-from recordsmith.loading.functions import Changes, Filter, Map, is_calling
-from recordsmith.loading.making import batch_maker, check_dataset
-from recordsmith.loading.mix import Mix
-from recordsmith.loading.options import seed_number, whole_number
-from recordsmith.loading.order import BlockShuffle
-from recordsmith.loading.ordering import order_of, reader_of
-from recordsmith.loading.reuse import Ring
-from recordsmith.loading.schedule import Progress, Schedule, Step
-from recordsmith.loading.sequential import HeldRecords
-from recordsmith.loading.shares import LastBatch, Share
-from recordsmith.loading.specs import EntrySpec, specs_of
-from recordsmith.loading.stats import LoaderStats, Tally
+from recordsmith.loading.batches.batch import BatchJob, BatchResult
+from recordsmith.loading.batches.batch_maker import batch_maker
+from recordsmith.loading.batches.engine import Engine
+from recordsmith.loading.batches.sequential_reader import HeldRecords
+from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
+from recordsmith.loading.entry_spec import EntrySpec, specs_of
+from recordsmith.loading.features.declaration import Features
+from recordsmith.loading.loader_stats import LoaderStats, Tally
+from recordsmith.loading.memory import ReusedMemory, empty
+from recordsmith.loading.number_options import seed_number, whole_number
+from recordsmith.loading.order.buckets import BucketBySize
+from recordsmith.loading.order.buffer_shuffle import BufferShuffle
+from recordsmith.loading.order.mix import Mix
+from recordsmith.loading.order.rank_share import LastBatch
+from recordsmith.loading.order.schedule import EpochProgress, Step
+from recordsmith.loading.order.shuffle import BlockShuffle
+from recordsmith.loading.reading import plan_reading
 from recordsmith.work import processor_count
+
+_NAMES_SHOWN = 8
 
 
 class Loader:
@@ -55,7 +56,7 @@ class Loader:
     def __init__(
         self,
         dataset: Dataset | Mix,
-        features: Mapping[str, Feature | str] | None = None,
+        features: Features | None = None,
         *,
         batch_size: int,
         shuffle: bool | BlockShuffle | BufferShuffle = False,
@@ -79,8 +80,9 @@ class Loader:
 
         Args:
             dataset: a Dataset, or a Mix of several.
-            features: features by name, or keys, which take their type from the schema. None for
-                every feature of the schema that has a kind; images are bytes then.
+            features: a list of keys, or a dict of features and keys by name. A key takes its type
+                from the schema; an image gets the size of all images. None for every feature of
+                the schema that has a kind; images are bytes then.
             batch_size: examples in a batch of one rank.
             shuffle: True shuffles all records; a BlockShuffle reads neighbouring records together;
                 a BufferShuffle is for compressed shards, which support only sequential reads.
@@ -94,13 +96,15 @@ class Loader:
                 or `pad` it with the first records of the epoch.
             threads: how many threads decode; None for one per processor, 0 for the caller's.
             prefetch: how many batches are made ahead.
-            filter: called as `filter(example)`; keeps the example if true. The example has the
-                features without pixels and boxes. Batches have fewer rows where it rejects some.
-            map_examples: called as `map_examples(example, generator)` after decoding; returns an
-                example. An entry must have the same shape and dtype in all examples, except that
-                ragged entries stay ragged. Entries returned unchanged are not copied.
-            map_batches: called as `map_batches(batch, generator)`; returns a batch. Neither map is
-                called for a batch without rows.
+            filter, map_examples, map_batches: functions of an example or a batch, or of it and a
+                `numpy.random.Generator`, which they receive if their second parameter is required
+                or is called `generator`.
+            filter: keeps the example if true. The example has the features without pixels and
+                boxes. Batches have fewer rows where it rejects some.
+            map_examples: called after decoding; returns an example. An entry must have the same
+                shape and dtype in all examples, except that ragged entries stay ragged. Entries
+                returned unchanged are not copied.
+            map_batches: returns a batch. Neither map is called for a batch without rows.
             skip_errors: how many damaged records to skip before the next one stops the iteration.
                 A record counts once, in however many epochs it is read.
             reuse_batches: reuse the memory of pixels. A batch is valid until the second batch
@@ -114,27 +118,27 @@ class Loader:
         self._skip_errors = whole_number("skip_errors", skip_errors, 0)
         self._has_default_threads = threads is None
         self._thread_count = _thread_count(threads)
-        check_dataset(dataset)
-        if not isinstance(shuffle, (bool, BlockShuffle, BufferShuffle)):
-            raise OptionError(
-                option="shuffle",
-                value=shuffle,
-                expected="True, False, a BlockShuffle or a BufferShuffle",
-            )
         if not isinstance(reuse_batches, bool):
             raise OptionError(option="reuse_batches", value=reuse_batches, expected="True or False")
-        changes = Changes(filter, map_examples, map_batches)
-        share = Share(len(dataset), batch_size, rank, world_size, last_batch, worker, worker_count)
-        order = order_of(
-            dataset, shuffle=shuffle, seed=self._seed, buckets=buckets, step_size=share.step_size
+        functions = UserFunctions.checked(filter, map_examples, map_batches)
+        self._schedule, self._reader = plan_reading(
+            dataset,
+            shuffle=shuffle,
+            seed=self._seed,
+            buckets=buckets,
+            epochs=epochs,
+            batch_size=batch_size,
+            rank=rank,
+            world_size=world_size,
+            last_batch=last_batch,
+            worker=worker,
+            worker_count=worker_count,
         )
-        self._schedule = Schedule(order, share, epochs)
-        self._reader = reader_of(dataset, order)
         self._maker = batch_maker(
             dataset,
             features,
             seed=self._seed,
-            changes=changes,
+            functions=functions,
             may_skip=self._skip_errors > 0,
         )
         if reuse_batches and not self._maker.has_pixels:
@@ -146,7 +150,7 @@ class Loader:
             )
         self._reuses = reuse_batches
         self._skipped: dict[int, CorruptDataError] = {}  # by position in the dataset
-        self._origin = self._progress = Progress()
+        self._origin = self._progress = EpochProgress()
         self._is_resumed = False
         self._steps_skipped_count = 0
         self._tally = Tally()
@@ -162,7 +166,16 @@ class Loader:
         self._iterations = weakref.WeakSet()
 
     def __repr__(self) -> str:
-        return f"Loader({', '.join(self._maker.names)}; epoch {self.epoch})"
+        share, names = self._schedule.share, self._maker.names
+        shown = [*names[:_NAMES_SHOWN], *([] if len(names) <= _NAMES_SHOWN else ["…"])]
+        try:
+            steps = f"{len(self)} steps"
+        except TypeError:
+            steps = "endless"
+        return (
+            f"Loader({share.count} records: {', '.join(shown)}; batch_size={share.batch_size}, "
+            f"{steps}, rank {share.rank} of {share.world_size}, epoch {self.epoch})"
+        )
 
     def __iter__(self) -> Iteration:
         """Return an iteration. It begins when its first batch is requested."""
@@ -176,7 +189,15 @@ class Loader:
         Raises:
             TypeError: the iteration is endless.
         """
-        return self._schedule.length(self._progress if self._is_resumed else Progress())
+        return self._schedule.length(self._progress if self._is_resumed else EpochProgress())
+
+    def __getitem__(self, index: object) -> NoReturn:
+        """Raise OptionError: a loader has no items, which torch's DataLoader would ask for."""
+        raise OptionError(
+            "a Loader makes batches in order and cannot be indexed",
+            remedy="Iterate over it. For torch, use DataLoader(recordsmith.torch.batches(loader), "
+            "batch_size=None); for single examples use Examples, or recordsmith.torch.examples.",
+        )
 
     def __enter__(self) -> Loader:  # noqa: PYI034 - Self is for Python 3.11 and later
         return self
@@ -203,37 +224,6 @@ class Loader:
     def world_size(self) -> int:
         """The number of ranks."""
         return self._schedule.share.world_size
-
-    @property
-    def shorter_batches(self) -> str | None:
-        """Why some batches, on any rank, may have fewer rows than `batch_size`, and what to do.
-
-        None if all batches have as many; changes by `map_batches` are not considered.
-        """
-        share, changes = self._schedule.share, self._maker.changes
-        if changes.filter is not None:
-            return "filter removes rows; select records before packing, or with a slice"
-        if self._skip_errors:
-            return "skip_errors removes rows; leave it out"
-        read = self._progress.read if self._is_resumed else 0
-        is_even = share.count % share.step_size == 0 == (share.count - read) % share.step_size
-        if share.last_batch == "keep" and not is_even:
-            return (
-                f"the last step of an epoch has {share.count % share.step_size or 'fewer'} of the "
-                f"{share.step_size} records of a step; pass last_batch='drop' or last_batch='pad'"
-            )
-        return None
-
-    @property
-    def reuses_batches(self) -> bool:
-        """Whether the memory of pixels is reused."""
-        return self._reuses
-
-    @property
-    def is_resuming(self) -> bool:
-        """Whether the next iteration is the rest of one that a loaded state interrupted."""
-        is_at_begin = self._progress == Progress(self._progress.begun, begun=self._progress.begun)
-        return self._is_resumed and not is_at_begin
 
     @property
     def epoch(self) -> int:
@@ -294,21 +284,21 @@ class Loader:
         The first axis is the batch size if all batches have it, else None. With maps, the first
         batch is made, and other axes are as in that batch.
         """
-        changes = self._maker.changes
+        functions = self._maker.functions
         batch = self._without_rows()
-        if changes.map_examples is not None or changes.map_batches is not None:
+        if functions.map_examples is not None or functions.map_batches is not None:
             with self._copy(_thread_count=0) as copy:
                 batch = next((made for made in copy if len(next(iter(made.values())))), batch)
         may_differ = (
-            self._schedule.share.last_batch == "keep" or self._skip_errors or changes.map_batches
+            self._schedule.share.last_batch == "keep" or self._skip_errors or functions.map_batches
         )
-        is_filtered = changes.filter is not None
+        is_filtered = functions.filter is not None
         batch_size = None if may_differ or is_filtered else self.batch_size
         return specs_of(batch, batch_size, self._maker.ragged_texts)
 
     def _without_rows(self) -> dict[str, Any]:
         nothing = np.empty(0, np.int64)
-        return self._maker.make(Step(0, nothing, nothing, Progress())).batch
+        return self._maker.make(Step(0, nothing, nothing, EpochProgress())).batch
 
     def _copy(self, **changed: Any) -> Loader:
         """Return a copy with some attributes changed and without iterations."""
@@ -354,6 +344,36 @@ class Loader:
             _steps_skipped_count=skipped_count,
         )
 
+    # -- for adapters ------------------------------------------------------------------------------
+
+    @property
+    def _shorter_batches(self) -> str | None:
+        """Why some batches, on any rank, may have fewer rows than `batch_size`, and what to do.
+
+        None if all batches have as many; changes by `map_batches` are not considered.
+        """
+        share, functions = self._schedule.share, self._maker.functions
+        if functions.filter is not None:
+            return "filter removes rows; select records before packing, or with a slice"
+        if self._skip_errors:
+            return "skip_errors removes rows; leave it out"
+        read = self._progress.read if self._is_resumed else 0
+        is_even = share.count % share.step_size == 0 == (share.count - read) % share.step_size
+        if share.last_batch == "keep" and not is_even:
+            return (
+                f"the last step of an epoch has {share.count % share.step_size or 'fewer'} of the "
+                f"{share.step_size} records of a step; pass last_batch='drop' or last_batch='pad'"
+            )
+        return None
+
+    @property
+    def _is_resuming(self) -> bool:
+        """Whether the next iteration is the rest of one that a loaded state interrupted."""
+        is_at_begin = self._progress == EpochProgress(
+            self._progress.begun, begun=self._progress.begun
+        )
+        return self._is_resumed and not is_at_begin
+
     # -- for its iterations ------------------------------------------------------------------------
 
     def _begin(self) -> IterationParts:
@@ -376,19 +396,19 @@ class Loader:
         end = partial(self._end, number, self._schedule.end(progress))
         return IterationParts(engine, self._tally, deliver, end, undo)
 
-    def _undo(self, number: int, before: tuple[Progress, bool, int]) -> None:
+    def _undo(self, number: int, before: tuple[EpochProgress, bool, int]) -> None:
         """Restore the state from before an iteration, if it is the latest."""
         if number == self._begun_count:
             self._progress, self._is_resumed, self._steps_skipped_count = before
 
-    def _next_progress(self) -> Progress:
+    def _next_progress(self) -> EpochProgress:
         """Return where the next iteration begins."""
         if self._is_resumed:
             return self._progress
         epoch = self._progress.epoch + self._progress.is_inside
-        return Progress(epoch, begun=epoch)
+        return EpochProgress(epoch, begun=epoch)
 
-    def _end(self, number: int, after: Progress | None) -> None:
+    def _end(self, number: int, after: EpochProgress | None) -> None:
         """Set the progress after an iteration: a worker may not have had its last batch."""
         if after is not None and number == self._begun_count:
             self._progress = after
@@ -403,11 +423,11 @@ class Loader:
             self._progress = result.after
         return result.batch
 
-    def _jobs(self, steps: Iterator[Step]) -> Iterator[Batch]:
+    def _jobs(self, steps: Iterator[Step]) -> Iterator[BatchJob]:
         held: Iterable[tuple[Step, HeldRecords | None]] = ((step, None) for step in steps)
         if self._reader is not None:
             held = self._reader.read(steps)
-        ring = Ring(self._prefetch) if self._reuses else None
+        ring = ReusedMemory(self._prefetch) if self._reuses else None
         for at, (step, records) in enumerate(held):
             allocate = empty if ring is None else ring.allocator(at)
             yield self._maker.batch(step, allocate, records)
@@ -459,7 +479,7 @@ class Iteration:
             self.close()
             raise
         self._tally.deliver(
-            asked_at, time.perf_counter(), made.spent, len(made.faults), self._engine.idle_seconds
+            asked_at, time.perf_counter(), made.cost, len(made.faults), self._engine.idle_seconds
         )
         return batch
 

@@ -26,7 +26,7 @@ _ORDERS = {
 
 def advise(report: BenchReport) -> tuple[str, ...]:
     """Advice from the trials so far, the most important first."""
-    if not report.trials or not report.asked.rounds:
+    if not report.trials or not report.requested.rounds:
         return ()
     return tuple(
         sentence
@@ -69,54 +69,54 @@ def _smaller(report: BenchReport) -> Iterator[str]:
 
 
 def _threads(report: BenchReport) -> Iterator[str]:
-    asked = report.asked
+    requested = report.requested
     others = [trial for trial in report.trials if trial.name == "threads" and trial.rounds]
     if not others:
-        if asked.thread_count == 1 and report.processor_count == 1:
+        if requested.thread_count == 1 and report.processor_count == 1:
             yield "There is one processor, so other numbers of threads were not tried."
         return
     best = max(others, key=lambda trial: trial.records_per_second)
     rates = ", ".join(
         f"{_rate(trial, report)} with {_count(trial.thread_count)}"
-        for trial in sorted((asked, *others), key=lambda trial: trial.thread_count)
+        for trial in sorted((requested, *others), key=lambda trial: trial.thread_count)
     )
-    if is_faster(best, asked):
+    if is_faster(best, requested):
         yield (
             f"Use {_count(best.thread_count)}: "
-            f"{_times(best, asked)} as fast, {_instead(best, asked, report)}."
+            f"{_times(best, requested)} as fast, {_instead(best, requested, report)}."
         )
-    elif all(is_faster(asked, trial) for trial in others):
-        all_of_them = asked.thread_count >= report.processor_count
+    elif all(is_faster(requested, trial) for trial in others):
+        all_of_them = requested.thread_count >= report.processor_count
         yield f"Threads help: {rates}" + (
             "; this machine has no more processors." if all_of_them else "."
         )
     else:
         yield f"No other number of threads was clearly faster or slower: {rates}."
-    if asked.thread_count > 1 and asked.shares["idle"] > _MOSTLY_IDLE:
+    if requested.thread_count > 1 and requested.shares["idle"] > _MOSTLY_IDLE:
         yield (
-            f"Threads were idle {100 * asked.shares['idle']:.0f}% of their time: batches of "
+            f"Threads were idle {100 * requested.shares['idle']:.0f}% of their time: batches of "
             f"{report.batch_size} are too small."
         )
 
 
 def _order(report: BenchReport) -> Iterator[str]:
-    asked = report.asked
+    requested = report.requested
     others = [trial for trial in report.trials if trial.name == "order" and trial.rounds]
     if not others:
         return
     best = max(others, key=lambda trial: trial.records_per_second)
-    if is_faster(best, asked):
+    if is_faster(best, requested):
         yield (
-            f"Read {_ORDERS[best.order]}: {_times(best, asked)} as fast, "
-            f"{_instead(best, asked, report)}."
+            f"Read {_ORDERS[best.order]}: {_times(best, requested)} as fast, "
+            f"{_instead(best, requested, report)}."
         )
     else:
-        rates = ", ".join(f"{trial.order} {_rate(trial, report)}" for trial in (asked, *others))
+        rates = ", ".join(f"{trial.order} {_rate(trial, report)}" for trial in (requested, *others))
         yield f"No other order was clearly faster: {rates}."
 
 
 def _step(report: BenchReport) -> Iterator[str]:
-    rate = report.asked.records_per_second
+    rate = report.requested.records_per_second
     if rate:
         count = min(report.batch_size, report.record_count)
         yield (
@@ -134,8 +134,10 @@ def _too_little(report: BenchReport) -> Iterator[str]:
 
 
 def _limits(report: BenchReport) -> Iterator[str]:
-    asked = report.asked
-    spread = (asked.highest - asked.lowest) / asked.highest if asked.highest else 0.0
+    requested = report.requested
+    spread = (
+        (requested.highest - requested.lowest) / requested.highest if requested.highest else 0.0
+    )
     if spread > _LARGE_SPREAD:
         yield (
             f"The rounds of the requested options differ by {100 * spread:.0f}%, as on a busy "

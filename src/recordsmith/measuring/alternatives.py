@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, records_of
 from recordsmith.loading import BlockShuffle, BufferShuffle, Loader
 from recordsmith.measuring.bench_report import Trial
 
 _BLOCKS = BlockShuffle()
 
 
-class Way(NamedTuple):
+class Alternative(NamedTuple):
     """A dataset and how to load it, as a trial without rounds."""
 
     trial: Trial
@@ -25,27 +25,31 @@ class Way(NamedTuple):
         return Loader(self.dataset, features, shuffle=shuffle, threads=threads, **options)
 
 
-def other_ways(asked: Way, processor_count: int) -> list[Way]:
+def alternatives_to(requested: Alternative, processor_count: int) -> list[Alternative]:
     """Alternatives: 1, 2, 4, … threads up to the number of processors, and other orders.
 
     Blocks are tried only if a window of them is smaller than the dataset; otherwise they would
     shuffle all records. Compressed shards can only be read in order or through a buffer.
     """
     threads = sorted({*(1 << n for n in range(processor_count.bit_length())), processor_count})
-    orders = ["in order", "buffer" if asked.trial.order == "buffer" else "shuffled"]
-    if asked.trial.order == "in order" and _is_compressed(asked.dataset):
+    orders = ["in order", "buffer" if requested.trial.order == "buffer" else "shuffled"]
+    if requested.trial.order == "in order" and _is_compressed(requested.dataset):
         orders = ["buffer"]
-    elif asked.trial.order != "buffer" and len(asked.dataset) > _BLOCKS.size * _BLOCKS.window:
+    elif (
+        requested.trial.order != "buffer" and len(requested.dataset) > _BLOCKS.size * _BLOCKS.window
+    ):
         orders.append("blocks")
     trials = [
-        *(Trial("threads", count, asked.trial.order) for count in threads),
-        *(Trial("order", asked.trial.thread_count, order) for order in orders),
+        *(Trial("threads", count, requested.trial.order) for count in threads),
+        *(Trial("order", requested.trial.thread_count, order) for order in orders),
     ]
-    same = (asked.trial.thread_count, asked.trial.order)
+    same = (requested.trial.thread_count, requested.trial.order)
     return [
-        Way(trial, asked.dataset) for trial in trials if (trial.thread_count, trial.order) != same
+        Alternative(trial, requested.dataset)
+        for trial in trials
+        if (trial.thread_count, trial.order) != same
     ]
 
 
 def _is_compressed(dataset: Dataset) -> bool:
-    return any(shard.compression != "none" for shard in dataset.shards)
+    return records_of(dataset).compressed_shard() is not None

@@ -14,26 +14,26 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from recordsmith.dataset import Dataset, dataset_of
+from recordsmith.dataset import Dataset, dataset_of, preview_schema, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.measuring.advice import advise
-from recordsmith.measuring.alternatives import Way, other_ways
+from recordsmith.measuring.alternatives import Alternative, alternatives_to
 from recordsmith.measuring.bench_report import BenchReport, Measured, Trial
 from recordsmith.measuring.page_cache import cached_share
-from recordsmith.measuring.selection import columns_of, image_key, image_of, in_words
+from recordsmith.measuring.selection import columns_of, describe_image, image_key, image_of
 from recordsmith.measuring.smaller_sample import sampled, side_for
 from recordsmith.measuring.trial import load_for
 
 _ROUNDS = 2
-_ASKED_WEIGHT = 3  # its time, relative to that of another trial
+_REQUESTED_WEIGHT = 3  # its time, relative to that of another trial
 _SAMPLING_SHARE = 0.1  # of the time, for resizing images
 _SHORTEST_SECONDS = 0.02
-_GLANCE_COUNT = 64
+_PREVIEW_COUNT = 64
 
-Tell = Callable[[BenchReport], None]
+OnUpdate = Callable[[BenchReport], None]
 
 
 def bench(
@@ -48,7 +48,7 @@ def bench(
     shuffle: bool | None = None,
     skip_errors: int = 0,
     seconds: float = 10.0,
-    tell: Tell | None = None,
+    on_update: OnUpdate | None = None,
 ) -> BenchReport:
     """Measure how fast a dataset loads, and what would make it faster.
 
@@ -61,7 +61,7 @@ def bench(
             are read as columns.
         shuffle: whether to shuffle records. By default they are; compressed ones by BufferShuffle.
         seconds: the approximate total time.
-        tell: called with the current report, a few times per second.
+        on_update: called with the current report, a few times per second.
 
     Returns:
         The measurements, with advice. An alternative is called faster only if it clearly was.
@@ -80,30 +80,31 @@ def bench(
     dataset = dataset_of(paths_or_dataset, split)
     if not len(dataset):
         raise OptionError("the dataset has no records to measure")
-    schema, _ = dataset.glance(_GLANCE_COUNT)
+    schema, _ = preview_schema(dataset, _PREVIEW_COUNT)
     key = image_key(schema, key)
     image = None if key is None else image_of(key, size, fit)
     options = {"batch_size": batch_size, "skip_errors": skip_errors, "epochs": None}
     features = columns_of(schema) if image is None else {"image": image}
-    compressions = {shard.compression for shard in dataset.shards if shard.size_bytes}
+    shards = records_of(dataset).used_shards()
+    compressions = {shard.compression for shard in shards}
     shuffled = "shuffled" if shuffle or not compressions - {"none"} else "buffer"
     order = "in order" if shuffle is False else shuffled
     known = _checked(dataset, features, options, shuffle=shuffled == "shuffled", threads=threads)
     report = BenchReport(
         record_count=len(dataset),
-        size_bytes=sum(shard.size_bytes for shard in dataset.shards),
+        size_bytes=sum(shard.size_bytes for shard in shards),
         batch_size=batch_size,
         image_key=key,
-        image="" if image is None else in_words(image),
+        image="" if image is None else describe_image(image),
         compression="mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
         processor_count=known.processor_count,
-        cached_share=cached_share(dataset.shards),
+        cached_share=cached_share(shards),
         total_seconds=float(seconds),
     )
-    asked = Way(Trial("asked", known.thread_count, order), dataset)
-    measuring = _Measuring(report, features, options, tell)
+    requested = Alternative(Trial("requested", known.thread_count, order), dataset)
+    measuring = _Measuring(report, features, options, on_update)
     with ExitStack() as stack:
-        measuring.run(asked, image, stack)
+        measuring.run(requested, image, stack)
     return measuring.report
 
 
@@ -111,76 +112,80 @@ class _Measuring:
     """Measures alternatives in turn and collects the results."""
 
     def __init__(
-        self, report: BenchReport, features: Any, options: dict[str, Any], tell: Tell | None
+        self,
+        report: BenchReport,
+        features: Any,
+        options: dict[str, Any],
+        on_update: OnUpdate | None,
     ) -> None:
         self.report = report
         self._features = features
         self._options = options
-        self._tell = tell
+        self._on_update = on_update
         self._begun = time.perf_counter()
         self._rounds: dict[Trial, tuple[Measured, ...]] = {}
 
-    def run(self, asked: Way, image: Image | None, stack: ExitStack) -> None:
+    def run(self, requested: Alternative, image: Image | None, stack: ExitStack) -> None:
         """Measure all alternatives twice as far as time allows; the first one in any case."""
         seconds = self.report.total_seconds
-        others = other_ways(asked, self.report.processor_count)
-        expected = _ASKED_WEIGHT + len(others) + (2 if image is not None else 0)
-        self._measure(asked, seconds * _ASKED_WEIGHT / expected / _ROUNDS)
+        others = alternatives_to(requested, self.report.processor_count)
+        expected = _REQUESTED_WEIGHT + len(others) + (2 if image is not None else 0)
+        self._measure(requested, seconds * _REQUESTED_WEIGHT / expected / _ROUNDS)
         if image is not None:
-            others += self._samples(asked, image, stack)
-        weights = [(way, 1) for way in others]
-        plan = [*weights, *[(asked, _ASKED_WEIGHT), *weights] * (_ROUNDS - 1)]
+            others += self._samples(requested, image, stack)
+        weights = [(alternative, 1) for alternative in others]
+        plan = [*weights, *[(requested, _REQUESTED_WEIGHT), *weights] * (_ROUNDS - 1)]
         while plan:
             weight_left = sum(weight for _, weight in plan)
-            way, weight = plan.pop(0)
+            alternative, weight = plan.pop(0)
             stretch = (seconds - self._elapsed_seconds) * weight / weight_left
             if stretch >= _SHORTEST_SECONDS:
-                self._measure(way, stretch)
+                self._measure(alternative, stretch)
         self._update("")
 
-    def _samples(self, asked: Way, image: Image, stack: ExitStack) -> list[Way]:
+    def _samples(self, requested: Alternative, image: Image, stack: ExitStack) -> list[Alternative]:
         """The alternatives for a sample of the images, if they are large enough."""
         self._update("resizing some images")
         size = image.size if isinstance(image.size, tuple) else (image.longer_side or 1,) * 2
         seconds = _SAMPLING_SHARE * self.report.total_seconds
-        sample = stack.enter_context(sampled(asked.dataset, image.key, side_for(size), seconds))
+        sample = stack.enter_context(sampled(requested.dataset, image.key, side_for(size), seconds))
         if sample is None:
             return []
         self.report = replace(self.report, sample=sample.counts)
-        trial = replace(asked.trial, name="sample", order="shuffled")
+        trial = replace(requested.trial, name="sample", order="shuffled")
         smaller = replace(trial, name="smaller", shorter_side=sample.shorter_side)
-        return [Way(trial, sample.original), Way(smaller, sample.smaller)]
+        return [Alternative(trial, sample.original), Alternative(smaller, sample.smaller)]
 
-    def _measure(self, way: Way, seconds: float) -> None:
-        before = self._rounds.get(way.trial, ())
+    def _measure(self, alternative: Alternative, seconds: float) -> None:
+        before = self._rounds.get(alternative.trial, ())
 
         def keep(measured: Measured) -> None:
-            self._rounds[way.trial] = (*before, measured)
-            self._update(way.trial.label)
+            self._rounds[alternative.trial] = (*before, measured)
+            self._update(alternative.trial.label)
 
-        self._update(way.trial.label)
+        self._update(alternative.trial.label)
         measured, skipped = load_for(
-            seconds, lambda: way.loader(self._features, self._options), keep
+            seconds, lambda: alternative.loader(self._features, self._options), keep
         )
-        all_skipped = dict.fromkeys(self.report.skipped) | skipped
-        self.report = replace(self.report, skipped=tuple(all_skipped))
+        known = {str(error): error for error in self.report.skipped}
+        self.report = replace(self.report, skipped=tuple((known | skipped).values()))
         keep(measured)
 
     @property
     def _elapsed_seconds(self) -> float:
         return time.perf_counter() - self._begun
 
-    def _update(self, doing: str) -> None:
+    def _update(self, activity: str) -> None:
         """Update the report and pass it to the callback."""
         report = replace(
             self.report,
             trials=tuple(replace(trial, rounds=done) for trial, done in self._rounds.items()),
             elapsed_seconds=self._elapsed_seconds,
-            doing=doing,
+            activity=activity,
         )
         self.report = replace(report, advice=advise(report))
-        if self._tell is not None:
-            self._tell(self.report)
+        if self._on_update is not None:
+            self._on_update(self.report)
 
 
 def _checked(

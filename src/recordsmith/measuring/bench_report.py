@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from recordsmith.errors import CorruptDataError
+from recordsmith.summaries import Report
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -41,7 +44,7 @@ class Trial:
     """One way to load a dataset, with its measurements.
 
     Attributes:
-        name: `asked` for the requested options; `threads`, `order`, `sample` or `smaller` for
+        name: `requested` for the requested options; `threads`, `order`, `sample` or `smaller` for
             alternatives.
         thread_count: the number of threads.
         order: `in order`, `shuffled`, `blocks` or `buffer`.
@@ -60,7 +63,7 @@ class Trial:
         """What the trial measures, as text."""
         threads = f"{self.thread_count} thread{'s' * (self.thread_count != 1)}"
         return {
-            "asked": "as given",
+            "requested": "as given",
             "threads": threads,
             "order": self.order,
             "sample": "sample",
@@ -157,8 +160,8 @@ class ResizedSample:
         }
 
 
-@dataclass(frozen=True)
-class BenchReport:
+@dataclass(frozen=True, repr=False)
+class BenchReport(Report):
     """The results of `bench` so far.
 
     record_count, size_bytes: of the dataset; bytes of its shards.
@@ -172,9 +175,9 @@ class BenchReport:
         unknown.
     trials: the measurements; the first one is of the requested options.
     sample: of the trials `sample` and `smaller`.
-    skipped: skipped records, with the reason.
+    skipped: the errors of skipped records.
     elapsed_seconds, total_seconds: the time since the start, and the time limit.
-    doing: the current activity as text; empty at the end.
+    activity: what is measured now, as text; empty at the end.
     advice: sentences based on these figures.
     """
 
@@ -189,13 +192,13 @@ class BenchReport:
     total_seconds: float
     trials: tuple[Trial, ...] = ()
     sample: ResizedSample | None = None
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[CorruptDataError, ...] = ()
     elapsed_seconds: float = 0.0
-    doing: str = ""
+    activity: str = ""
     advice: tuple[str, ...] = field(default=())
 
     @property
-    def asked(self) -> Trial:
+    def requested(self) -> Trial:
         """The measurement of the requested options."""
         return self.trials[0]
 
@@ -211,9 +214,9 @@ class BenchReport:
             "processors": self.processor_count,
             "cached_share": self.cached_share,
             "elapsed_seconds": self.elapsed_seconds,
-            "is_complete": not self.doing,
+            "is_complete": not self.activity,
             "trials": [trial.to_json() for trial in self.trials],
             "sample": None if self.sample is None else self.sample.to_json(),
-            "skipped": list(self.skipped),
+            "skipped": list(map(str, self.skipped)),
             "advice": list(self.advice),
         }

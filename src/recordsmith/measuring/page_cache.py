@@ -20,14 +20,14 @@ def cached_share(shards: Sequence[Shard]) -> float | None:
         return None
     sizes = [shard.size_bytes for shard in shards]
     step = max(1, sum(sizes) // _PLACE_COUNT)
-    found, asked, place = 0, 0, 0
+    found, probed, place = 0, 0, 0
     for shard, size in zip(shards, sizes, strict=True):
         if place >= size:
             place -= size
             continue
         with open_file(shard.path) as file:
             for offset in range(place, size, step):
-                asked += 1
+                probed += 1
                 try:
                     found += os.preadv(file.fileno(), [bytearray(1)], offset, os.RWF_NOWAIT) > 0
                 except BlockingIOError:
@@ -35,4 +35,4 @@ def cached_share(shards: Sequence[Shard]) -> float | None:
                 except OSError:  # unsupported by this file system
                     return None
             place = (place - size) % step
-    return found / asked if asked else None
+    return found / probed if probed else None

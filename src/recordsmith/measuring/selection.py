@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Schema
-from recordsmith.example.keys import IMAGE, is_of_mask
+from recordsmith.example.keys import IMAGE, is_mask_key
 from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image
 from recordsmith.loading.features import Feature
-from recordsmith.loading.options import whole_number
+from recordsmith.loading.number_options import whole_number
 
 
 def image_key(schema: Schema, key: str | None) -> str | None:
@@ -19,7 +19,7 @@ def image_key(schema: Schema, key: str | None) -> str | None:
     """
     images = [name for name, known in schema.features.items() if known.content == "image"]
     if key is None:
-        no_masks = [name for name in images if not is_of_mask(name)]
+        no_masks = [name for name in images if not is_mask_key(name)]
         largest = max(no_masks, key=lambda name: schema.features[name].value_bytes, default=None)
         return IMAGE if IMAGE in images else largest
     if key in images:
@@ -45,7 +45,7 @@ def columns_of(schema: Schema) -> dict[str, Feature | str] | None:
     return {key: key for key, kind in kinds.items() if kind not in ("mixed", "none")} or None
 
 
-def in_words(image: Image) -> str:
+def describe_image(image: Image) -> str:
     """Describe how images are decoded."""
     if image.size is None:
         return f"longer side {image.longer_side}, padded to the largest of a batch"

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, ShardWriter
+from recordsmith.dataset import Dataset, ShardWriter, records_of
 from recordsmith.dataset import open as open_dataset
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import decode_example
@@ -82,13 +82,14 @@ def sampled(dataset: Dataset, key: str, side: int, seconds: float) -> Iterator[S
 
 def _spread(dataset: Dataset) -> Iterator[bytes]:
     """Records spread over the dataset; the first ones of compressed shards."""
-    if any(shard.compression != "none" for shard in dataset.shards):
+    records = records_of(dataset)
+    if records.compressed_shard() is not None:
         yield from islice(dataset.records(), _MOST_IMAGES)
         return
     count = min(_MOST_IMAGES, len(dataset))
     for number in range(count):
         try:
-            yield dataset.read_record(number * len(dataset) // count)
+            yield records.read_record(number * len(dataset) // count)
         except CorruptDataError:
             continue
 

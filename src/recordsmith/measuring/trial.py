@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from recordsmith.errors import CorruptDataError
 from recordsmith.loading import Loader, LoaderStats
 from recordsmith.measuring.bench_report import Measured
 
@@ -19,7 +20,7 @@ _WARM_UP_SHARE = 0.5  # maximum share of the time, if batches are slow
 
 def load_for(
     seconds: float, make_loader: Callable[[], Loader], update: Callable[[Measured], None]
-) -> tuple[Measured, dict[str, None]]:
+) -> tuple[Measured, dict[str, CorruptDataError]]:
     """Load for some time, with at least one warm-up batch and one measured batch.
 
     Args:
@@ -27,7 +28,7 @@ def load_for(
         update: called regularly with the measurement so far.
 
     Returns:
-        The measurement, and the messages of skipped records.
+        The measurement, and the errors of skipped records by message.
     """
     begun = time.perf_counter()
     with make_loader() as loader:
@@ -47,7 +48,7 @@ def load_for(
                 updated_at = now
                 update(_between(before, loader.stats(), now - counted_from))
         measured = _between(before, loader.stats(), now - counted_from)
-        return measured, dict.fromkeys(map(str, loader.skipped))
+        return measured, {str(error): error for error in loader.skipped}
 
 
 def _between(before: LoaderStats, after: LoaderStats, seconds: float) -> Measured:

@@ -1,6 +1,6 @@
 """Pack samples into shards: plan, write, verify, publish."""
 
-from recordsmith.packing.images import apply_image_options, note_of_image
+from recordsmith.packing.images import apply_image_options, find_image_note
 from recordsmith.packing.pack import pack
 from recordsmith.packing.pack_plan import PackPlan, plan
 from recordsmith.packing.pack_report import PackReport
@@ -11,8 +11,8 @@ __all__ = [
     "PackReport",
     "Plan",
     "apply_image_options",
+    "find_image_note",
     "make_plan",
-    "note_of_image",
     "pack",
     "plan",
 ]

@@ -36,10 +36,10 @@ from recordsmith.image import (
     StoredImage,
     StoredMask,
     check_chunks,
-    look_at_jpeg,
+    orient_box,
+    read_jpeg_info,
     store_image,
     store_mask,
-    turn_box,
 )
 from recordsmith.image.formats.png import SIGNATURE
 from recordsmith.sources import Note
@@ -47,9 +47,9 @@ from recordsmith.sources import Note
 IMAGES = (IMAGE, MASK, OBJECT_MASK)
 """The canonical keys of features that hold encoded images."""
 
-_BEGINNINGS = (b"\xff\xd8\xff", SIGNATURE, b"GIF87a", b"GIF89a")
+_SIGNATURES = (b"\xff\xd8\xff", SIGNATURE, b"GIF87a", b"GIF89a")
 IS_PROGRESSIVE = (
-    "JPEGs are progressive, so they take two to three times as long to decode; conversion to "
+    "JPEGs are progressive, which takes two to three times as long to decode; conversion to "
     "baseline keeps every pixel and adds about 3 % to their size"
 )
 HAS_ORIENTATION = (
@@ -84,12 +84,12 @@ def apply_image_options(
     """
     given = dict(features)
     if options.is_default:
-        note_of_image(given, note)
+        find_image_note(given, note)
         return given
     data = _only(given, IMAGE, bytes)
     if data is None:
         return given
-    where = _name_of(given)
+    where = _sample_name(given)
     stored = _store(data, given, options, where)
     for change in stored.changes:
         note(change, where)
@@ -104,7 +104,7 @@ def apply_image_options(
     _move_boxes(given, stored, note, where)
     _scale_areas(given, stored, sizes, note, where)
     if stored.data is data:
-        note_of_image(given, note)
+        find_image_note(given, note)
     return given
 
 
@@ -120,7 +120,7 @@ def check_png_chunks(features: Mapping[str, Any]) -> None:
                 try:
                     check_chunks(data)
                 except CorruptDataError as error:
-                    error.path, error.feature = _name_of(features), key
+                    error.path, error.feature = _sample_name(features), key
                     raise
 
 
@@ -150,28 +150,28 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
         ]
         errors = check_example_images(features, found)[1]
         if errors:
-            errors[0].path = _name_of(features)
+            errors[0].path = _sample_name(features)
             raise errors[0]
 
 
 def _starts_like_image(value: object) -> bool:
     if not isinstance(value, bytes):
         return False
-    return value.startswith(_BEGINNINGS) or (value[:4], value[8:12]) == (b"RIFF", b"WEBP")
+    return value.startswith(_SIGNATURES) or (value[:4], value[8:12]) == (b"RIFF", b"WEBP")
 
 
-def note_of_image(features: Mapping[str, Any], note: Note) -> None:
+def find_image_note(features: Mapping[str, Any], note: Note) -> None:
     """Note whether a JPEG is progressive or has an orientation. Reads only its header."""
     data = features.get(IMAGE)
     if type(data) is list and len(data) == 1:
         data = data[0]
     if type(data) is not bytes:
         return
-    is_progressive, orientation = look_at_jpeg(data)
+    is_progressive, orientation = read_jpeg_info(data)
     if is_progressive:
-        note(IS_PROGRESSIVE, _name_of(features))
+        note(IS_PROGRESSIVE, _sample_name(features))
     if orientation != 1:
-        note(HAS_ORIENTATION, _name_of(features))
+        note(HAS_ORIENTATION, _sample_name(features))
 
 
 def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: str) -> StoredImage:
@@ -247,7 +247,7 @@ def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: s
     sides = [[float(place) for place in _listed(given[key])] for key in BOX]
     if not sides[0]:
         return
-    boxes = [turn_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
+    boxes = [orient_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
     for key, places in zip(BOX, zip(*boxes, strict=True), strict=True):
         given[key] = list(places)
     note(BOXES_ROTATED, where)
@@ -283,13 +283,13 @@ def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
     if len(listed) > 1:
         raise SourceError(
             f"feature {key!r} has {len(listed)} values; image options need exactly one",
-            sample=_name_of(features),
+            sample=_sample_name(features),
         )
     if not listed:
         return None
     if kind is not int and not isinstance(listed[0], kind):
         raise SourceError(
-            f"feature {key!r} must be bytes, got {listed[0]!r:.60}", sample=_name_of(features)
+            f"feature {key!r} must be bytes, got {listed[0]!r:.60}", sample=_sample_name(features)
         )
     return int(listed[0]) if kind is int else listed[0]
 
@@ -300,7 +300,7 @@ def _listed(value: Any) -> list[Any]:
     return [value] if isinstance(value, (bytes, str, int, float)) else list(value)
 
 
-def _name_of(features: Mapping[str, Any]) -> str:
+def _sample_name(features: Mapping[str, Any]) -> str:
     listed = _listed(features.get(FILENAME))
     if len(listed) != 1:
         return "an image without image/filename"

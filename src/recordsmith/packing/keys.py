@@ -57,7 +57,7 @@ class KeyScheme:
             if wanted.count(key) > 1:
                 raise _duplicate(key)
 
-    def key_of(self, key: str) -> str | None:
+    def new_key(self, key: str) -> str | None:
         """The key in the records for a canonical key; None if the feature is left out."""
         return self.keys.get(key, key if self.keeps_others else None)
 
@@ -97,7 +97,7 @@ class KeyScheme:
         """Return the values by their keys in the records."""
         renamed: dict[str, _Value] = {}
         for key, value in values.items():
-            new = self.key_of(key)
+            new = self.new_key(key)
             if new is None:
                 continue
             if new in renamed:

@@ -12,18 +12,18 @@ from pathlib import Path
 
 from recordsmith.building import (
     WRITING_THREADS,
-    Noted,
+    Occurrences,
+    ShardCounts,
     ShardResult,
-    Shards,
     check_folder,
     clean_up,
-    clean_up_after,
-    earlier_dataset,
-    manifest_of,
+    clean_up_after_kill,
+    cleaning_up,
+    existing_dataset,
+    files_to_replace,
+    locked_folder,
+    make_manifest,
     publish_dataset,
-    replaced_names,
-    tidying_up,
-    working_in,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
@@ -42,7 +42,7 @@ def pack(
     out: PathLike,
     *,
     splits: Mapping[str, float] | None = None,
-    shards: Shards | None = None,
+    shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     seed: int = 0,
     stratify: bool = False,
@@ -111,7 +111,7 @@ def pack(
         compression=compression,
         check_images=check_images,
     )
-    return pack_by(
+    return pack_from_recipe(
         recipe,
         source,
         out,
@@ -122,7 +122,7 @@ def pack(
     )
 
 
-def pack_by(
+def pack_from_recipe(
     recipe: Recipe,
     source: Source,
     out: PathLike,
@@ -145,10 +145,10 @@ def pack_by(
         )
     if listing.class_names is not None:
         report.class_count = sum(name is not None for name in listing.class_names)
-    with working_in(folder) as notices:
+    with locked_folder(folder) as notices:
         report.notices += notices
         files = [shard.file for shard in plan.shards]
-        earlier = earlier_dataset(
+        earlier = existing_dataset(
             folder,
             plan.fingerprint,
             files,
@@ -156,48 +156,48 @@ def pack_by(
             overwrite=overwrite,
         )
         if earlier is not None and not overwrite:
-            _report_earlier(report, earlier, len(listing.samples), skip_errors)
-            clean_up_after(folder)
+            _report_existing(report, earlier, len(listing.samples), skip_errors)
+            clean_up_after_kill(folder)
             return report
         clean_up(folder, keeping=files)
         work = Work(thread_count(threads, most=WRITING_THREADS), progress)
         jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
-        with tidying_up(folder, files):
+        with cleaning_up(folder, files):
             results = jobs.run(trusting=not overwrite)
             _collect(report, plan, listing, results, skip_errors)
-            made_from = {
+            provenance = {
                 "source": dict(source.describe()),
                 "options": recipe.to_json(),
-                "plan": plan.fingerprint,
+                "fingerprint": plan.fingerprint,
                 "bytes_in": report.bytes_in,
                 "skipped": report.skipped,
                 "skipped_count": report.skipped_count,
             }
-            manifest = manifest_of(
+            manifest = make_manifest(
                 plan.splits,
                 zip([shard.split for shard in plan.shards], results, strict=True),
                 plan.compression,
                 listing.class_names,
-                made_from,
+                provenance,
             )
-            if manifest.schema.remark is not None:
-                report.notices += (manifest.schema.remark,)
+            if manifest.schema.omission is not None:
+                report.notices += (manifest.schema.omission,)
             publish_dataset(
                 folder,
                 plan.fingerprint,
                 manifest,
                 has_label_map=listing.has_label_map,
-                replaced=replaced_names(folder, plan.splits, earlier),
+                replaced=files_to_replace(folder, plan.splits, earlier),
             )
     report.fill(manifest)
     return report
 
 
-def _report_earlier(
+def _report_existing(
     report: PackReport, earlier: Manifest, sample_count: int, skip_errors: bool
 ) -> None:
     """Fill the report from a finished dataset of the same plan."""
-    skipped, count, bytes_in = map(earlier.made_from.get, ("skipped", "skipped_count", "bytes_in"))
+    skipped, count, bytes_in = map(earlier.provenance.get, ("skipped", "skipped_count", "bytes_in"))
     report.skipped = list(map(str, skipped)) if isinstance(skipped, list) else []
     report.skipped_count = count if isinstance(count, int) else len(report.skipped)
     if report.skipped and not skip_errors:
@@ -224,10 +224,10 @@ def _collect(
     planned = sum(len(shard.samples) for shard in plan.shards)
     report.skipped_count = planned - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
-    report.kept_count = sum(result.was_kept for result in results)
+    report.reused_count = sum(result.was_reused for result in results)
     for result in results:
         for what, noted in result.notes.items():
-            report.notes.setdefault(what, Noted()).extend(noted)
+            report.notes.setdefault(what, Occurrences()).extend(noted)
     if failures and not skip_errors:
         raise _unreadable(report, len(listing.samples))
     counts = dict.fromkeys(plan.splits, 0)

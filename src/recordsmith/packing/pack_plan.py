@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.building import WRITING_THREADS, ShardResult
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, fault_of, json_of
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import (
     INTERNAL_FOLDER,
@@ -21,24 +21,25 @@ from recordsmith.files import (
     PathLike,
     Progress,
     as_path,
-    exclusive,
+    locked,
     read_document,
     write_atomically,
 )
 from recordsmith.packing.pack import (
     check_arguments,
     check_source,
-    pack_by,
+    pack_from_recipe,
 )
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
 FORMAT = "recordsmith-plan"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class ShardTask:
     sample_count: int
 
 
-@dataclass(frozen=True)
-class PackPlan:
+@dataclass(frozen=True, repr=False)
+class PackPlan(Report):
     """A packing job that can be saved and divided among machines. Made by `recordsmith.plan`.
 
     shards: the tasks; a task's number is its index in this tuple.
@@ -113,7 +114,7 @@ class PackPlan:
                     expected=f"integers from 0 to {len(plan.shards) - 1}",
                 )
             chosen.append(plan.shards[number])
-        with exclusive(folder / INTERNAL_FOLDER, folder, among_equals=True):
+        with locked(folder / INTERNAL_FOLDER, folder, is_shared=True):
             work = Work(thread_count(threads, most=WRITING_THREADS), progress)
             jobs = ShardJobs(source, listing, plan, folder, self.recipe.preparation(source), work)
             return jobs.run(shards=chosen)
@@ -137,7 +138,7 @@ class PackPlan:
                 `recordsmith.pack`.
         """
         self._matching_plan(source)
-        return pack_by(
+        return pack_from_recipe(
             self.recipe,
             source,
             out,
@@ -167,7 +168,7 @@ class PackPlan:
         """Read a plan from a JSON file.
 
         Raises:
-            OptionError: the file is not a plan, or has a later version.
+            OptionError: the file is not a plan, or has another version.
             FileAccessError: the file cannot be read.
         """
         data = read_document(as_path(path), NOTE_BYTES)
@@ -175,8 +176,11 @@ class PackPlan:
             document = json_of(data)
             if not isinstance(document, Mapping):
                 raise ValueError(f'expected an object with "format": "{FORMAT}"')  # noqa: TRY004 - a file's
-            if document["format"] != FORMAT or document["version"] > VERSION:
-                raise ValueError(f"unsupported format {document['format']} {document['version']}")
+            if (document["format"], document["version"]) != (FORMAT, VERSION):
+                raise ValueError(
+                    f"it has format {document['format']!r:.40} and version "
+                    f"{document['version']!r:.40}, expected {FORMAT!r} and {VERSION}"
+                )
             return cls(
                 Recipe.from_json(document["options"]),
                 tuple(
@@ -188,10 +192,10 @@ class PackPlan:
             )
         except NOT_AS_EXPECTED as error:
             raise OptionError(
-                f"{Path(path)} is not a plan that this version can read: {fault_of(error)}",
+                f"{Path(path)} is not a plan that this version can read: {describe_fault(error)}",
                 option="path",
                 value=str(path),
-                remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes one.",
+                remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes a new one.",
             ) from None
 
     def _matching_plan(self, source: Source) -> tuple[Listing, Plan]:

@@ -11,28 +11,96 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.building import (
-    Shards,
-    bounds_of,
+    ShardCounts,
     check_shard_options,
-    check_shares,
-    files_of_splits,
-    is_no_file_name,
+    is_valid_file_name,
+    shard_bounds,
     shard_counts,
-    share_counts,
+    shard_files_by_split,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset.shares import check_shares, share_counts
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.packing.survey import Survey, hashes_of
-from recordsmith.sources import Listing
+from recordsmith.sources import Listing, Sample
 from recordsmith.wire import Compression
+
+_AT_ONCE = 1024
+
+
+class SampleColumns:
+    """The samples of a listing as columns.
+
+    hashes: uint64; a pseudorandom number for each name, from seed and name only.
+    sizes: int64, in bytes.
+    labels: int64; -1 without a label.
+    splits: int64; the index of the split in the listing; empty if the listing has no splits.
+    has_groups: whether any sample belongs to a group.
+    """
+
+    def __init__(self, listing: Listing, seed: int) -> None:
+        count = len(listing.samples)
+        hashes, sizes, labels = (array(code, bytes(8 * count)) for code in "Qqq")
+        splits = array("q", bytes(8 * count if listing.splits else 0))
+        places = {split: place for place, split in enumerate(listing.splits)}
+        self.has_groups = False
+        self._digest = hashlib.blake2b(digest_size=16)
+        hasher = _Hasher(seed)
+        samples = iter(listing.samples)
+        number = 0
+        while some := list(islice(samples, _AT_ONCE)):
+            self._add_to_digest(some)
+            for sample in some:
+                hashes[number] = hasher.number(sample.name)
+                sizes[number] = sample.size_bytes
+                labels[number] = -1 if sample.label is None else sample.label
+                if places:
+                    splits[number] = places[sample.split or ""]
+                if sample.group is not None:
+                    self.has_groups = True
+                number += 1
+        self.hashes: npt.NDArray[np.uint64] = np.frombuffer(hashes, np.uint64)
+        self.sizes: Int64Array = np.frombuffer(sizes, np.int64)
+        self.labels: Int64Array = np.frombuffer(labels, np.int64)
+        self.splits: Int64Array = np.frombuffer(splits, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def digest(self) -> bytes:
+        """A hash of all names, sizes and labels."""
+        return self._digest.digest()
+
+    def _add_to_digest(self, samples: list[Sample]) -> None:
+        lines = [f"\n{sample.name}\0{sample.size_bytes}\0{sample.label}" for sample in samples]
+        self._digest.update("".join(lines).encode("utf-8", "surrogateescape"))
+
+
+def hash_names(names: Iterable[str], count: int, seed: int) -> npt.NDArray[np.uint64]:
+    """A pseudorandom number for each name, from seed and name only."""
+    return np.fromiter(map(_Hasher(seed).number, names), np.uint64, count)
+
+
+class _Hasher:
+    def __init__(self, seed: int) -> None:
+        salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
+        self._keyed = hashlib.blake2b(digest_size=16, key=salt)
+
+    def number(self, name: str) -> int:
+        digest = self._keyed.copy()
+        digest.update(name.encode("utf-8", "surrogateescape"))
+        return int.from_bytes(digest.digest()[:8], "big")
+
 
 _Members = TypeVar("_Members", bound=Sequence[int] | Int64Array)
 
@@ -63,14 +131,14 @@ def make_plan(
     listing: Listing,
     *,
     splits: Mapping[str, float] | None = None,
-    shards: Shards | None = None,
+    shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     seed: int = 0,
     stratify: bool = False,
     shuffle: bool = True,
     compression: Compression = "none",
     shard_names: str = DEFAULT_TEMPLATE,
-    making: Mapping[str, Any] | None = None,
+    other_options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Plan a job before any sample is read; options as in `pack`.
 
@@ -88,7 +156,7 @@ def make_plan(
     check_shard_options(shards, shard_size_bytes, shard_names)
     shares = {"train": 1.0} if splits is None else splits
     check_shares(shares)
-    survey = Survey(listing, seed)
+    survey = SampleColumns(listing, seed)
     order = _order(survey, shuffle=shuffle)
     if listing.splits:
         parts = _source_splits(listing.splits, survey, order)
@@ -113,13 +181,13 @@ def make_plan(
         noun="sample",
     )
     planned: list[PackShard] = []
-    for split, files in files_of_splits(counts, compression, shard_names).items():
-        bounds = bounds_of(len(parts[split]), len(files))
+    for split, files in shard_files_by_split(counts, compression, shard_names).items():
+        bounds = shard_bounds(len(parts[split]), len(files))
         planned += [
             PackShard(file, split, _as_array(parts[split][start:stop]))
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
         ]
-    options = {"compression": compression, **(making or {})}
+    options = {"compression": compression, **(other_options or {})}
     fingerprint = _fingerprint(listing, survey, planned, options)
     return Plan(tuple(planned), tuple(parts), compression, fingerprint)
 
@@ -141,13 +209,13 @@ def _check_names(listing: Listing) -> None:
     problems += [
         f"the source's split {split!r:.80} cannot be part of a file name"
         for split in listing.splits
-        if is_no_file_name(split)
+        if not is_valid_file_name(split)
     ]
     if problems:
         raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")
 
 
-def _order(survey: Survey, *, shuffle: bool) -> Int64Array:
+def _order(survey: SampleColumns, *, shuffle: bool) -> Int64Array:
     """The numbers of all samples, ordered by hash or as listed."""
     if not shuffle:
         return np.arange(len(survey), dtype=np.int64)
@@ -155,7 +223,7 @@ def _order(survey: Survey, *, shuffle: bool) -> Int64Array:
 
 
 def _source_splits(
-    splits: Sequence[str], survey: Survey, order: Int64Array
+    splits: Sequence[str], survey: SampleColumns, order: Int64Array
 ) -> dict[str, Int64Array]:
     """The samples of each split that the source defines, in order, without empty splits."""
     numbers = survey.splits[order]
@@ -165,7 +233,7 @@ def _source_splits(
 
 def _random_splits(
     listing: Listing,
-    survey: Survey,
+    survey: SampleColumns,
     order: Int64Array,
     shares: Mapping[str, float],
     seed: int,
@@ -196,7 +264,7 @@ def _random_splits(
 def _cut_groups(listing: Listing, shares: Mapping[str, float], seed: int) -> dict[str, Int64Array]:
     """Order groups by hash, and put each group into the split where its middle falls."""
     names = (sample.group or f"\0{sample.name}" for sample in listing.samples)
-    hashes = hashes_of(names, len(listing.samples), seed)
+    hashes = hash_names(names, len(listing.samples), seed)
     order = np.argsort(hashes, kind="stable").astype(np.int64, copy=False)
     _, starts, lengths = np.unique(hashes[order], return_index=True, return_counts=True)
     bounds = np.cumsum([len(part) for part in _cut(order, shares).values()])
@@ -218,7 +286,10 @@ def _cut(members: _Members, splits: Mapping[str, float]) -> dict[str, _Members]:
 
 
 def _fingerprint(
-    listing: Listing, survey: Survey, planned: Sequence[PackShard], options: Mapping[str, Any]
+    listing: Listing,
+    survey: SampleColumns,
+    planned: Sequence[PackShard],
+    options: Mapping[str, Any],
 ) -> str:
     """Hash everything that determines the content of the shards, without reading samples."""
     digest = hashlib.blake2b(digest_size=16)

@@ -44,7 +44,7 @@ class Preparation:
         self._kinds = kinds if keys is None else keys.renamed(kinds)
         self._images = ImageOptions() if image_options is None else image_options
         self._checks_images = checks_images
-        named = IMAGES if keys is None else map(keys.key_of, IMAGES)
+        named = IMAGES if keys is None else map(keys.new_key, IMAGES)
         self._image_keys = frozenset(key for key in named if key is not None)
 
     @property

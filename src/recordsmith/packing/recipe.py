@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import Shards
+from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError
 from recordsmith.image import ImageOptions
 from recordsmith.packing.keys import KeyScheme, resolve_keys
 from recordsmith.packing.planning import Plan, make_plan
 from recordsmith.packing.preparing import Preparation
+from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression
 
@@ -27,7 +28,7 @@ class Recipe:
     """The options of `pack` that determine the content of the shards; see `pack`."""
 
     splits: Mapping[str, float] | None = None
-    shards: Shards | None = None
+    shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     seed: int = 0
     stratify: bool = False
@@ -58,16 +59,16 @@ class Recipe:
         """
         # the location of the source is not part of the plan: it may differ between machines
         described = source.describe().items()
-        making: dict[str, Any] = {
+        other_options: dict[str, Any] = {
             "source": {name: value for name, value in described if name not in _PLACES}
         }
         scheme = self._scheme()
         if scheme is not None:
-            making["keys"] = scheme.to_json()
+            other_options["keys"] = scheme.to_json()
         if self.image_options is not None and not self.image_options.is_default:
-            making["image_options"] = self.image_options.to_json()
+            other_options["image_options"] = self.image_options.to_json()
         if self.check_images:
-            making["check_images"] = True
+            other_options["check_images"] = True
         return make_plan(
             listing,
             splits=self.splits,
@@ -78,7 +79,7 @@ class Recipe:
             shuffle=self.shuffle,
             compression=check_compression(self.compression),
             shard_names=self.shard_names,
-            making=making,
+            other_options=other_options,
         )
 
     def preparation(self, source: Source) -> Preparation:
@@ -89,19 +90,7 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Return all options as a JSON-able dict."""
-        return {
-            "splits": None if self.splits is None else dict(self.splits),
-            "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
-            "shard_size_bytes": self.shard_size_bytes,
-            "seed": self.seed,
-            "stratify": self.stratify,
-            "shuffle": self.shuffle,
-            "image_options": None if self.image_options is None else self.image_options.to_json(),
-            "keys": dict(self.keys) if isinstance(self.keys, Mapping) else self.keys,
-            "shard_names": self.shard_names,
-            "compression": self.compression,
-            "check_images": self.check_images,
-        }
+        return fields_to_json(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Recipe:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recordsmith.building import (
-    Noted,
+    Occurrences,
     ShardResult,
-    Versions,
+    VersionHash,
     complete_shard,
-    read_back,
+    survey_written,
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import MOST_PROBLEMS, CorruptDataError, FileAccessError, SourceError
@@ -86,7 +86,7 @@ class ShardJobs:
             self._plan.compression,
             lambda writer: self._write(shard, writer),
             fingerprint=self._plan.fingerprint,
-            versions=lambda: _versions_of(self._listing, shard),
+            versions=lambda: _hash_versions(self._listing, shard),
             trusting=trusting,
         )
         if not is_new:
@@ -96,13 +96,13 @@ class ShardJobs:
     def _write(self, shard: PackShard, writer: ShardWriter) -> tuple[ShardResult, str | None]:
         """Write the records; return the result and the hash of the samples' versions."""
         bytes_in = 0
-        versions = Versions()
+        versions = VersionHash()
         skipped: dict[int, str] = {}
-        notes: dict[str, Noted] = {}
+        notes: dict[str, Occurrences] = {}
         for prepared in self._prepared(shard):
             versions.add(prepared.sample.version)
             for what, noted in prepared.notes.items():
-                notes.setdefault(what, Noted()).extend(noted)
+                notes.setdefault(what, Occurrences()).extend(noted)
             if prepared.payload is None:
                 skipped[prepared.number] = prepared.failure
                 if len(skipped) == 2 * MOST_PROBLEMS:
@@ -111,8 +111,10 @@ class ShardJobs:
                 writer.write(prepared.payload)
                 bytes_in += prepared.sample.size_bytes
             self._work.advance(1)
-        schema = read_back(writer)
-        result = ShardResult.of(writer, schema, bytes_in, skipped=_first(skipped), notes=notes)
+        schema = survey_written(writer)
+        result = ShardResult.from_writer(
+            writer, schema, bytes_in, skipped=_first(skipped), notes=notes
+        )
         return result, versions.hexdigest()
 
     def _prepared(self, shard: PackShard) -> Iterator[_Prepared]:
@@ -135,10 +137,10 @@ class ShardJobs:
     def _prepare(self, number: int) -> _Prepared:
         self._work.check()
         sample = self._listing.samples[number]
-        notes: dict[str, Noted] = {}
+        notes: dict[str, Occurrences] = {}
 
         def note(what: str, where: str) -> None:
-            notes.setdefault(what, Noted()).add(where)
+            notes.setdefault(what, Occurrences()).add(where)
 
         try:
             content = self._source.read_sample(sample, note)
@@ -155,7 +157,7 @@ class _Prepared(NamedTuple):
     sample: Sample
     payload: bytes | None
     failure: str
-    notes: dict[str, Noted]
+    notes: dict[str, Occurrences]
 
 
 def _first(skipped: dict[int, str]) -> dict[int, str]:
@@ -163,9 +165,9 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
     return dict(sorted(skipped.items())[:MOST_PROBLEMS])
 
 
-def _versions_of(listing: Listing, shard: PackShard) -> str | None:
+def _hash_versions(listing: Listing, shard: PackShard) -> str | None:
     """The hash of the versions of a shard's samples."""
-    versions = Versions()
+    versions = VersionHash()
     for number in shard.samples:
         versions.add(listing.samples[number].version)
     return versions.hexdigest()

@@ -18,7 +18,7 @@ _DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
 _DECODED = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
 
 
-def program(description: Description) -> str:
+def source_code(description: Description) -> str:
     """A program that runs a pipeline on the CPU.
 
     Raises:
@@ -35,12 +35,16 @@ def program(description: Description) -> str:
         raise OptionError(
             f"{description.name} has names that are not UTF-8, which DALI cannot open"
         )
-    fields = [field for field in description.fields if not _why_not(field)]
+    fields = [field for field in description.fields if not _unsupported_reason(field)]
     if not fields:
         raise OptionError(f"{description.name} has no feature that DALI can read")
     has_masks = any(_is_decoded(field) and field.content == "mask" for field in fields)
     left_out = [f"{key!r} is left out: {why}" for key, why in description.left_out]
-    left_out += [f"{f.key!r} is left out: {_why_not(f)}" for f in description.fields if _why_not(f)]
+    left_out += [
+        f"{f.key!r} is left out: {_unsupported_reason(f)}"
+        for f in description.fields
+        if _unsupported_reason(f)
+    ]
     files = file_lines(description)
     return "\n".join(
         [
@@ -82,7 +86,7 @@ def _command(description: Description) -> str:
     return shlex.join(words)
 
 
-def _why_not(field: Field) -> str:
+def _unsupported_reason(field: Field) -> str:
     """Why DALI cannot read a feature; empty if it can."""
     if not is_utf8(field.key):
         return "its name is not UTF-8"

@@ -13,11 +13,12 @@ from itertools import islice
 from typing import Literal
 
 from recordsmith.dataset import open as open_dataset
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.split_slices import is_split_slice
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, decode_payload
-from recordsmith.example.keys import is_of_classes, is_of_mask
+from recordsmith.example.keys import is_class_key, is_mask_key
 from recordsmith.files import Progress
 from recordsmith.image import probe_image
 from recordsmith.image.formats.png import GREY, PALETTE, read_header
@@ -140,7 +141,7 @@ class Description:
         return self.sections.get("features", ())
 
     @property
-    def counted(self) -> str:
+    def record_note(self) -> str:
         """The number of records and the splits, as text."""
         records = "1 record" if self.record_count == 1 else f"{self.record_count:,} records"
         if self.split is None and len(self.splits) > 1:
@@ -152,9 +153,11 @@ def describe(paths: Paths, split: str | None, progress: Progress | None) -> Desc
     """Describe a dataset.
 
     Raises:
-        OptionError: the shards have different compressions.
+        OptionError: the shards have different compressions; or the split is a part of one.
         CorruptDataError, FileAccessError: as for `inspect`.
     """
+    if is_split_slice(split):  # the program reads whole files
+        locate(paths, split)
     inspection = inspect(paths, split, progress=progress)
     if inspection.compression == "mixed":
         raise OptionError(
@@ -209,7 +212,7 @@ def _field(
         notes.append(f"{low:,} steps" if low == high else f"{low:,} to {high:,} steps")
     if missing_count:
         notes.append(f"missing in {missing_count:,} of {inspection.record_count:,} records")
-    if known.kind == "int64" and is_of_classes(key):
+    if known.kind == "int64" and is_class_key(key):
         notes.append(_describe_classes(inspection.class_names))
     return Field(
         key,
@@ -227,7 +230,7 @@ def _content(key: str, known: FeatureSchema, samples: ImageSamples) -> Content:
     if known.kind != "bytes":
         return "number"
     if known.content == "image":
-        return "mask" if samples.may_be_masks and is_of_mask(key) else "image"
+        return "mask" if samples.may_be_masks and is_mask_key(key) else "image"
     return "text" if known.content == "text" else "bytes"
 
 

@@ -17,7 +17,7 @@ def file_lines(description: Description) -> list[str]:
     """The lines that define `files`."""
     pattern = _pattern(description)
     shards = "1 shard" if len(description.files) == 1 else f"{len(description.files):,} shards"
-    note = comment(shards, description.counted)
+    note = comment(shards, description.record_note)
     if pattern is None:
         lines = list_lines("files", [path_literal(file) for file in description.files])
     else:

@@ -7,7 +7,7 @@ from recordsmith.readers.description import Description
 from recordsmith.readers.loader_features import dataset_line, feature_lines, stacks
 
 
-def program(description: Description) -> str:
+def source_code(description: Description) -> str:
     """A program that loads batches, or examples if they cannot be stacked.
 
     Raises:

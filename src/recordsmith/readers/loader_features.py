@@ -17,7 +17,7 @@ def dataset_line(description: Description) -> str:
     split = "" if description.split is None else f", split={literal(description.split)}"
     given = description.paths
     paths = literal(given) if isinstance(given, str) else f"[{', '.join(map(literal, given))}]"
-    return f"dataset = rs.open({paths}{split}){comment(description.counted)}"
+    return f"dataset = rs.open({paths}{split}){comment(description.record_note)}"
 
 
 def feature_lines(description: Description) -> list[str]:

@@ -16,10 +16,10 @@ Reader = Literal["tf", "torch", "dali", "grain"]
 READERS = get_args(Reader)
 
 _WRITERS: dict[str, Callable[[Description], str]] = {
-    "tf": tensorflow.program,
-    "torch": torch.program,
-    "dali": dali.program,
-    "grain": grain.program,
+    "tf": tensorflow.source_code,
+    "torch": torch.source_code,
+    "dali": dali.source_code,
+    "grain": grain.source_code,
 }
 _OTHER_PAYLOADS = {
     "ELWC": "ranking lists (ELWC)",

@@ -31,7 +31,7 @@ def decode_if_there(data):
 """
 
 
-def program(description: Description) -> str:
+def source_code(description: Description) -> str:
     """A program in plain TensorFlow, for Examples or SequenceExamples."""
     is_sequence = description.payload == "SequenceExample"
     files = file_lines(description)
@@ -57,7 +57,7 @@ def program(description: Description) -> str:
     )
 
 
-class _Body:
+class _ProgramBody:
     """The lines before and after the one that opens the files."""
 
     def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ def _left_out(description: Description) -> list[str]:
     return [comment(line).strip() for line in why]
 
 
-def _examples(fields: Sequence[Field]) -> _Body:
+def _examples(fields: Sequence[Field]) -> _ProgramBody:
     spec = dict_lines("features", [(f.key, _feature(f), _note(f)) for f in fields])
     decoding = [line for field in fields for line in _decoding(field, "example")]
     shown = [
@@ -84,7 +84,7 @@ def _examples(fields: Sequence[Field]) -> _Body:
         '        print(f"{key!r}: {value.dtype.name} {value.shape}")',
     ]
     if not decoding:
-        return _Body(
+        return _ProgramBody(
             [*spec, ""],
             [
                 "dataset = dataset.batch(32)",
@@ -98,7 +98,7 @@ def _examples(fields: Sequence[Field]) -> _Body:
             ],
         )
     helper = [*_OPTIONAL.splitlines(), "", ""] if _needs_optional(fields) else []
-    return _Body(
+    return _ProgramBody(
         [
             *spec,
             "",
@@ -122,13 +122,13 @@ def _examples(fields: Sequence[Field]) -> _Body:
     )
 
 
-def _sequences(sections: dict[str, list[Field]]) -> _Body:
+def _sequences(sections: dict[str, list[Field]]) -> _ProgramBody:
     context = sections.get("context", [])
     lists = sections.get("feature_lists", [])
     decoding = [line for field in context for line in _decoding(field, "context")]
     decoding += [line for field in lists for line in _decoding_steps(field)]
     helper = [*_OPTIONAL.splitlines(), "", ""] if _needs_optional(context) else []
-    return _Body(
+    return _ProgramBody(
         [
             *dict_lines("context_features", [(f.key, _feature(f), _note(f)) for f in context]),
             *dict_lines("sequence_features", [(f.key, _steps(f), _note(f)) for f in lists]),

@@ -6,7 +6,7 @@ from recordsmith.readers.description import Description
 from recordsmith.readers.loader_features import dataset_line, feature_lines
 
 
-def program(description: Description) -> str:
+def source_code(description: Description) -> str:
     """A program that loads batches of tensors."""
     shuffle = "True" if description.compression == "none" else "rs.BufferShuffle()"
     return "\n".join(

@@ -1,7 +1,7 @@
 """Rewriting of datasets: reshard, edit, append and salvage."""
 
 from recordsmith.reshaping.appending.append import append
-from recordsmith.reshaping.changes import Change, Payloads, Selection, one_by_one
+from recordsmith.reshaping.changes import Change, Payloads, Selection, rewrite_each
 from recordsmith.reshaping.editing.edit import edit
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.resharding.reshard import reshard
@@ -20,7 +20,7 @@ __all__ = [
     "Selection",
     "append",
     "edit",
-    "one_by_one",
     "reshard",
+    "rewrite_each",
     "salvage",
 ]

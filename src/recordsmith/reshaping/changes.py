@@ -19,7 +19,7 @@ _PIECE_BYTES = 1 << 20
 class Selection(Protocol):
     """Selects records."""
 
-    def chosen(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
+    def matches(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
         """Return whether each record is selected: bool, (len(block),).
 
         Raises:
@@ -42,15 +42,15 @@ class Payloads(NamedTuple):
 
 
 class Change(Protocol):
-    """Changes payloads. `one_by_one` makes it easy to write one."""
+    """Changes payloads. `rewrite_each` makes it easy to write one."""
 
-    def changed(self, block: RecordBlock) -> Iterator[Payloads]:
+    def rewrite(self, block: RecordBlock) -> Iterator[Payloads]:
         """Yield the new payloads of a block, one per record in the same order.
 
         Raises:
             CorruptDataError: a payload cannot be parsed or lacks a value; `record` counts from
                 the start of the block.
-            RefusedError: the options do not fit a record.
+            RecordOptionError: the options do not fit a record.
         """
 
     def class_names(self, names: ClassNames | None) -> ClassNames | None:
@@ -60,7 +60,7 @@ class Change(Protocol):
         """Return a JSON-able description, equal for equal changes."""
 
 
-class RefusedError(Exception):
+class RecordOptionError(Exception):
     """The options of a change do not fit a record.
 
     number: of the record in its block.
@@ -73,12 +73,14 @@ class RefusedError(Exception):
         self.error = error
 
 
-def one_by_one(block: RecordBlock, change: Callable[[memoryview], BytesLike]) -> Iterator[Payloads]:
+def rewrite_each(
+    block: RecordBlock, change: Callable[[memoryview], BytesLike]
+) -> Iterator[Payloads]:
     """Apply a function to each payload of a block: all that `Change.changed` needs.
 
         class Upper:
-            def changed(self, block):
-                return one_by_one(block, lambda payload: bytes(payload).upper())
+            def rewrite(self, block):
+                return rewrite_each(block, lambda payload: bytes(payload).upper())
 
     Args:
         block: the records.
@@ -94,7 +96,7 @@ def one_by_one(block: RecordBlock, change: Callable[[memoryview], BytesLike]) ->
             error.record = number
             raise
         except OptionError as error:
-            raise RefusedError(number, error) from None
+            raise RecordOptionError(number, error) from None
         size += len(new[-1])
         if size >= _PIECE_BYTES:
             yield _joined(new)

@@ -7,10 +7,10 @@ from recordsmith.sources.coco import Coco
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.image_pairs import ImagePairs
-from recordsmith.sources.recognition import KINDS, Recognised, make_source
+from recordsmith.sources.recognition import KINDS, DetectedSource, make_source
 from recordsmith.sources.rows import Rows
 from recordsmith.sources.shards import Shards
-from recordsmith.sources.source import Content, Listing, Note, Sample, Source, unheard
+from recordsmith.sources.source import Content, Listing, Note, Sample, Source, ignore_note
 from recordsmith.sources.table import Table
 from recordsmith.sources.voc import Voc
 from recordsmith.sources.webdataset import WebDataset
@@ -20,12 +20,12 @@ __all__ = [
     "KINDS",
     "Coco",
     "Content",
+    "DetectedSource",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
     "Listing",
     "Note",
-    "Recognised",
     "Rows",
     "Sample",
     "Shards",
@@ -34,6 +34,6 @@ __all__ = [
     "Voc",
     "WebDataset",
     "Yolo",
+    "ignore_note",
     "make_source",
-    "unheard",
 ]

@@ -24,9 +24,16 @@ from recordsmith.example.keys import (
     YMAX,
     YMIN,
 )
-from recordsmith.image import UPRIGHT, Box, exif_orientation, swaps_sides, turn_box, undone_by
+from recordsmith.image import (
+    UPRIGHT,
+    Box,
+    exif_orientation,
+    inverse_orientation,
+    orient_box,
+    swaps_sides,
+)
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.problems import in_full
+from recordsmith.sources.problems import join_problems
 from recordsmith.sources.source import Note
 
 Corners: TypeAlias = tuple[float, float, float, float]
@@ -50,7 +57,7 @@ _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _CLIPPED = "boxes were clipped to their image"
 _REORDERED = "boxes had minimum and maximum swapped and were reordered"
 _DROPPED = "objects were dropped because their box is invalid"
-UNKNOWN_DROPPED = "objects were dropped because their class is unknown"
+UNKNOWN_CLASSES_DROPPED = "objects were dropped because their class is unknown"
 _ROTATED = "images have an EXIF orientation; their boxes were rotated to the stored image"
 _NOT_ROTATED = (
     "images have an EXIF orientation; their boxes were taken as drawn on the stored image"
@@ -109,7 +116,7 @@ def check_policy(boxes: object) -> BoxPolicy:
 class BoxReader:
     """Checks and places the boxes of one image, and collects their problems.
 
-    Call `frame_of` (or make a frame), `place`, `finish`.
+    Call `make_frame` (or make a frame), `place`, `finish`.
     """
 
     def __init__(self, image: Mapping[str, Any], policy: BoxPolicy, note: Note) -> None:
@@ -119,7 +126,7 @@ class BoxReader:
         self.note = note
         self.problems = Problems()
 
-    def frame_of(self, width: float, height: float, place: str) -> Frame:
+    def make_frame(self, width: float, height: float, place: str) -> Frame:
         """The frame for the image size in an annotation; 0 if the annotation has no size."""
         size = (self._image[WIDTH], self._image[HEIGHT])
         orientation = exif_orientation(self._image[IMAGE])
@@ -163,7 +170,7 @@ class BoxReader:
         for box in boxes:
             label = classes.label_of(box.name)
             if label is None:
-                self._reject(box, [classes.unknown(box.name)], UNKNOWN_DROPPED)
+                self._reject(box, [classes.unknown(box.name)], UNKNOWN_CLASSES_DROPPED)
                 if self._policy != "stop":
                     continue
             corners = _within(box.corners, frame)
@@ -189,7 +196,7 @@ class BoxReader:
             f"Fix the annotations, or pass {option('boxes', 'clip')} to fix boxes where possible, "
             f"or {option('boxes', 'drop')} to drop such objects."
         )
-        found = in_full(self.problems)
+        found = join_problems(self.problems)
         if self.problems.count == 1:
             raise SourceError(found, self.problems, remedy=remedy)
         raise SourceError(
@@ -268,7 +275,11 @@ def _stored(corners: Corners, frame: Frame) -> Box:
     """Relative to the stored image, with the same division as TensorFlow's scripts."""
     xmin, ymin, xmax, ymax = corners
     box = (ymin / frame.height, xmin / frame.width, ymax / frame.height, xmax / frame.width)
-    return box if frame.orientation == UPRIGHT else turn_box(box, undone_by(frame.orientation))
+    return (
+        box
+        if frame.orientation == UPRIGHT
+        else orient_box(box, inverse_orientation(frame.orientation))
+    )
 
 
 def _faults(corners: Corners, frame: Frame) -> list[str]:

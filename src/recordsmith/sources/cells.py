@@ -40,7 +40,7 @@ class Column:
     def kind(self) -> Kind:
         return self._found or "bytes"
 
-    def look_at(self, cells: Sequence[str], places: Sequence[int], path: Path) -> None:
+    def update(self, cells: Sequence[str], places: Sequence[int], path: Path) -> None:
         """Consider more cells of it; `places` are the lines that they are on."""
         filled = cells
         if "" in cells:
@@ -56,11 +56,11 @@ class Column:
         elif is_one_line_each and _NUMBERS.fullmatch(joined):
             self._found = "float"
         else:
-            self._look_at_each(cells, places, path)
+            self._update_each(cells, places, path)
 
-    def _look_at_each(self, cells: Sequence[str], places: Sequence[int], path: Path) -> None:
+    def _update_each(self, cells: Sequence[str], places: Sequence[int], path: Path) -> None:
         for cell, line in zip(cells, places, strict=True):
-            kind = kind_of_cell(cell)
+            kind = cell_kind(cell)
             if kind == "bytes":
                 if self._found is not None:
                     self.oddity = f"{path}, line {line}: {cell:.40}"
@@ -70,7 +70,7 @@ class Column:
                 self._found = kind or self._found
 
 
-def kind_of_cell(cell: str) -> Kind | None:
+def cell_kind(cell: str) -> Kind | None:
     """What a cell is by itself; None if it is empty."""
     bare = cell.strip(" \t")
     if not bare:

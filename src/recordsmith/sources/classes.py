@@ -12,7 +12,7 @@ from pathlib import Path
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.problems import in_full, some
+from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.words import count
 
 _MOST_SUGGESTED = 100
@@ -62,7 +62,7 @@ class Classes:
         close = difflib.get_close_matches(wanted, folded, 1)
         if close:
             return f"; did you mean {folded[close[0]]!r}?"
-        return f"; known classes: {some(sorted(self._labels)) or 'none'}"
+        return f"; known classes: {join_names(sorted(self._labels)) or 'none'}"
 
     def notices(self) -> list[str]:
         """A notice on classes that differ only by case, if there are any."""
@@ -73,7 +73,9 @@ class Classes:
         if not groups:
             return []
         number = count(sum(map(len, groups)), "class", "classes")
-        return [f"{number} differ only by case and stay separate: {'; '.join(map(some, groups))}"]
+        return [
+            f"{number} differ only by case and stay separate: {'; '.join(map(join_names, groups))}"
+        ]
 
 
 def check_class_names(names: Iterable[str], noun: str = "class") -> None:
@@ -90,7 +92,7 @@ def check_class_names(names: Iterable[str], noun: str = "class") -> None:
             )
 
 
-def classes_of(names: Iterable[str], label_map: PathLike | None) -> Classes:
+def make_classes(names: Iterable[str], label_map: PathLike | None) -> Classes:
     """The classes of a label map; without one, those of the data, sorted by name, from 1.
 
     Raises:
@@ -121,7 +123,7 @@ def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origi
         labels.setdefault(name, label)
     if problems:
         raise SourceError(
-            f"{origin}: {in_full(problems)}",
+            f"{origin}: {join_problems(problems)}",
             problems,
             remedy="Rename one of them, or pass a label map with "
             f"{option('label_map')} in which the name has one number.",

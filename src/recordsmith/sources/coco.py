@@ -27,10 +27,10 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.files import PathLike, as_path
-from recordsmith.image import encode_mask, resize_nearest, turn, undone_by
+from recordsmith.image import apply_orientation, encode_mask, inverse_orientation, resize_nearest
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -42,18 +42,18 @@ from recordsmith.sources.boxes import (
 )
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.coco_json import CocoFile
-from recordsmith.sources.coco_layout import Described, entry_of, find_files, image_folders
-from recordsmith.sources.entries import Entry, samples_of
+from recordsmith.sources.coco_layout import Described, find_files, image_folders, make_entry
+from recordsmith.sources.entries import Entry, make_samples
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import Fault, in_full, notice, some
+from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.regions import (
     ClassMask,
     RegionError,
     rasterize,
 )
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
-from recordsmith.sources.splits import in_split_order
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
+from recordsmith.sources.splits import sort_splits
 from recordsmith.words import count
 
 Masks = Literal["instance", "class"]
@@ -146,7 +146,7 @@ class Coco:
         for split, file in files.items():
             folders = image_folders(index, file, split) if self._images is None else [self._images]
             for image in file.images:
-                entry = entry_of(index, folders, Described(file, image))
+                entry = make_entry(index, folders, Described(file, image))
                 name = entry.image
                 if name in entries:
                     problem = f"image {image['id']}: {name} is already listed in {first[name]}"
@@ -155,26 +155,26 @@ class Coco:
                 entries[name], splits[name] = entry, split
                 first.setdefault(name, file.name)
         if not entries:
-            names = some(file.name for file in files.values())
+            names = join_names(file.name for file in files.values())
             raise SourceError(f"no images to pack: {names} list no images", path=self.root)
         self._entries = entries
         if len(files) == 1:
             splits = {}
-        samples = samples_of(entries, splits, index, lambda described: described.file.version)
+        samples = make_samples(entries, splits, index, lambda described: described.file.version)
         used = {entry.image for entry in entries.values()}
         left = [path for path in index.paths if has_image_name(path) and path not in used]
-        notices += notice(left, "image", "missing from annotation files skipped")
-        notices += notice(index.hidden, "hidden file", "skipped")
+        notices += count_notice(left, "image", "missing from annotation files skipped")
+        notices += count_notice(index.hidden, "hidden file", "skipped")
         notices += [*more, *self._classes.notices()]
         return Listing(
             samples,
             class_names,
             tuple(notices),
-            in_split_order(splits.values()),
+            sort_splits(splits.values()),
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations.
 
         Raises:
@@ -189,11 +189,11 @@ class Coco:
         features[SOURCE_ID] = str(image["id"]).encode("utf-8", "surrogateescape")
         reader = BoxReader(features, self._policy, note)
         place = entry.annotation.place
-        frame = reader.frame_of(number(image["width"] or 0), number(image["height"] or 0), place)
+        frame = reader.make_frame(number(image["width"] or 0), number(image["height"] or 0), place)
         placed = reader.place(_boxes(file, image, reader), frame, self._classes)
         masks: dict[str, Any] = {}
         if self._masks is not None and not reader.problems:
-            placed, masks = self._with_masks(placed, frame, features, reader, place)
+            placed, masks = self._add_masks(placed, frame, features, reader, place)
         reader.finish(entry.image)
         return features | self._features(placed, features) | masks
 
@@ -258,15 +258,15 @@ class Coco:
         notices = []
         if problems:
             number = count(problems.count, "invalid entry", "invalid entries")
-            notices.append(f"{number} dropped: {in_full(problems)}")
+            notices.append(f"{number} dropped: {join_problems(problems)}")
         for file in files:
             if file.orphans:
                 number = count(len(file.orphans), "annotation")
-                ids = some(map(str, file.orphans))
+                ids = join_names(map(str, file.orphans))
                 notices.append(f"{number} of unlisted images in {file.name} skipped: {ids}")
         return notices
 
-    def _with_masks(
+    def _add_masks(
         self,
         placed: list[PlacedBox],
         frame: Frame,
@@ -295,7 +295,9 @@ class Coco:
                 reader.note(_NO_OUTLINE, f"{item.source.place}: {error}")
                 mask = np.zeros((height, width), np.uint8)
             else:
-                mask = resize_nearest(turn(drawn, undone_by(frame.orientation)), height, width)
+                mask = resize_nearest(
+                    apply_orientation(drawn, inverse_orientation(frame.orientation)), height, width
+                )
                 if not mask.any():
                     reader.note(_EMPTY_MASK, item.source.place)
             kept.append(item)
@@ -319,12 +321,12 @@ class Coco:
 
 def _boxes(file: CocoFile, image: Mapping[str, Any], reader: BoxReader) -> list[AnnotatedBox]:
     boxes = []
-    for annotation in file.annotations_of(image["id"]):
+    for annotation in file.read_annotations(image["id"]):
         place = f"{file.name}, annotation {annotation.get('id')}"
         category, box = annotation.get("category_id"), annotation.get("bbox")
         name = file.categories.get(category) if isinstance(category, int) else None
         if name is None:
-            reader.reject(place, f"unknown category_id {category!r}", UNKNOWN_DROPPED)
+            reader.reject(place, f"unknown category_id {category!r}", UNKNOWN_CLASSES_DROPPED)
         elif not isinstance(box, list) or len(box) != 4:
             fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
             reader.reject(place, fault)
@@ -375,7 +377,7 @@ def _classes(files: list[CocoFile], label_map: PathLike | None) -> tuple[Classes
                 problems.append(f"category {number_} is {name!r} in {file.name} and {other}")
     if problems and label_map is None:
         raise SourceError(
-            f"the annotation files have different categories: {some(problems)}",
+            f"the annotation files have different categories: {join_names(problems)}",
             problems,
             remedy=f"Fix them, or pass {option('label_map')} to use labels by name.",
         )
@@ -388,5 +390,5 @@ def _classes(files: list[CocoFile], label_map: PathLike | None) -> tuple[Classes
             )
         else:
             notices.append(f"1 category without objects dropped: 0, {names.pop(0)!r}")
-    origin = f"the categories of {some(file.name for file in files)}"
+    origin = f"the categories of {join_names(file.name for file in files)}"
     return classes_by_label(names, label_map, origin), notices

@@ -78,7 +78,7 @@ class CocoFile:
             places = self._places.pop(image_id)
             self.orphans += [self._annotation(at).get("id", "?") for at in places]
 
-    def annotations_of(self, image_id: Any) -> list[dict[str, Any]]:
+    def read_annotations(self, image_id: Any) -> list[dict[str, Any]]:
         """All annotations of one image, in file order."""
         return [self._annotation(at) for at in self._places.get(repr(image_id), ())]
 

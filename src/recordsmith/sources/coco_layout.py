@@ -15,10 +15,10 @@ from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
 from recordsmith.files import read_head
 from recordsmith.sources.coco_json import CocoFile, looks_like_coco
-from recordsmith.sources.entries import Entry, notes_of
+from recordsmith.sources.entries import Entry, path_notes
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import Fault, some
+from recordsmith.sources.problems import Fault, join_names
 
 _EXPECTED = (
     "annotations/instances_<split>.json with one folder of images per split, "
@@ -58,7 +58,7 @@ def find_files(index: FileIndex) -> dict[str, str]:
         instances = [path for path in known if "instances" in posixpath.basename(path)]
         boxed = instances or [path for path in known if not _is_of_other_task(path)]
         if boxed:
-            return _by_split(boxed)
+            return _group_by_split(boxed)
     if not documents:
         raise no_files(index.root, _EXPECTED, index)
     head = read_head(index.full_path(documents[0]), 20)
@@ -74,7 +74,7 @@ def _is_of_other_task(path: str) -> bool:
     return posixpath.basename(path).startswith(_OTHER_TASKS)
 
 
-def _by_split(paths: list[str]) -> dict[str, str]:
+def _group_by_split(paths: list[str]) -> dict[str, str]:
     if len(paths) == 1:
         return {"": paths[0]}
     for tokens_of in (_split_words, _split_words_with_years):
@@ -82,7 +82,7 @@ def _by_split(paths: list[str]) -> dict[str, str]:
         if len(splits) == len(paths) and all(len(words) == 1 for words in splits):
             return {words[0]: path for words, path in splits.items()}
     raise SourceError(
-        f"several annotation files without distinct splits in their names: {some(paths)}",
+        f"several annotation files without distinct splits in their names: {join_names(paths)}",
         remedy=f"Choose one with {option('annotations', paths[0])}, or map each split to its file.",
     )
 
@@ -121,13 +121,13 @@ def image_folders(index: FileIndex, file: CocoFile, split: str) -> list[str]:
     return list(dict.fromkeys([*sorted(wanted, key=rank), *sorted(near)]))
 
 
-def entry_of(index: FileIndex, folders: list[str], described: Described) -> Entry[Described]:
+def make_entry(index: FileIndex, folders: list[str], described: Described) -> Entry[Described]:
     """The entry of an image; `folders` are where to look for its file, best first."""
     name, place = described.image["file_name"], described.place
     found = index.find_image(name, folders, described.file.name) if name else []
     if isinstance(found, Found):
-        return Entry(found.path, described, notes_of(found, name, place))
+        return Entry(found.path, described, path_notes(found, name, place))
     image_id = described.image["id"]
-    problem = not_found(found, name, some(folder or "." for folder in folders))
+    problem = not_found(found, name, join_names(folder or "." for folder in folders))
     fault = Fault(f"image {image_id}: {problem}", described.file.name)
     return Entry(f"{described.file.name}/{image_id}", described, fault=fault)

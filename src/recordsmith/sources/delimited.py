@@ -12,11 +12,11 @@ from typing import Any
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import Kind
-from recordsmith.sources.cells import Column, check_number, kind_of_cell
+from recordsmith.sources.cells import Column, cell_kind, check_number
 from recordsmith.sources.json_values import as_float
 from recordsmith.sources.lines import TextRows, TextTable
-from recordsmith.sources.problems import notice, raise_problems, some
-from recordsmith.sources.row_columns import Mark
+from recordsmith.sources.problems import count_notice, join_names, raise_problems
+from recordsmith.sources.row_columns import ColumnSink
 from recordsmith.sources.source import Note
 from recordsmith.words import count
 
@@ -35,7 +35,7 @@ class DelimitedRows(TextTable["_DelimitedFile"]):
     def __init__(
         self,
         paths: Sequence[Path],
-        marks: Sequence[tuple[str, Mark]],
+        marks: Sequence[tuple[str, ColumnSink]],
         kinds: Mapping[str, Kind],
         *,
         delimiter: str | None,
@@ -55,7 +55,7 @@ class DelimitedRows(TextTable["_DelimitedFile"]):
         for number, file in enumerate(self.files):
             for name in file.names:
                 self._columns.setdefault(name, Column(name, kinds.get(name)))
-            file.look_through(number, self._columns, marks)
+            file.survey_rows(number, self._columns, marks)
         nameless = [name for file in self.files for name in file.nameless]
         for name in nameless:  # every line ends with a comma
             if name in self._columns and not self._columns[name].filled_count:
@@ -105,7 +105,7 @@ class _DelimitedFile(TextRows):
         twice = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if twice:
             raise SourceError(
-                f"repeated column names: {some(twice)}",
+                f"repeated column names: {join_names(twice)}",
                 path=self.path,
                 line=1,
                 remedy="Rename the columns.",
@@ -128,8 +128,8 @@ class _DelimitedFile(TextRows):
     def _reader(self, lines: Any) -> Any:
         return csv.reader(lines, self._dialect)
 
-    def look_through(
-        self, number: int, columns: Mapping[str, Column], marks: Sequence[tuple[str, Mark]]
+    def survey_rows(
+        self, number: int, columns: Mapping[str, Column], marks: Sequence[tuple[str, ColumnSink]]
     ) -> None:
         """Find where rows begin, and what columns hold."""
         places = {name: place for place, name in enumerate(self.names)}
@@ -180,19 +180,19 @@ class _DelimitedFile(TextRows):
                 value = cells[place].strip() if len(cells) == width else ""
                 mark.append(value or None, number)
             if len(batch) == _BATCH_ROWS:
-                self._look_at(batch, batch_lines, columns)
-        self._look_at(batch, batch_lines, columns)
+                self._update_columns(batch, batch_lines, columns)
+        self._update_columns(batch, batch_lines, columns)
         self.end(lines.offset)
         if not len(self):
             raise SourceError(
-                f"no rows below the column names ({some(self.names)})", path=self.path
+                f"no rows below the column names ({join_names(self.names)})", path=self.path
             )
 
-    def _look_at(
+    def _update_columns(
         self, batch: list[list[str]], lines: list[int], columns: Mapping[str, Column]
     ) -> None:
         for name, cells in zip(self.names, zip(*batch, strict=True), strict=False):
-            columns[name].look_at(cells, lines, self.path)
+            columns[name].update(cells, lines, self.path)
         batch.clear()
         lines.clear()
 
@@ -246,14 +246,14 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
     numbers = [
         name
         for name in names
-        if any(map(str.isdigit, name)) and kind_of_cell(name) in ("int64", "float")
+        if any(map(str.isdigit, name)) and cell_kind(name) in ("int64", "float")
     ]
-    whole = [int(name) for name in numbers if kind_of_cell(name) == "int64"]
+    whole = [int(name) for name in numbers if cell_kind(name) == "int64"]
     counts_up = len(whole) == len(numbers) > 1 and whole == list(
         range(whole[0], whole[0] + len(whole))
     )
     if not names or (numbers and not counts_up):
-        found = f"found numbers: {some(numbers)}" if names else "the file is blank"
+        found = f"found numbers: {join_names(numbers)}" if names else "the file is blank"
         raise SourceError(
             f"no column names: {found}",
             path=path,
@@ -276,7 +276,7 @@ def _fault(error: csv.Error) -> str:
 def _notices(columns: Any, nameless: Sequence[str]) -> list[str]:
     columns = list(columns)
     unnamed = [column.name for column in columns if column.name in nameless]
-    notices = notice(unnamed, "column", "without a name numbered")
+    notices = count_notice(unnamed, "column", "without a name numbered")
     notices += [
         f"column {column.name!r} stored as text, because a cell is not a number: {column.oddity}"
         for column in columns

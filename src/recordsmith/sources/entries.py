@@ -16,7 +16,7 @@ from recordsmith.sources.file_index import FileIndex, Found
 from recordsmith.sources.images import read_image
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Note, Sample
-from recordsmith.sources.versions import version_of_times
+from recordsmith.sources.versions import times_version
 
 Annotation = TypeVar("Annotation")
 
@@ -51,7 +51,7 @@ class Entry(Generic[Annotation]):
         return read_image(os.path.join(root, self.image), self.image)
 
 
-def notes_of(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
+def path_notes(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
     """The notes for an image that was not found under the exact name in its annotation.
 
     Args:
@@ -63,7 +63,7 @@ def notes_of(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]
     return ((found.change, f"{place}: {name!r}, used {found.path}"),)
 
 
-def samples_of(
+def make_samples(
     entries: Mapping[str, Entry[Annotation]],
     splits: Mapping[str, str],
     index: FileIndex,
@@ -80,6 +80,6 @@ def samples_of(
     for name, entry in sorted(entries.items()):
         size, time = index.size_and_time(entry.image)
         changed = 0 if entry.annotation is None else time_of(entry.annotation)
-        version = version_of_times((time, changed))
+        version = times_version((time, changed))
         samples.append(Sample(name, size, split=splits.get(name), version=version))
     return tuple(samples)

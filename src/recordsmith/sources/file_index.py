@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.folders import check_folder, files_below
+from recordsmith.sources.folders import check_folder, walk_files
 from recordsmith.sources.foreign_paths import with_slashes
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import some
+from recordsmith.sources.problems import join_names
 from recordsmith.sources.versions import size_and_time
 
 FOUND_BY_LAST_PART = "images were found by the last part of the path in their annotation"
@@ -50,7 +50,7 @@ class FileIndex:
         check_folder(root, "the folder of the dataset")
         self.root = root
         hidden: list[str] = []
-        self.paths = tuple(sorted(path for path, _ in files_below(root, hidden)))
+        self.paths = tuple(sorted(path for path, _ in walk_files(root, hidden)))
         self.hidden = [Path(path).relative_to(root).as_posix() for path in hidden]
         self._known = frozenset(self.paths)
         self._by_name: dict[str, list[str]] | None = None
@@ -111,9 +111,9 @@ class FileIndex:
             return found
         plain = name.replace("\\", "/")
         last = posixpath.basename(plain.rstrip("/"))
-        candidates = self._with_stem(last)
+        candidates = self._find_stem(last)
         if not candidates and has_image_name(last):
-            candidates = self._with_stem(os.path.splitext(last)[0])
+            candidates = self._find_stem(os.path.splitext(last)[0])
         best = _nearest(candidates, os.path.splitext(plain)[0], folders, near)
         return Found(best[0], FOUND_WITH_SUFFIX) if len(best) == 1 else best
 
@@ -125,7 +125,7 @@ class FileIndex:
             self._by_name = names
         return self._by_name.get(_key(last), [])
 
-    def _with_stem(self, stem: str) -> list[str]:
+    def _find_stem(self, stem: str) -> list[str]:
         if self._by_stem is None:
             stems: dict[str, list[str]] = {}
             for path in self.paths:
@@ -148,7 +148,7 @@ def not_found(found: Found | list[str], name: str, where: str = "", noun: str = 
     if isinstance(found, Found):
         return f"{name!r} is not an image"
     if found:
-        return f"{noun} {name!r} is ambiguous: it may be {some(found, 'or')}"
+        return f"{noun} {name!r} is ambiguous: it may be {join_names(found, 'or')}"
     return f"{noun} {name!r} not found{f' in {where}' if where else ''}"
 
 
@@ -160,7 +160,7 @@ def no_files(root: Path, expected: str, index: FileIndex) -> SourceError:
         )
     folders = sorted({path.split("/")[0] + "/" for path in index.paths if "/" in path})
     files = [path for path in index.paths if "/" not in path]
-    found = some([*folders, *files])
+    found = join_names([*folders, *files])
     return SourceError(
         f"nothing to pack: found {found}; expected {expected}",
         path=root,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError
-from recordsmith.files import OWN_NAMES, is_folder, is_special, list_folder
+from recordsmith.files import INTERNAL_NAMES, is_folder, is_special, list_folder
 from recordsmith.sources.images import has_image_name, is_image_file
 from recordsmith.sources.versions import size_and_time
 
@@ -83,7 +83,7 @@ def read_folder(path: Path) -> Folder:
     """
     folder = Folder(path)
     for entry in list_folder(path):
-        if entry.name in OWN_NAMES:
+        if entry.name in INTERNAL_NAMES:
             continue
         if entry.name.startswith("."):
             folder.hidden.append(entry.path)
@@ -103,7 +103,7 @@ def read_image_tree(path: Path, *, follows_links: bool = True) -> ImageTree:
         FileAccessError: a folder cannot be read.
     """
     tree = ImageTree(path)
-    for name, entry in files_below(path, tree.hidden, None if follows_links else tree.links):
+    for name, entry in walk_files(path, tree.hidden, None if follows_links else tree.links):
         if is_image_file(entry):
             tree.images.append(FoundImage(name, *size_and_time(entry)))
         else:
@@ -111,7 +111,7 @@ def read_image_tree(path: Path, *, follows_links: bool = True) -> ImageTree:
     return tree
 
 
-def files_below(
+def walk_files(
     folder: Path, hidden: list[str], links: list[str] | None = None
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Yield each file below a folder: its relative path with `/`, and its entry.
@@ -126,7 +126,7 @@ def files_below(
     return _walk(folder, "", (), hidden, links)
 
 
-def folders_in(path: Path) -> dict[str, Path]:
+def list_folders(path: Path) -> dict[str, Path]:
     """The folders in a folder, by lower-case name."""
     return {
         entry.name.lower(): Path(entry.path)
@@ -135,7 +135,7 @@ def folders_in(path: Path) -> dict[str, Path]:
     }
 
 
-def names_below(path: Path) -> Iterator[tuple[str, list[str]]]:
+def list_names(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each folder below a path with its file names; only the start of a large tree."""
     for folder, _, files in islice(os.walk(path, followlinks=True), _FOLDERS_SEARCHED):
         yield folder, files
@@ -143,7 +143,7 @@ def names_below(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 def has_images(path: Path) -> bool:
     """Whether there are image names below a folder; only the start of a large tree is searched."""
-    return any(has_image_name(file) for _, files in names_below(path) for file in files)
+    return any(has_image_name(file) for _, files in list_names(path) for file in files)
 
 
 def leads_to_folder(entry: os.DirEntry[str]) -> bool:
@@ -163,7 +163,7 @@ def _walk(
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     here = (*above, os.path.realpath(folder))
     for entry in list_folder(folder):
-        if entry.name in OWN_NAMES:
+        if entry.name in INTERNAL_NAMES:
             continue
         if entry.name.startswith("."):
             hidden.append(entry.path)

@@ -23,12 +23,12 @@ def is_absolute(path: str) -> bool:
     return path.startswith("/") or _DRIVE.match(path) is not None
 
 
-def leads_out(path: str) -> bool:
+def leaves_folder(path: str) -> bool:
     """Whether a path with `/` leads out of the folder that it is relative to."""
     return is_absolute(path) or posixpath.normpath(path).split("/")[0] == ".."
 
 
-def tails(path: str) -> Iterator[str]:
+def path_endings(path: str) -> Iterator[str]:
     """The endings of a path with `/`, longest first, without those that contain `..`."""
     parts = [part for part in _DRIVE.sub("", path, count=1).split("/") if part not in ("", ".")]
     for first in range(len(parts)):

@@ -14,9 +14,9 @@ from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.folders import check_folder, read_image_tree
 from recordsmith.sources.images import read_image
-from recordsmith.sources.problems import notice, some, tally
-from recordsmith.sources.source import Listing, Note, Sample, unheard
-from recordsmith.sources.splits import are_split_names, in_split_order
+from recordsmith.sources.problems import count_notice, join_names, summarize_paths
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.splits import are_split_names, sort_splits
 
 
 class ImageFiles:
@@ -70,7 +70,7 @@ class ImageFiles:
         tree = read_image_tree(self.root, follows_links=False)
         found = sorted(tree.images)
         if not found:
-            what = f"found {tally(tree.others)}" if tree.others else "the folder is empty"
+            what = f"found {summarize_paths(tree.others)}" if tree.others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self.root)
         tops = {name.partition("/")[0] for name, _, _ in found}
         has_splits = are_split_names(tops) and all("/" in name for name, _, _ in found)
@@ -90,14 +90,14 @@ class ImageFiles:
             for number, (name, size, version) in enumerate(found)
         )
         notices = (
-            *notice(tree.hidden, "hidden file", "skipped"),
-            *notice(tree.links, "link to a folder", "not followed", "links to folders"),
-            *notice(tree.others, "non-image file", "skipped"),
+            *count_notice(tree.hidden, "hidden file", "skipped"),
+            *count_notice(tree.links, "link to a folder", "not followed", "links to folders"),
+            *count_notice(tree.others, "non-image file", "skipped"),
         )
-        splits = in_split_order(tops) if has_splits else ()
+        splits = sort_splits(tops) if has_splits else ()
         return Listing(samples, self._class_names, notices, splits)
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image file, unchanged."""
         features = read_image(os.path.join(self.root, sample.name), sample.name)
         if self._class_names is not None and sample.label is not None:
@@ -124,7 +124,7 @@ class ImageFiles:
         if unmatched:
             raise SourceError(
                 f"{len(unmatched):,} of {len(names):,} images have no class: "
-                f"{self._pattern.pattern!r} does not match {some(unmatched)}",
+                f"{self._pattern.pattern!r} does not match {join_names(unmatched)}",
                 unmatched,
                 path=self.root,
             )

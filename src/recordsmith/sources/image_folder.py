@@ -16,11 +16,11 @@ from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.folders import Folder, check_folder, names_below, read_folder
+from recordsmith.sources.folders import Folder, check_folder, list_names, read_folder
 from recordsmith.sources.images import has_image_name, read_image
-from recordsmith.sources.problems import notice, some, tally
-from recordsmith.sources.source import Listing, Note, Sample, unheard
-from recordsmith.sources.splits import are_split_names, in_split_order
+from recordsmith.sources.problems import count_notice, join_names, summarize_paths
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.splits import are_split_names, sort_splits
 from recordsmith.words import count
 
 _LAYOUT = "one folder per class, {}/<class>/<image>"
@@ -67,7 +67,7 @@ class ImageFolder:
             if not inner.images and inner.folders:
                 base = inner
         parts = _split_folders(base)
-        splits = in_split_order(parts)
+        splits = sort_splits(parts)
         classes = [
             (read_folder(Path(entry.path)), split)
             for split, part in ({**parts} if parts else {None: base}).items()
@@ -91,7 +91,7 @@ class ImageFolder:
         notices = _notices(base, [folder for folder, _ in classes], above)
         return Listing(samples, names, tuple(notices), splits)
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image file, unchanged."""
         label = sample.label or 0
         return read_image(os.path.join(self._base, sample.name), sample.name) | {
@@ -109,18 +109,18 @@ class ImageFolder:
         """The error for a folder without class folders that contain images."""
         remedy = "Check that this is the right folder."
         if root.images:
-            found = f"found images outside class folders: {some(i.name for i in root.images)}"
+            found = f"found images outside class folders: {join_names(i.name for i in root.images)}"
             remedy = (
                 "Move the images of each class into a folder named after it, or pack them without "
                 "classes as ImageFiles."
             )
         elif candidates := _folders_that_would_pack(self.root):
             found = "found images only in deeper folders"
-            remedy = f"Pack {some(candidates, 'or')} instead."
+            remedy = f"Pack {join_names(candidates, 'or')} instead."
         elif classes:
-            found = f"found folders without images: {some(f.path.name for f in classes)}"
+            found = f"found folders without images: {join_names(f.path.name for f in classes)}"
         elif root.others:
-            found = f"found no folders, only {tally(root.others)}"
+            found = f"found no folders, only {summarize_paths(root.others)}"
         else:
             found = "the folder is empty"
         return SourceError(
@@ -139,7 +139,7 @@ def _split_folders(base: Folder) -> dict[str, Folder]:
     if any(part.images for part in parts.values()):
         return {}  # classes of these names
     filled = {split: part for split, part in parts.items() if part.folders}
-    return {split: filled[split] for split in in_split_order(filled)}
+    return {split: filled[split] for split in sort_splits(filled)}
 
 
 # -- messages ------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
     names = [folder.path.name for folder in classes if folder.images]
     if are_split_names(names):
         notices.append(
-            f"{count(len(names), 'class', 'classes')} named like splits: {some(names)}. If they "
-            "are splits, put the images of each into class folders."
+            f"{count(len(names), 'class', 'classes')} named like splits: {join_names(names)}. If "
+            "they are splits, put the images of each into class folders."
         )
     outside = [str(base.path / image.name) for image in base.images]
     empty = [str(folder.path) for folder in classes if not folder.images]
@@ -162,11 +162,11 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
     others = [path for folder in folders for path in folder.others]
     return [
         *notices,
-        *notice(outside, "image", "outside class folders skipped"),
-        *notice(empty, "class folder", "without images skipped"),
-        *notice(deeper, "folder", "inside class folders skipped"),
-        *notice(hidden, "hidden file", "skipped"),
-        *notice(others, "non-image file", "skipped"),
+        *count_notice(outside, "image", "outside class folders skipped"),
+        *count_notice(empty, "class folder", "without images skipped"),
+        *count_notice(deeper, "folder", "inside class folders skipped"),
+        *count_notice(hidden, "hidden file", "skipped"),
+        *count_notice(others, "non-image file", "skipped"),
     ]
 
 
@@ -174,7 +174,7 @@ def _folders_that_would_pack(root: Path) -> list[str]:
     """Folders below whose folders contain images; only the start of a large tree is searched."""
     found = {
         str(Path(folder).parent)
-        for folder, files in names_below(root)
+        for folder, files in list_names(root)
         if any(map(has_image_name, files))
     }
     return sorted(found)

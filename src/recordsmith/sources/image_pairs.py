@@ -20,13 +20,13 @@ from recordsmith.sources.masks import ColoursOption, check_colours, read_mask
 from recordsmith.sources.pair_folders import (
     FolderPair,
     find_folders,
+    match_folders,
     other_entries,
-    pairs_of_folders,
 )
-from recordsmith.sources.pair_lists import pairs_of_list, pairs_of_paths
+from recordsmith.sources.pair_lists import check_pairs, read_pairs
 from recordsmith.sources.pairing import Pair, Pairing
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
-from recordsmith.sources.splits import in_split_order
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
+from recordsmith.sources.splits import sort_splits
 
 Pairs: TypeAlias = PathLike | Iterable[tuple[PathLike, PathLike]]
 
@@ -110,10 +110,10 @@ class ImagePairs:
             Sample(pair.name, pair.size_bytes, split=pair.split, version=pair.version)
             for pair in found.pairs
         )
-        splits = in_split_order(pair.split for pair in found.pairs if pair.split is not None)
+        splits = sort_splits(pair.split for pair in found.pairs if pair.split is not None)
         return Listing(samples, notices=tuple(found.notices), splits=splits)
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its mask.
 
         Raises:
@@ -148,26 +148,26 @@ class ImagePairs:
 
     def _find(self) -> Pairing:
         if self._given is not None:
-            return pairs_of_paths(self._given, self.root)
+            return check_pairs(self._given, self.root)
         if self._list is not None:
             path = self._list
             if self.root is not None and not path.exists():
                 path = self.root / path
             root = self.root or path.parent
             check_folder(root, "a folder")
-            return pairs_of_list(path, root)
+            return read_pairs(path, root)
         if self._images is not None and self._masks is not None:
             folder = self.root or Path()
             pair = FolderPair(folder / self._images, folder / self._masks)
             for path in (pair.images, pair.masks):
                 check_folder(path, "a folder")
             is_below = self.root is not None and pair.images.is_relative_to(self.root)
-            return pairs_of_folders(folder if is_below else pair.images, [pair])
+            return match_folders(folder if is_below else pair.images, [pair])
         assert self.root is not None
         check_folder(self.root, "a folder")
         base, folders = find_folders(self.root)
-        found = pairs_of_folders(base, folders)
-        found.notice(
+        found = match_folders(base, folders)
+        found.add_notice(
             other_entries(base, folders),
             "other entry",
             "next to images and masks skipped",

@@ -12,7 +12,7 @@ from recordsmith.errors import CorruptDataError, located
 from recordsmith.example.keys import FILENAME, FORMAT, HEIGHT, IMAGE, WIDTH
 from recordsmith.files import PathLike, open_file, read_file
 from recordsmith.image import IMAGE_SUFFIXES, ImageInfo, is_image, probe_image
-from recordsmith.wire import HEAD_BYTES, describe_foreign
+from recordsmith.wire import HEAD_BYTES, detect_other_format
 
 
 def read_image(path: PathLike, name: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _probe(data: bytes) -> ImageInfo:
     try:
         return probe_image(data)
     except CorruptDataError as error:
-        foreign = describe_foreign(data[:HEAD_BYTES])
+        foreign = detect_other_format(data[:HEAD_BYTES])
         if foreign is not None and not foreign.name.endswith("image"):
             error.problem, error.remedy = f"this is {foreign.name}, not an image", foreign.advice
         raise

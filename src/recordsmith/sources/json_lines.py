@@ -16,7 +16,7 @@ from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.json_values import KindSurvey, json_features
 from recordsmith.sources.lines import TextRows, TextTable
-from recordsmith.sources.row_columns import Mark, mark_text
+from recordsmith.sources.row_columns import ColumnSink, category_text
 from recordsmith.sources.source import Note
 
 
@@ -29,7 +29,7 @@ class JsonRows(TextTable["_JsonFile"]):
     def __init__(
         self,
         paths: Sequence[Path],
-        marks: Sequence[tuple[str, Mark]],
+        marks: Sequence[tuple[str, ColumnSink]],
         kinds: Mapping[str, Kind],
         *,
         encoding: str,
@@ -46,7 +46,7 @@ class JsonRows(TextTable["_JsonFile"]):
         self.files = []
         for number, path in enumerate(paths):
             file = _JsonFile(path, encoding)
-            file.look_through(number, survey, marks)
+            file.survey_rows(number, survey, marks)
             self.files.append(file)
         self.kinds, self._as_text = survey.finish(lambda where: self.place(*where), self.notices)
         for name in (*(name for name, _ in marks), *kinds):
@@ -75,8 +75,8 @@ class JsonRows(TextTable["_JsonFile"]):
 class _JsonFile(TextRows):
     """One file, and where its rows are."""
 
-    def look_through(
-        self, number: int, survey: KindSurvey, marks: Sequence[tuple[str, Mark]]
+    def survey_rows(
+        self, number: int, survey: KindSurvey, marks: Sequence[tuple[str, ColumnSink]]
     ) -> None:
         """Find the rows and what they hold."""
         good_count = 0
@@ -96,7 +96,7 @@ class _JsonFile(TextRows):
             self.add(start, lines.number - 1)
             survey.update(row, (number, len(self) - 1))
             for name, mark in marks:
-                mark.append(mark_text(row.get(name)), number)
+                mark.append(category_text(row.get(name)), number)
         self.end(offset)
         if not good_count:
             raise SourceError(

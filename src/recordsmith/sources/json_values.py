@@ -16,7 +16,7 @@ import numpy as np
 
 from recordsmith.errors import Problems, option
 from recordsmith.example import Kind
-from recordsmith.sources.problems import notice, raise_problems
+from recordsmith.sources.problems import count_notice, raise_problems
 from recordsmith.sources.source import Note
 
 LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
@@ -59,7 +59,7 @@ class KindSurvey:
                 continue
             seen = self._seen.setdefault(key, {})
             if kind is list:
-                for found in _kinds_in(value):
+                for found in _value_kinds(value):
                     seen.setdefault(found, where)
             else:
                 known.add((key, kind))
@@ -109,9 +109,9 @@ class KindSurvey:
             "Use one type in all rows (a flat list and its shape for a nested list), or pass "
             f"{option('kinds')} to store the key as bytes.",
         )
-        notices += notice(both, "key", "with integers and floats stored as float")
+        notices += count_notice(both, "key", "with integers and floats stored as float")
         inferred = [key for key in nested if key not in self._declared]
-        notices += notice(inferred, "key", "with nested values stored as JSON text")
+        notices += count_notice(inferred, "key", "with nested values stored as JSON text")
         return kinds, frozenset(nested)
 
 
@@ -213,7 +213,7 @@ def _as_bytes(value: str | bytes) -> bytes:
     return value if isinstance(value, bytes) else value.encode()
 
 
-def _kinds_in(values: Sequence[Any]) -> set[Any]:
+def _value_kinds(values: Sequence[Any]) -> set[Any]:
     """The kinds of what is in a list."""
     types = set(map(type, values))
     if dict in types or type(None) in types:

@@ -27,10 +27,10 @@ from recordsmith.image import (
 from recordsmith.image.masks.colours import (
     LARGEST_NUMBER,
     Colour,
-    Unknown,
-    colours_in,
+    UnknownColours,
+    colours_to_numbers,
+    distinct_colours,
     grey_colours,
-    number_colours,
     voc_colours,
 )
 from recordsmith.sources.source import Note
@@ -70,7 +70,7 @@ def read_mask(
         info = probe_mask(data)
     _check_size(name, info, image, note)
     _check_values(name, info, has_colours=colours is not None)
-    if colours is not None and not _is_numbered_alike(data, info, colours):
+    if colours is not None and not _has_same_numbers(data, info, colours):
         data = _numbered(name, data, info, colours, note)
     elif info.format != "png" or info.has_alpha or info.kind == "colour":
         data = _as_png(name, data, info, note)
@@ -179,7 +179,7 @@ def _check_values(name: str, info: MaskInfo, *, has_colours: bool) -> None:
         )
 
 
-def _is_numbered_alike(data: bytes, info: MaskInfo, colours: Colours) -> bool:
+def _has_same_numbers(data: bytes, info: MaskInfo, colours: Colours) -> bool:
     """Whether a PNG's palette has the colours of the table in order, so nothing changes."""
     if info.format != "png" or info.kind != "palette":
         return False
@@ -192,8 +192,8 @@ def _is_numbered_alike(data: bytes, info: MaskInfo, colours: Colours) -> bool:
 def _numbered(name: str, data: bytes, info: MaskInfo, colours: Colours, note: Note) -> bytes:
     """A PNG of class numbers from a color-coded mask."""
     pixels = _pixels(name, data, "RGBA")[:, :, :3]
-    numbers = number_colours(pixels, colours)
-    if isinstance(numbers, Unknown):
+    numbers = colours_to_numbers(pixels, colours)
+    if isinstance(numbers, UnknownColours):
         raise _unknown_colours(name, numbers, info)
     if info.has_alpha:
         note(_NO_ALPHA, name)
@@ -201,7 +201,7 @@ def _numbered(name: str, data: bytes, info: MaskInfo, colours: Colours, note: No
     return encode_mask(numbers)
 
 
-def _unknown_colours(name: str, unknown: Unknown, info: MaskInfo) -> SourceError:
+def _unknown_colours(name: str, unknown: UnknownColours, info: MaskInfo) -> SourceError:
     pixels, colours = count(unknown.pixel_count, "pixel"), count(unknown.colour_count, "colour")
     remedy = (
         "Add them to the table of colours. If they are blended edges, resize masks only with "
@@ -238,7 +238,7 @@ def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
 
 def _color_coded(name: str, pixels: npt.NDArray[np.uint8]) -> SourceError:
     """The error for a color-coded mask without a table of colours."""
-    colours = colours_in(pixels)
+    colours = distinct_colours(pixels)
     shown = ", ".join(map(str, colours[:_SHOWN])) + (", …" if len(colours) > _SHOWN else "")
     if set(colours) <= set(grey_colours()):
         remedy = f"If the brightness is the class number, pass {option('colours', 'grey')}."

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.foreign_paths import is_absolute, leads_out
-from recordsmith.sources.source import Note, unheard
+from recordsmith.sources.foreign_paths import is_absolute, leaves_folder
+from recordsmith.sources.source import Note, ignore_note
 from recordsmith.sources.versions import size_and_time
 
 _LAST_PART = "images were found by the last part of an absolute path"
@@ -40,7 +40,7 @@ class NamedImages:
         size = time = 0
         if value is not None:
             with suppress(SourceError):  # reading the row raises it
-                path = self.path(value, table, "", unheard)
+                path = self.path(value, table, "", ignore_note)
                 size, time = size_and_time(self.folder / path)
         self._sizes.append(size)
         self._times.append(time)
@@ -61,15 +61,18 @@ class NamedImages:
         """
         text = text_of(value)
         if not text:
-            raise SourceError(f"{place}: column {self._column!r} is empty; expected an image file")
+            raise SourceError(
+                f"column {self._column!r} is empty; expected an image file", sample=place
+            )
         name = text.replace("\\", "/")
         if is_absolute(name):
             name = name.rpartition("/")[2]
             note(_LAST_PART, f"{place}: {text}")
         name = posixpath.normpath(posixpath.join(self._table_folders[table], name))
-        if leads_out(name) or name == "." or "\0" in name:
+        if leaves_folder(name) or name == "." or "\0" in name:
             raise SourceError(
-                f"{place}: the image {text!r} is outside the folder {self.folder}",
+                f"the image {text!r} is outside the folder {self.folder}",
+                sample=place,
                 remedy="Move the image into the folder.",
             )
         return name

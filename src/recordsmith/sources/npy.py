@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import io
 import math
+import threading
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy_format
+
+# NumPy parses headers as Python source, and Python before 3.11.8 fails at random ("recursion depth
+# mismatch") where several threads do so at once
+_PARSING = threading.Lock()
 
 
 def npy_features(data: bytes, name: str) -> dict[str, Any]:
@@ -23,7 +28,8 @@ def npy_features(data: bytes, name: str) -> dict[str, Any]:
         read_header = (
             npy_format.read_array_header_1_0 if is_old else npy_format.read_array_header_2_0
         )
-        shape, is_fortran, dtype = read_header(stream)
+        with _PARSING:
+            shape, is_fortran, dtype = read_header(stream)
     except Exception as error:  # noqa: BLE001 - the header is Python source, parsed by NumPy
         raise ValueError(f"not a .npy file, or damaged: {error}") from None
     if dtype.kind not in "iufb":

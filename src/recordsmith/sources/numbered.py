@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.example import BytesArray
-from recordsmith.sources.source import Sample, not_listed
+from recordsmith.sources.source import Sample, unlisted_error
 
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """Names, and for each row which of them it has; -1: none."""
@@ -33,18 +33,18 @@ class NumberedSample(Sample):
     number: int = -1
 
 
-def number_of(sample: Sample) -> int:
+def sample_number(sample: Sample) -> int:
     """The place of a sample in the listing that it is from.
 
     Raises:
         OptionError: it is from no such listing.
     """
     if not isinstance(sample, NumberedSample):
-        raise not_listed(sample)
+        raise unlisted_error(sample)
     return sample.number
 
 
-class _Made(Sequence[_Item]):
+class _LazySequence(Sequence[_Item]):
     """A sequence whose items are made when they are asked for."""
 
     @abstractmethod
@@ -64,7 +64,7 @@ class _Made(Sequence[_Item]):
         return map(self._item, range(len(self)))
 
 
-class RowNames(_Made[str]):
+class RowNames(_LazySequence[str]):
     """Names of the rows of some tables: `rows.csv/0000017`, counted in each from 0."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
@@ -97,7 +97,7 @@ class RowNames(_Made[str]):
         return f"{self._tables[table]}/{row:07d}"
 
 
-class Names(_Made[str]):
+class Names(_LazySequence[str]):
     """Names of any kind, held as bytes."""
 
     def __init__(self, names: BytesArray) -> None:
@@ -119,7 +119,7 @@ class Names(_Made[str]):
         return bytes(self._names[number]).decode("utf-8", "surrogateescape")
 
 
-class NumberedSamples(_Made[Sample]):
+class NumberedSamples(_LazySequence[Sample]):
     """The samples of a listing. It takes the names and 4 bytes per other field."""
 
     def __init__(

@@ -17,9 +17,9 @@ from recordsmith.errors import SourceError, option
 from recordsmith.files import list_folder
 from recordsmith.sources.folders import (
     ImageTree,
-    folders_in,
     has_images,
-    names_below,
+    list_folders,
+    list_names,
     read_image_tree,
 )
 from recordsmith.sources.pair_lists import Line, read_list
@@ -28,15 +28,15 @@ from recordsmith.sources.pairing import (
     Matches,
     Pairing,
     ambiguity,
-    has_masks_beside,
+    has_adjacent_masks,
     match_names,
     match_within,
     without_suffix,
 )
-from recordsmith.sources.problems import Fault, some
+from recordsmith.sources.problems import Fault, join_names
 from recordsmith.sources.splits import (
     are_split_names,
-    in_split_order,
+    sort_splits,
     split_lists,
 )
 from recordsmith.words import count
@@ -74,23 +74,23 @@ def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
     """
     base = root
     for _ in range(_NESTED):
-        folders = folders_in(base)
-        found = list(_pairs_in(folders, None)) or [
+        folders = list_folders(base)
+        found = list(_find_pairs(folders, None)) or [
             pair
-            for name in in_split_order(filter(is_split_name, folders))
-            for pair in _of_split(folders, name)
+            for name in sort_splits(filter(is_split_name, folders))
+            for pair in _select_split(folders, name)
         ]
         if found:
             return base, found
         if len(folders) != 1:
             break
         (base,) = folders.values()
-    if any(has_masks_beside(files) for _, files in names_below(root)):
+    if any(has_adjacent_masks(files) for _, files in list_names(root)):
         return root, [FolderPair(root, root)]
     raise _no_folders(root)
 
 
-def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
+def match_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
     """Pair the files in folders; names are relative to `base` if the images are below it.
 
     Raises:
@@ -118,8 +118,8 @@ def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
             _add_listed(found, names, listed, lists)
         else:
             _add_all(found, names)
-    found.notice([path for tree in trees for path in tree.hidden], "hidden file", "skipped")
-    found.notice([path for tree in trees for path in tree.others], "non-image file", "skipped")
+    found.add_notice([path for tree in trees for path in tree.hidden], "hidden file", "skipped")
+    found.add_notice([path for tree in trees for path in tree.others], "non-image file", "skipped")
     if all(pair.fault is not None for pair in found.pairs):
         raise _no_pairs(folders, trees, found)
     return found
@@ -180,24 +180,24 @@ def _add_all(found: Pairing, names: _Names) -> None:
 
 def _notice_lone(found: Pairing, names: _Names) -> None:
     folders, matches = names.folders, names.matches
-    images = [str(folders.images / image) for image in matches.lone_images]
-    found.notice(images, "image", "without a mask skipped")
-    masks = [str(folders.masks / mask) for mask in matches.lone_masks]
-    found.notice(masks, "mask", "without an image skipped")
+    images = [str(folders.images / image) for image in matches.unmatched_images]
+    found.add_notice(images, "image", "without a mask skipped")
+    masks = [str(folders.masks / mask) for mask in matches.unmatched_masks]
+    found.add_notice(masks, "mask", "without an image skipped")
 
 
 def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: Path) -> None:
     """Add the names in VOC's lists; each fault has the line of its name."""
     matches = names.matches
     pairs = {without_suffix(image): (image, mask) for image, mask in matches.pairs}
-    lone = {without_suffix(image) for image in matches.lone_images}
+    lone = {without_suffix(image) for image in matches.unmatched_images}
     folders = names.folders
     ambiguous = {without_suffix(files[0][0]): files for files in matches.ambiguous}
     known = {*pairs, *lone, *ambiguous}
     places: dict[str, tuple[Path, int]] = {}  # of the first occurrence of a name
     repeated: list[str] = []
     for split, path in listed.items():
-        lines = [(line.number, _name_in(line, known)) for line in read_list(path)]
+        lines = [(line.number, _find_name(line, known)) for line in read_list(path)]
         if lines and all(name in lone for _, name in lines):
             found.notices.append(
                 f"{count(len(lines), 'image')} without a mask skipped, the whole split: {path}"
@@ -225,16 +225,18 @@ def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: P
             else:
                 where = f"{path.name}, line {number}"
                 found.add_fault(where, Fault(problem, str(path), number), split)
-    found.notice(repeated, "repeated name", "in lists packed once")
+    found.add_notice(repeated, "repeated name", "in lists packed once")
     unlisted = sorted(known - set(places))
-    found.notice([name for name in unlisted if name in pairs], "pair", "missing from lists skipped")
+    found.add_notice(
+        [name for name in unlisted if name in pairs], "pair", "missing from lists skipped"
+    )
     lone_unlisted = [name for name in unlisted if name not in pairs]
-    found.notice(lone_unlisted, "image", "missing from lists skipped")
+    found.add_notice(lone_unlisted, "image", "missing from lists skipped")
     others = [entry.path for entry in list_folder(lists) if Path(entry.path) not in listed.values()]
-    found.notice(others, "list", "unused")
+    found.add_notice(others, "list", "unused")
 
 
-def _name_in(line: Line, known: set[str]) -> str:
+def _find_name(line: Line, known: set[str]) -> str:
     """The name on a line of a list: the whole line, or the part before VOC's numbers."""
     whole = without_suffix(" ".join(line.fields))
     return whole if whole in known else without_suffix(line.fields[0])
@@ -243,7 +245,7 @@ def _name_in(line: Line, known: set[str]) -> str:
 # -- layouts -------------------------------------------------------------------------------------
 
 
-def _pairs_in(folders: dict[str, Path], split: str | None) -> Iterator[FolderPair]:
+def _find_pairs(folders: dict[str, Path], split: str | None) -> Iterator[FolderPair]:
     """The first known pair of folders that exists and has masks."""
     for names in _FOLDER_NAMES:
         images, masks = (folders.get(name.lower()) for name in names)
@@ -252,10 +254,10 @@ def _pairs_in(folders: dict[str, Path], split: str | None) -> Iterator[FolderPai
             return
 
 
-def _of_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
+def _select_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
     """train/images + train/masks, or train + train_masks."""
     split = folders[name].name
-    yield from _pairs_in(folders_in(folders[name]), split)
+    yield from _find_pairs(list_folders(folders[name]), split)
     for ending in MASK_ENDINGS:
         masks = folders.get(name + ending)
         if masks is not None and has_images(masks):
@@ -269,7 +271,7 @@ def _of_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
 def _no_folders(root: Path) -> SourceError:
     """The error for a folder without folders of images and masks."""
     entries = [entry.name for entry in list_folder(root) if not entry.name.startswith(".")]
-    found = f"found {some(entries)}" if entries else "the folder is empty"
+    found = f"found {join_names(entries)}" if entries else "the folder is empty"
     pairs = ", ".join(f"{images} + {masks}" for images, masks in _FOLDER_NAMES)
     return SourceError(
         f"no masks to pack: {found}; expected two folders with the same file names ({pairs}), or "
@@ -288,9 +290,9 @@ def _no_pairs(
     if problems:
         fault = f"none of {count(len(problems), 'name')} has an image and a mask: {problems[0]}"
     elif empty := [str(tree.path) for tree in trees if not tree.images]:
-        fault = f"found no images in {some(empty)}"
+        fault = f"found no images in {join_names(empty)}"
     else:
-        where = some(f"{pair.images} and {pair.masks}" for pair in folders)
+        where = join_names(f"{pair.images} and {pair.masks}" for pair in folders)
         names = f"{trees[0].images[0].name} and {trees[-1].images[0].name}"
         fault = f"no common names in {where}, such as {names}"
     return SourceError(

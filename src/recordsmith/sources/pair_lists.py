@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import PathLike
-from recordsmith.sources.foreign_paths import is_absolute, leads_out, tails
+from recordsmith.sources.foreign_paths import is_absolute, leaves_folder, path_endings
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.pairing import Pairing
-from recordsmith.sources.problems import Fault, some
+from recordsmith.sources.problems import Fault, join_names
 from recordsmith.words import count
 
 
@@ -47,7 +47,7 @@ def read_list(path: Path) -> list[Line]:
     return lines
 
 
-def pairs_of_list(path: Path, root: Path) -> Pairing:
+def read_pairs(path: Path, root: Path) -> Pairing:
     """Read the pairs of a list; a wrong line becomes a sample that cannot be read.
 
     Raises:
@@ -77,8 +77,8 @@ def pairs_of_list(path: Path, root: Path) -> Pairing:
         if any(is_moved for _, is_moved in files):
             moved.append(f"{place}, {line.fields[0]} is {image}")
         found.add(image, os.path.join(root, image), os.path.join(root, mask))
-    found.notice(moved, "path", "from another machine found by the last parts", "paths")
-    found.notice(repeated, "repeated pair", "packed once")
+    found.add_notice(moved, "path", "from another machine found by the last parts", "paths")
+    found.add_notice(repeated, "repeated pair", "packed once")
     if not seen:
         faults = [pair.fault for pair in found.pairs if pair.fault is not None]
         if not faults:
@@ -95,7 +95,7 @@ def pairs_of_list(path: Path, root: Path) -> Pairing:
     return found
 
 
-def pairs_of_paths(pairs: Sequence[tuple[Path, Path]], root: Path | None) -> Pairing:
+def check_pairs(pairs: Sequence[tuple[Path, Path]], root: Path | None) -> Pairing:
     """The pairs that the caller passed, relative to the root if there is one.
 
     Raises:
@@ -110,7 +110,7 @@ def pairs_of_paths(pairs: Sequence[tuple[Path, Path]], root: Path | None) -> Pai
     masks: dict[str, str] = {}
     for image, mask in whole:
         name = _relative(image, base)
-        if leads_out(name):
+        if leaves_folder(name):
             raise OptionError(
                 f"{image} is outside the root folder {root}",
                 option="pairs",
@@ -144,11 +144,11 @@ def find_inside(name: str, root: Path, folder: str) -> tuple[str | None, bool]:
     if not is_absolute(plain):
         for start in dict.fromkeys(("", folder)):
             path = posixpath.normpath(posixpath.join(start, plain))
-            if not leads_out(path) and os.path.isfile(os.path.join(root, path)):
+            if not leaves_folder(path) and os.path.isfile(os.path.join(root, path)):
                 return path, False
-        if not leads_out(plain):
+        if not leaves_folder(plain):
             return None, False
-    for tail in tails(plain):
+    for tail in path_endings(plain):
         if os.path.isfile(os.path.join(root, tail)):
             return tail, os.path.normpath(plain) != os.path.join(os.path.abspath(root), tail)
     return None, False
@@ -160,7 +160,7 @@ def _problem(line: Line, files: Sequence[str | None], root: Path) -> str | None:
         return f"expected an image and its mask, found {found}: {', '.join(line.fields)[:80]}"
     missing = [name for name, file in zip(line.fields, files, strict=True) if file is None]
     if missing:
-        return f"{some(missing)} not found in {root}"
+        return f"{join_names(missing)} not found in {root}"
     return None
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from recordsmith.errors import option
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import Fault, notice, some
-from recordsmith.sources.versions import size_and_time, version_of_times
+from recordsmith.sources.problems import Fault, count_notice, join_names
+from recordsmith.sources.versions import size_and_time, times_version
 
 _MASK_WORDS = ("mask", "masks", "seg", "segmentation", "label", "labels", "gt")
 MASK_ENDINGS = tuple(f"{mark}{word}" for word in _MASK_WORDS for mark in "_-.")
@@ -48,15 +48,17 @@ class Pairing:
     def add(self, name: str, image: str, mask: str, split: str | None = None) -> None:
         """Add a pair of files; missing files fail when they are read."""
         sizes, times = zip(size_and_time(image), size_and_time(mask), strict=True)
-        self.pairs.append(Pair(name, image, mask, sum(sizes), version_of_times(times), split))
+        self.pairs.append(Pair(name, image, mask, sum(sizes), times_version(times), split))
 
     def add_fault(self, name: str, fault: Fault, split: str | None = None) -> None:
         """Add a sample that cannot be read."""
         self.pairs.append(Pair(name, split=split, fault=fault))
 
-    def notice(self, names: Sequence[str], noun: str, what: str, plural: str | None = None) -> None:
-        """Add a notice on some names, if there are any; see `wording.notice`."""
-        self.notices += notice(names, noun, what, plural)
+    def add_notice(
+        self, names: Sequence[str], noun: str, what: str, plural: str | None = None
+    ) -> None:
+        """Add a notice on some names, if there are any; see `count_notice`."""
+        self.notices += count_notice(names, noun, what, plural)
 
 
 @dataclass
@@ -64,13 +66,13 @@ class Matches:
     """The result of matching names.
 
     pairs: image and mask.
-    lone_images, lone_masks: images without a mask, and masks without an image.
+    unmatched_images, unmatched_masks: images without a mask, and masks without an image.
     ambiguous: images and masks that share one name.
     """
 
     pairs: list[tuple[str, str]] = field(default_factory=list)
-    lone_images: list[str] = field(default_factory=list)
-    lone_masks: list[str] = field(default_factory=list)
+    unmatched_images: list[str] = field(default_factory=list)
+    unmatched_masks: list[str] = field(default_factory=list)
     ambiguous: list[tuple[list[str], list[str]]] = field(default_factory=list)
 
 
@@ -90,20 +92,20 @@ def match_names(images: Iterable[str], masks: Iterable[str]) -> Matches:
         elif unmarked in by_name:
             marked[unmarked].append(mask)
         else:
-            found.lone_masks.append(mask)
+            found.unmatched_masks.append(mask)
     for name, names in by_name.items():
         fitting = same.get(name)
         if fitting:
-            found.lone_masks += marked.get(name, ())
+            found.unmatched_masks += marked.get(name, ())
         else:
             fitting = marked.get(name)
         if not fitting:
-            found.lone_images += names
+            found.unmatched_images += names
         elif len(names) == len(fitting) == 1:
             found.pairs.append((names[0], fitting[0]))
         else:
             found.ambiguous.append((names, fitting))
-    found.lone_masks.sort()
+    found.unmatched_masks.sort()
     return found
 
 
@@ -116,7 +118,7 @@ def match_within(files: Iterable[str]) -> Matches:
     return match_names(images, masks)
 
 
-def has_masks_beside(files: Iterable[str]) -> bool:
+def has_adjacent_masks(files: Iterable[str]) -> bool:
     """Whether the names of one folder include an image and its mask."""
     names = {without_suffix(file) for file in files if has_image_name(file)}
     return any(_without_ending(name) in names for name in names)
@@ -126,7 +128,7 @@ def ambiguity(images: Sequence[str], masks: Sequence[str], path: str) -> Fault:
     """The fault of files that share one name; `path` is their folder."""
     have = "have" if len(images) > 1 else "has"
     return Fault(
-        f"{some(images)} {have} the same name as {some(masks)}",
+        f"{join_names(images)} {have} the same name as {join_names(masks)}",
         path,
         remedy=f"Rename or remove some of them, or list the pairs with {option('pairs')}.",
     )

@@ -17,8 +17,8 @@ import numpy as np
 from recordsmith.errors import MissingExtraError, OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind, RaggedArray, encode_columns, encode_example
 from recordsmith.sources.json_values import EXACT, LOST_DIGITS
-from recordsmith.sources.problems import notice, raise_problems, some
-from recordsmith.sources.row_columns import Mark, mark_text
+from recordsmith.sources.problems import count_notice, join_names, raise_problems
+from recordsmith.sources.row_columns import ColumnSink, category_text
 from recordsmith.sources.source import Note
 from recordsmith.sources.spool import Spool
 
@@ -35,7 +35,7 @@ class ParquetRows:
     def __init__(
         self,
         paths: Sequence[Path],
-        marks: Sequence[tuple[str, Mark]],
+        marks: Sequence[tuple[str, ColumnSink]],
         kinds: Mapping[str, Kind],
     ) -> None:
         """Read all files, and encode them; `marks` hear of the columns they are named with.
@@ -56,7 +56,7 @@ class ParquetRows:
             for row, columns in file.batches(self.kinds):
                 for name, mark in marks:
                     for value in columns[name].to_pylist():
-                        mark.append(mark_text(value), number)
+                        mark.append(category_text(value), number)
                 self._append(file.path, row, columns)
             self._starts.append(len(self._spool))
             self.notices += file.notices
@@ -149,7 +149,7 @@ class _ParquetFile:
             import pyarrow as pa
             from pyarrow import compute, parquet
         except ImportError:
-            raise MissingExtraError("parquet", "pyarrow") from None
+            raise MissingExtraError("arrow", "pyarrow") from None
         self._arrow = pa
         self._compute = compute
         try:
@@ -160,7 +160,7 @@ class _ParquetFile:
         names = self._file.schema_arrow.names
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
-            raise SourceError(f"repeated column names: {some(twice)}", path=path)
+            raise SourceError(f"repeated column names: {join_names(twice)}", path=path)
         for field in self._file.schema_arrow:
             if pa.types.is_null(field.type):
                 nothing.append(field.name)
@@ -173,7 +173,7 @@ class _ParquetFile:
                 )
             else:
                 self.kinds[field.name] = kind
-        self.notices += notice(nothing, "column", "without values skipped")
+        self.notices += count_notice(nothing, "column", "without values skipped")
 
     def batches(self, kinds: Mapping[str, Kind]) -> Any:
         """(number of the first row, columns of that batch by name), as they can be stored."""
@@ -201,7 +201,7 @@ class _ParquetFile:
                         f"{kinds[name]}: {error}",
                         path=self.path,
                     ) from None
-                self._look_for_lost_digits(name, column, row)
+                self._find_lost_digits(name, column, row)
             if columns:
                 yield row, columns
             row += batch.num_rows
@@ -277,7 +277,7 @@ class _ParquetFile:
             return column.cast(arrow.float64(), safe=False)
         return column.cast(arrow.int64())
 
-    def _look_for_lost_digits(self, name: str, column: Any, first: int) -> None:
+    def _find_lost_digits(self, name: str, column: Any, first: int) -> None:
         if not (self._arrow.types.is_float64(column.type) or column.type == self._arrow.int64()):
             return
         if self.kinds[name] != "float":

@@ -27,7 +27,7 @@ class Fault(NamedTuple):
         return SourceError(self.problem, path=self.path, line=self.line, remedy=self.remedy)
 
 
-def some(names: Iterable[str], last: str = "and") -> str:
+def join_names(names: Iterable[str], last: str = "and") -> str:
     """The first few names and how many more there are; empty without names."""
     listed = list(names)
     if len(listed) > _SHOWN:
@@ -35,7 +35,7 @@ def some(names: Iterable[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, (", ".join(listed[:-1]), *listed[-1:])))
 
 
-def in_full(problems: Iterable[str]) -> str:
+def join_problems(problems: Iterable[str]) -> str:
     """Problems in one sentence; beyond the first 20 they are only counted."""
     found = problems if isinstance(problems, Problems) else Problems(problems)
     more = found.count - _LISTED
@@ -50,17 +50,19 @@ def raise_problems(problems: Problems, remedy: str = "") -> None:
         SourceError: `problems` is not empty.
     """
     if problems:
-        raise SourceError(in_full(problems), problems, remedy=remedy)
+        raise SourceError(join_problems(problems), problems, remedy=remedy)
 
 
-def tally(paths: Sequence[str]) -> str:
+def summarize_paths(paths: Sequence[str]) -> str:
     """200 files (199 .xml, 1 .txt), such as a; only the names, if there are few."""
     if len(paths) <= _SHOWN:
-        return some(paths) or "no files"
+        return join_names(paths) or "no files"
     return f"{len(paths):,} files ({_suffixes(paths)}), such as {paths[0]}"
 
 
-def notice(paths: Sequence[str], noun: str, what: str = "", plural: str | None = None) -> list[str]:
+def count_notice(
+    paths: Sequence[str], noun: str, what: str = "", plural: str | None = None
+) -> list[str]:
     """A notice about some paths: "4 hidden files skipped: a, b, c and 1 more"; none without paths.
 
     Args:
@@ -71,7 +73,7 @@ def notice(paths: Sequence[str], noun: str, what: str = "", plural: str | None =
         return []
     number = " ".join(filter(None, (count(len(paths), noun, plural), what)))
     kinds = f" ({_suffixes(paths)})" if len(paths) > _SHOWN else ""
-    return [f"{number}{kinds}: {some(paths)}"]
+    return [f"{number}{kinds}: {join_names(paths)}"]
 
 
 def _suffixes(paths: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from recordsmith.sources.image_pairs import ImagePairs
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.shards import Shards
 from recordsmith.sources.source import Source
-from recordsmith.sources.splits import are_split_names, split_in
+from recordsmith.sources.splits import are_split_names, find_split
 from recordsmith.sources.table import Table
 from recordsmith.sources.voc import Voc
 from recordsmith.sources.webdataset import WebDataset
@@ -65,7 +65,7 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Recognised:
+class DetectedSource:
     """A source and how it was chosen.
 
     kind: one of KINDS.
@@ -77,7 +77,7 @@ class Recognised:
     reason: str
 
 
-def make_source(path: PathLike, kind: str | None = None, **options: Any) -> Recognised:
+def make_source(path: PathLike, kind: str | None = None, **options: Any) -> DetectedSource:
     """Make the source for a path.
 
     Args:
@@ -112,7 +112,7 @@ def make_source(path: PathLike, kind: str | None = None, **options: Any) -> Reco
                 value=value,
                 remedy=f"It applies to {', '.join(accepting)}." if accepting else "",
             )
-    return Recognised(KINDS[kind].source(path, **given), kind, reason)
+    return DetectedSource(KINDS[kind].source(path, **given), kind, reason)
 
 
 def recognise(path: PathLike) -> tuple[str, str]:
@@ -133,7 +133,8 @@ def recognise(path: PathLike) -> tuple[str, str]:
     for kind, reason in _candidates(names):
         if reason:
             return kind, reason
-    return "folder", "class folders"
+    has_classes = any("/" in path and has_image_name(path) for path in names.files)
+    return "folder", "class folders" if has_classes else ""
 
 
 def _recognise_file(path: Path) -> tuple[str, str]:
@@ -160,18 +161,25 @@ def _is_archive(name: str) -> bool:
 
 
 class _Names:
-    """The names in a folder and in the two levels below it, as paths in lower case."""
+    """The names in a folder and in the two levels below it, as paths in lower case.
+
+    written: the paths as they are written, by those in lower case.
+    """
 
     def __init__(self, root: Path) -> None:
         self.files: list[str] = []
         self.folders: set[str] = set()
+        self.written: dict[str, str] = {}
         for folder, folders, files in os.walk(root):
             depth = os.path.relpath(folder, root)
-            parts = [] if depth == "." else depth.lower().split(os.sep)
+            parts = [] if depth == "." else depth.split(os.sep)
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             prefix = "".join(f"{part}/" for part in parts)
-            self.folders.update(f"{prefix}{name.lower()}" for name in folders)
-            self.files += [f"{prefix}{name.lower()}" for name in sorted(files)]
+            paths = [f"{prefix}{name}" for name in sorted(files)]
+            self.folders.update(f"{prefix}{name}".lower() for name in folders)
+            self.files += [path.lower() for path in paths]
+            self.written |= {path.lower(): path for path in paths}
+            self.written |= {f"{prefix}{name}".lower(): f"{prefix}{name}" for name in folders}
             if len(parts) >= 2 or len(self.files) > _MOST_NAMES:
                 folders.clear()
 
@@ -192,6 +200,12 @@ class _Names:
             (path for path in sorted(self.folders) if path.rpartition("/")[2] in names), None
         )
 
+    def reason(self, text: str, *paths: str | None) -> str:
+        """The text with the paths as they are written; empty if one is missing."""
+        if not all(paths):
+            return ""
+        return text.format(*(self.written[path] for path in paths if path))
+
 
 def _candidates(names: _Names) -> list[tuple[str, str]]:
     """Each type with the reason for it, empty if there is none; the most certain first."""
@@ -199,7 +213,7 @@ def _candidates(names: _Names) -> list[tuple[str, str]]:
         (
             path
             for path in names.files
-            if ("/" not in path or (path.count("/") == 1 and split_in(path) is not None))
+            if ("/" not in path or (path.count("/") == 1 and find_split(path) is not None))
             and any(suffix in path for suffix in RECORD_SUFFIXES)
         ),
         None,
@@ -224,24 +238,21 @@ def _candidates(names: _Names) -> list[tuple[str, str]]:
     )
     is_alone = next(iter(tops)) if tops == names.folders and len(tops) == 1 else ""
     is_alone = is_alone if is_alone in _IMAGE_FOLDERS and not top_images else ""
+    masked = names.reason("images in {} and masks in {}", images, masks)
     return [
-        ("shards", f"TFRecord shards such as {records}" if records else ""),
-        ("webdataset", _reason("tar files such as", names.ending(*_ARCHIVES, depth=0))),
-        ("table", _reason("the table", metadata)),
-        ("coco", _reason("the COCO file", coco)),
-        ("yolo", _reason("the YOLO file", yolo)),
-        ("yolo", f"images and {labels}" if images and has_label_texts else ""),
-        ("pairs", f"images in {images} and masks in {masks}" if masks and not xml else ""),
-        ("voc", _reason("XML files such as", xml)),
-        ("table", _reason("the table", table) if not top_images else ""),
+        ("shards", names.reason("TFRecord shards such as {}", records)),
+        ("webdataset", names.reason("tar files such as {}", names.ending(*_ARCHIVES, depth=0))),
+        ("table", names.reason("the table {}", metadata)),
+        ("coco", names.reason("the COCO file {}", coco)),
+        ("yolo", names.reason("the YOLO file {}", yolo)),
+        ("yolo", names.reason("images in {}, labels in {}", images, labels) * has_label_texts),
+        ("pairs", (masked or names.reason("masks in {}", masks)) if not xml else ""),
+        ("voc", names.reason("XML files such as {}", xml)),
+        ("table", names.reason("the table {}", table) if not top_images else ""),
         ("files", "images in split folders, without classes" if in_splits_only else ""),
-        ("files", f"images in {is_alone}, without classes" if is_alone else ""),
+        ("files", names.reason("images in {}, without classes", is_alone)),
         ("files", "images outside class folders, without classes" if is_flat else ""),
     ]
-
-
-def _reason(what: str, name: str | None) -> str:
-    return f"{what} {name}" if name else ""
 
 
 def _annotation_json(names: _Names) -> str | None:

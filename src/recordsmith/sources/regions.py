@@ -167,7 +167,7 @@ def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> Mask:
             f"{width}]"
         )
     if isinstance(counts, str):
-        counts = _runs_of_text(counts, height * width)
+        counts = _parse_runs(counts, height * width)
     if not isinstance(counts, list) or not all(type(run) is int and run >= 0 for run in counts):
         raise RegionError(
             f"invalid run lengths {str(counts)[:60]}; expected a string or numbers from 0"
@@ -182,7 +182,7 @@ def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> Mask:
     return np.ascontiguousarray(pixels.reshape(width, height).T)
 
 
-def _runs_of_text(text: str, pixel_count: int) -> list[int]:
+def _parse_runs(text: str, pixel_count: int) -> list[int]:
     """Decode compressed run lengths, which COCO uses for crowds."""
     runs: list[int] = []
     value = shift = 0

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from recordsmith.dataset.labels import LARGEST_LABEL, ClassNames, class_names_of
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.numbered import Coding
-from recordsmith.sources.splits import in_split_order
+from recordsmith.sources.splits import sort_splits
 
 
-class Mark(Protocol):
+class ColumnSink(Protocol):
     """Hears of one column of a table, row by row, while the table is listed."""
 
     def append(self, value: str | None, table: int) -> None:
@@ -26,7 +26,7 @@ class Mark(Protocol):
         ...
 
 
-class Coded:
+class CategoryColumn:
     """Text values, one for each row, as numbers of distinct ones: four bytes a row."""
 
     def __init__(self) -> None:
@@ -55,13 +55,13 @@ class Coded:
         """int32, (rows,): the place of each row's value in `values`, -1 where it has none."""
         return np.array(self._numbers, np.int32)
 
-    def numbered_by(self, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
+    def map_values(self, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
         """int32, (rows,): the number that each row's value has in `numbers`, or -1."""
         table = np.array([*(numbers[value] for value in self._codes), -1], np.int32)
         return table[self.numbers()]
 
 
-def mark_text(value: Any) -> str | None:
+def category_text(value: Any) -> str | None:
     """A value that names a split, a group or a class, as text; None for one that cannot."""
     if isinstance(value, (bytes, bytearray)):
         value = value.decode("utf-8", "surrogateescape")
@@ -70,17 +70,19 @@ def mark_text(value: Any) -> str | None:
     return str(value) if isinstance(value, (str, int, np.integer)) and value != "" else None
 
 
-def as_splits(values: Coded) -> Coding:
+def as_splits(values: CategoryColumn) -> Coding:
     """Names of splits in order, and which each row has: the first, if it has none.
 
     Rows without a split cannot be read, so that does not matter.
     """
-    names = in_split_order(values.values)
-    numbers = values.numbered_by({name: place for place, name in enumerate(names)})
+    names = sort_splits(values.values)
+    numbers = values.map_values({name: place for place, name in enumerate(names)})
     return names, np.maximum(numbers, 0)
 
 
-def as_labels(values: Coded, *, are_integers: bool) -> tuple[npt.NDArray[np.int32], ClassNames]:
+def as_labels(
+    values: CategoryColumn, *, are_integers: bool
+) -> tuple[npt.NDArray[np.int32], ClassNames]:
     """The label of each row, and the names of classes.
 
     Whole numbers from 0 on are labels as they are, and each is its own name. Others, and texts,
@@ -98,4 +100,4 @@ def as_labels(values: Coded, *, are_integers: bool) -> tuple[npt.NDArray[np.int3
     else:
         numbers = {name: place for place, name in enumerate(sorted(names, key=int))}
     class_names = class_names_of({number: name.strip() for name, number in numbers.items()})
-    return values.numbered_by(numbers), class_names
+    return values.map_values(numbers), class_names

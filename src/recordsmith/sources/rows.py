@@ -24,10 +24,10 @@ from recordsmith.example import (
     encode_sequence_example,
 )
 from recordsmith.sources.json_values import LOST_DIGITS
-from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
-from recordsmith.sources.problems import in_full, raise_problems, some
-from recordsmith.sources.row_columns import Coded, as_labels, as_splits, mark_text
-from recordsmith.sources.source import Listing, Note, Sample, unheard
+from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
+from recordsmith.sources.problems import join_names, join_problems, raise_problems
+from recordsmith.sources.row_columns import CategoryColumn, as_labels, as_splits, category_text
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.spool import Spool
 from recordsmith.words import count
 
@@ -104,18 +104,18 @@ class Rows:
                 self._listing = self._list()
             return self._listing
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> bytes:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> bytes:
         """Read the payload of one row.
 
         Raises:
             SourceError: the row could not be encoded.
         """
         self.list_samples()
-        number = number_of(sample)
+        number = sample_number(sample)
         if number in self._failures:
             raise SourceError(self._failures[number])
         payload = self._spool.read(number)
-        return _with_floats(payload, self._floats, note, number) if self._floats else payload
+        return _ints_to_floats(payload, self._floats, note, number) if self._floats else payload
 
     def describe(self) -> Mapping[str, Any]:
         options = {
@@ -131,7 +131,9 @@ class Rows:
 
     def _list(self) -> Listing:
         marks = {
-            name: Coded() for name in (self._split, self._group, self._label) if name is not None
+            name: CategoryColumn()
+            for name in (self._split, self._group, self._label)
+            if name is not None
         }
         survey = SchemaSurvey()
         self._label_types: set[type] = set()
@@ -147,7 +149,7 @@ class Rows:
         for name, values in marks.items():
             if not values.values:
                 problems = list(self._failures.values())
-                found = in_full([f"no row has a value for {name!r}", *problems])
+                found = join_problems([f"no row has a value for {name!r}", *problems])
                 raise SourceError(found, problems)
         schema = survey.finish()
         if len(self._forms) > 1:
@@ -155,7 +157,7 @@ class Rows:
                 "some rows are dicts and some are (context, feature lists) pairs; expected one type"
             )
         if not schema.is_complete:
-            raise SourceError(f"cannot pack the rows: {schema.remark}")
+            raise SourceError(f"cannot pack the rows: {schema.omission}")
         notices = self._settle(schema)
         labels = class_names = None
         if self._label is not None:
@@ -177,7 +179,7 @@ class Rows:
             samples, class_names, tuple(notices), () if splits is None else tuple(splits[0])
         )
 
-    def _encoded(self, marks: Mapping[str, Coded]) -> Iterator[list[bytes]]:
+    def _encoded(self, marks: Mapping[str, CategoryColumn]) -> Iterator[list[bytes]]:
         """Yield the payloads of all rows in batches; empty for a row that cannot be encoded."""
         payloads: list[bytes] = []
         for number, row in enumerate(self._given):
@@ -210,7 +212,7 @@ class Rows:
             return encode_sequence_example(row[0], row[1], self._kinds)
         return encode_example(row, self._kinds)
 
-    def _mark(self, context: Mapping[str, Any], marks: Mapping[str, Coded]) -> None:
+    def _mark(self, context: Mapping[str, Any], marks: Mapping[str, CategoryColumn]) -> None:
         """Store the split, group and label of a row.
 
         Raises:
@@ -219,7 +221,7 @@ class Rows:
         texts = {}
         for name in marks:
             value = context.get(name)
-            texts[name] = mark_text(value)
+            texts[name] = category_text(value)
             if texts[name] is None and (value not in (None, "", b"") or name == self._split):
                 use = "split" if name == self._split else "group or class"
                 raise TypeError(f"{name!r} is {value!r:.40}, which is not a valid {use}")
@@ -244,7 +246,7 @@ class Rows:
             return []
         first: dict[str, dict[Kind, int]] = {key: {} for key in sorted(mixed)}
         for number in range(len(self._spool)):
-            for key, kind in _kinds_of(self._spool.read(number), mixed):
+            for key, kind in _payload_kinds(self._spool.read(number), mixed):
                 first[key].setdefault(kind, number)
         problems = [
             f"{key!r} is "
@@ -255,7 +257,9 @@ class Rows:
         ]
         raise_problems(Problems(problems))
         self._floats = dict.fromkeys(first, "float")
-        return [f"{count(len(first), 'key')} with ints and floats stored as float: {some(first)}"]
+        return [
+            f"{count(len(first), 'key')} with ints and floats stored as float: {join_names(first)}"
+        ]
 
 
 def _context(row: Any) -> Mapping[str, Any]:
@@ -282,14 +286,14 @@ def _sections(decoded: Features | SequenceExample) -> Iterator[tuple[str, Any]]:
             yield key, step
 
 
-def _kinds_of(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]:
+def _payload_kinds(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]:
     for key, value in _sections(decode_payload(payload)):
         if key in keys and len(value):
             is_array = isinstance(value, np.ndarray)
             yield key, "bytes" if not is_array else "int64" if value.dtype == np.int64 else "float"
 
 
-def _with_floats(payload: bytes, floats: Mapping[str, Kind], note: Note, number: int) -> bytes:
+def _ints_to_floats(payload: bytes, floats: Mapping[str, Kind], note: Note, number: int) -> bytes:
     """The payload with ints of some keys converted to floats."""
     decoded = decode_payload(payload)
     found = [

@@ -16,21 +16,21 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import (
     ClassNames,
-    Dataset,
     Shard,
     carried_class_names,
+    joined_shards,
 )
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.decompressing import decompress
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
-from recordsmith.sources.problems import some
-from recordsmith.sources.source import Listing, Note, Sample, unheard
-from recordsmith.sources.splits import joined_notice, splits_of_shards
+from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
+from recordsmith.sources.problems import join_names
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.sources.spool import Spool
-from recordsmith.sources.versions import version_of_files
+from recordsmith.sources.versions import files_version
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
@@ -54,7 +54,7 @@ class Shards:
         self._paths = paths
         self._shards: tuple[Shard, ...] = ()
         self._names: RowNames | None = None
-        self._plain = Dataset(())  # the shards that are not compressed
+        self._plain = joined_shards(())  # the shards that are not compressed
         self._starts: dict[int, int] = {}  # number of such a shard -> its first position there
         self._spools: dict[int, Spool] = {}  # number of a compressed shard -> its payloads
 
@@ -95,12 +95,12 @@ class Shards:
                 plain.append(shard)
                 sizes.append(np.diff(shard.index.offsets) - FRAME_BYTES)
                 plain_count += len(sizes[-1])
-        self._plain = Dataset(plain)
+        self._plain = joined_shards(plain)
         names = _names(self._shards)
         self._names = RowNames(dict(zip(names, map(len, sizes), strict=True)))
         if not len(self._names):
-            raise SourceError(f"no records in {some(names)}", path=self.root)
-        split_of_each = splits_of_shards(self._shards)
+            raise SourceError(f"no records in {join_names(names)}", path=self.root)
+        split_of_each = shard_splits(self._shards)
         splits = tuple(dict.fromkeys(split_of_each))
         splits = splits if len(splits) > 1 else ()
         coded = None
@@ -114,7 +114,7 @@ class Shards:
                 self._names,
                 np.concatenate(sizes),
                 splits=coded,
-                version=version_of_files(shard.path for shard in self._shards),
+                version=files_version(shard.path for shard in self._shards),
             ),
             class_names,
             tuple(notices),
@@ -122,7 +122,7 @@ class Shards:
             has_label_map=has_label_map,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> bytes:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> bytes:
         """Read the payload of one record.
 
         Raises:
@@ -131,7 +131,7 @@ class Shards:
         if self._names is None:
             self.list_samples()
         assert self._names is not None
-        number, row = self._names.locate(number_of(sample))
+        number, row = self._names.locate(sample_number(sample))
         if number in self._spools:
             return self._spools[number].read(row)
         return self._plain.read_record(self._starts[number] + row)
@@ -171,5 +171,5 @@ def _names(shards: tuple[Shard, ...]) -> list[str]:
     names = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise OptionError(f"the paths include {some(twice)} more than once", option="paths")
+        raise OptionError(f"the paths include {join_names(twice)} more than once", option="paths")
     return names

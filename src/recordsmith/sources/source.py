@@ -24,7 +24,7 @@ where: file, line and value: "a.xml, line 17: raccoon, xmax 652 of 650".
 """
 
 
-def unheard(what: str, where: str) -> None:
+def ignore_note(what: str, where: str) -> None:
     """Ignore a note."""
 
 
@@ -79,10 +79,10 @@ def look_up(known: Mapping[str, _Known], sample: Sample) -> _Known:
     try:
         return known[sample.name]
     except KeyError:
-        raise not_listed(sample) from None
+        raise unlisted_error(sample) from None
 
 
-def not_listed(sample: Sample) -> OptionError:
+def unlisted_error(sample: Sample) -> OptionError:
     """The error for a sample that this source did not list."""
     return OptionError(
         f"sample {sample.name!r} is not from a listing of this source",
@@ -105,7 +105,7 @@ class Source(Protocol):
         """
         ...
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Content:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read the content of one sample.
 
         Args:

@@ -12,14 +12,14 @@ JOINED = "train"
 """The split of files without a split in their names."""
 
 
-def splits_of_shards(shards: Sequence[Shard]) -> list[str]:
+def shard_splits(shards: Sequence[Shard]) -> list[str]:
     """The split of each shard; several files without a split in their names share one.
 
     The splits of the others are kept, so that test records do not get into training.
     """
-    unnamed = {shard.split for shard in shards if not _tells_split(shard)}
+    unnamed = {shard.split for shard in shards if not _names_split(shard)}
     return [
-        JOINED if len(unnamed) > 1 and not _tells_split(shard) else shard.split for shard in shards
+        JOINED if len(unnamed) > 1 and not _names_split(shard) else shard.split for shard in shards
     ]
 
 
@@ -32,7 +32,7 @@ def joined_notice(shards: Sequence[Shard], splits: Sequence[str]) -> list[str]:
     return [f"{files} without a split in the name packed as split {JOINED}"]
 
 
-def _tells_split(shard: Shard) -> bool:
+def _names_split(shard: Shard) -> bool:
     """Whether the manifest, name or folder of a shard names its split."""
     return shard.entry is not None or tells_split(shard.path.name, shard.split)
 
@@ -43,7 +43,7 @@ def are_split_names(names: Iterable[str]) -> bool:
     return bool(listed) and all(map(is_split_name, listed))
 
 
-def in_split_order(names: Iterable[str]) -> tuple[str, ...]:
+def sort_splits(names: Iterable[str]) -> tuple[str, ...]:
     """Splits in order: training (`train`, `train2017`), validation, test, then others by name."""
     starts = ("train", "val", "dev", "test")
 
@@ -67,16 +67,16 @@ def split_lists(paths: Iterable[str]) -> dict[str, str]:
     }
     if {"train", "val"} <= found.keys():
         found.pop("trainval", None)
-    return {split: found[split] for split in in_split_order(found)}
+    return {split: found[split] for split in sort_splits(found)}
 
 
-def split_in(path: str) -> str | None:
+def find_split(path: str) -> str | None:
     """The first folder of a path that is named like a split."""
     return next(filter(is_split_name, path.split("/")[:-1]), None)
 
 
 def splits_by_folder(paths: Iterable[str]) -> dict[str, str]:
     """path -> split, if each path has a folder named like a split and there are several splits."""
-    splits = {path: split_in(path) for path in paths}
+    splits = {path: find_split(path) for path in paths}
     named = {path: split for path, split in splits.items() if split is not None}
     return named if len(named) == len(splits) and len(set(named.values())) > 1 else {}

@@ -20,10 +20,9 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, SourceError, located
 from recordsmith.files import PathLike, access_error, accessing, open_file, read_head
 from recordsmith.wire import crc32c
-from recordsmith.wire.compression import Inflater
+from recordsmith.wire.compression import GZIP_MAGIC, Inflater
 
 _PENDING_BYTES = 1 << 20
-_GZIP = b"\x1f\x8b\x08"
 
 
 class RandomFile:
@@ -92,7 +91,7 @@ class RandomFile:
             while view:
                 view = view[os.write(self._descriptor, view) :]
         except OSError as error:
-            raise _no_place(error) from error
+            raise _no_space_error(error) from error
 
 
 def temporary_file() -> RandomFile:
@@ -105,7 +104,7 @@ def temporary_file() -> RandomFile:
         with tempfile.TemporaryFile() as file:
             return RandomFile(os.dup(file.fileno()), "a temporary file")
     except OSError as error:
-        raise _no_place(error) from error
+        raise _no_space_error(error) from error
 
 
 def temporary_copy(pieces: Iterable[BytesLike]) -> RandomFile:
@@ -118,7 +117,7 @@ def temporary_copy(pieces: Iterable[BytesLike]) -> RandomFile:
 
 def is_gzip(path: PathLike) -> bool:
     """Whether a file is compressed with gzip, by its first bytes."""
-    return read_head(path, len(_GZIP)) == _GZIP
+    return read_head(path, len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
 def inflated(path: PathLike) -> Iterator[bytes]:
@@ -184,7 +183,7 @@ class Spool:
         return self._file.read_whole(start, self._ends[number + 1] - start)
 
 
-def _no_place(error: OSError) -> FileAccessError:
+def _no_space_error(error: OSError) -> FileAccessError:
     """The error for a temporary file that cannot be written."""
     try:
         folder = tempfile.gettempdir()

@@ -32,12 +32,12 @@ from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_he
 from recordsmith.sources.folders import check_folder, leads_to_folder
 from recordsmith.sources.images import read_image
 from recordsmith.sources.named_images import NamedImages, text_of
-from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, number_of
-from recordsmith.sources.problems import some
-from recordsmith.sources.row_columns import Coded, Mark, as_labels, as_splits
-from recordsmith.sources.source import Content, Listing, Note, Sample, unheard
-from recordsmith.sources.splits import in_split_order
-from recordsmith.sources.versions import version_of_files
+from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, sample_number
+from recordsmith.sources.problems import join_names
+from recordsmith.sources.row_columns import CategoryColumn, ColumnSink, as_labels, as_splits
+from recordsmith.sources.source import Content, Listing, Note, Sample, ignore_note
+from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.versions import files_version
 from recordsmith.words import count
 
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -168,14 +168,21 @@ class Table:
             FileAccessError: a file cannot be read.
         """
         splits_by_folder = self._find_tables()
-        split, group, label, images = Coded(), Coded(), Coded(), self._named_images()
+        split, group, label, images = (
+            CategoryColumn(),
+            CategoryColumn(),
+            CategoryColumn(),
+            self._named_images(),
+        )
         named = (
             (self._split, split),
             (self._group, group),
             (self._label, label),
             (self._image_column, images),
         )
-        marks: list[tuple[str, Mark]] = [(name, mark) for name, mark in named if name is not None]
+        marks: list[tuple[str, ColumnSink]] = [
+            (name, mark) for name, mark in named if name is not None
+        ]
         rows = self._open_rows(marks)
         self._check_columns(rows)
         notices = list(rows.notices)
@@ -193,7 +200,7 @@ class Table:
             splits = splits_by_folder, np.repeat(tables, rows.counts)
         sizes = np.concatenate([rows.sizes(number) for number in range(len(self._paths))])
         version: int | npt.NDArray[np.int64]
-        version = of_tables = version_of_files(self._paths)
+        version = of_tables = files_version(self._paths)
         if self._image_column is not None:
             sizes += images.sizes()
             version = images.versions(of_tables)
@@ -212,7 +219,7 @@ class Table:
             samples, self._class_names, tuple(notices), () if splits is None else tuple(splits[0])
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Content:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read one row, and its image if the table has an image column.
 
         Raises:
@@ -220,7 +227,7 @@ class Table:
             CorruptDataError: unreadable-image.
             FileAccessError: the table cannot be read.
         """
-        number, row = self._locate(number_of(sample))
+        number, row = self._locate(sample_number(sample))
         assert self._rows is not None
         content = self._rows.read(number, row, note)
         if self._image_column is None and self._split is None:
@@ -229,7 +236,7 @@ class Table:
         features |= decode_example(content) if isinstance(content, bytes) else content
         place = self._rows.place(number, row)
         if self._split is not None and not text_of(features.get(self._split)):
-            raise SourceError(f"{place}: split column {self._split!r} is empty")
+            raise SourceError(f"split column {self._split!r} is empty", sample=place)
         if self._image_column is None:
             return content
         name = self._image_names.path(features.pop(self._image_column, None), number, place, note)
@@ -241,7 +248,7 @@ class Table:
         try:
             return features | read_image(self._image_names.folder / name, name)
         except FileAccessError as error:
-            raise SourceError(f"{place}: {error}") from None
+            raise SourceError(str(error), sample=place) from None
 
     def describe(self) -> Mapping[str, Any]:
         is_folder = self.path.is_dir()
@@ -275,7 +282,7 @@ class Table:
             return []
         if self._options["image_column"] is None:
             self._image_column = "file_name"
-        own = _metadata_in(self.path)
+        own = _find_metadata(self.path)
         if own is not None:
             self._paths = [own]
             return []
@@ -284,32 +291,32 @@ class Table:
             for entry in list_folder(self.path)
             if leads_to_folder(entry)
             and not entry.name.startswith(".")
-            and (found := _metadata_in(Path(entry.path))) is not None
+            and (found := _find_metadata(Path(entry.path))) is not None
         }
         if not folders:
             raise SourceError(
-                f"the folder contains no {some(_METADATA_NAMES, 'or')}",
+                f"the folder contains no {join_names(_METADATA_NAMES, 'or')}",
                 path=self.path,
                 remedy=_other_tables(self.path),
             )
         if self._split is not None:
             raise OptionError(
                 f"{option('split_column')} conflicts with the splits of the folders "
-                f"{some(folders)}, which have a table each",
+                f"{join_names(folders)}, which have a table each",
                 option="split_column",
                 value=self._split,
             )
-        splits = list(in_split_order(folders))
+        splits = list(sort_splits(folders))
         self._paths = [folders[name] for name in splits]
         if len({path.suffix for path in self._paths}) > 1:
             raise SourceError(
-                f"tables in different formats: {some(map(self._name_of, self._paths))}; expected "
-                "one format",
+                f"tables in different formats: {join_names(map(self._name_of, self._paths))}; "
+                "expected one format",
                 path=self.path,
             )
         return splits
 
-    def _open_rows(self, marks: list[tuple[str, Mark]]) -> _Rows:
+    def _open_rows(self, marks: list[tuple[str, ColumnSink]]) -> _Rows:
         """Scan the files with the reader for their format."""
         first = self._paths[0]
         head = read_head(first, 64)
@@ -333,10 +340,10 @@ class Table:
     def _check_columns(self, rows: _Rows) -> None:
         if unknown := sorted(self._kinds.keys() - rows.kinds.keys()):
             raise OptionError(
-                f"{option('kinds')} has unknown columns: {some(unknown)}",
+                f"{option('kinds')} has unknown columns: {join_names(unknown)}",
                 option="kinds",
                 value=unknown[0],
-                expected=f"columns of the table: {some(rows.kinds)}",
+                expected=f"columns of the table: {join_names(rows.kinds)}",
             )
         if self._image_column is None:
             return
@@ -356,7 +363,7 @@ class Table:
     # -- labels and images -----------------------------------------------------------------------
 
     def _labels(
-        self, kind: Kind | None, values: Coded, notices: list[str]
+        self, kind: Kind | None, values: CategoryColumn, notices: list[str]
     ) -> tuple[npt.NDArray[np.int32], ClassNames]:
         if kind == "float":
             raise SourceError(
@@ -396,10 +403,10 @@ def _other_tables(folder: Path) -> str:
     """A sentence that suggests other tables in a folder; empty without tables."""
     endings = (*(name.removeprefix("metadata") for name in _METADATA_NAMES), ".tsv", ".ndjson")
     tables = [entry.path for entry in list_folder(folder) if entry.name.lower().endswith(endings)]
-    return f"Pack one of its tables: {some(tables, 'or')}." if tables else ""
+    return f"Pack one of its tables: {join_names(tables, 'or')}." if tables else ""
 
 
-def _metadata_in(folder: Path) -> Path | None:
+def _find_metadata(folder: Path) -> Path | None:
     """The metadata table in a folder, if any.
 
     Raises:
@@ -408,6 +415,6 @@ def _metadata_in(folder: Path) -> Path | None:
     found = [folder / name for name in _METADATA_NAMES if (folder / name).is_file()]
     if len(found) > 1:
         raise SourceError(
-            f"several tables: {some(path.name for path in found)}; expected one", path=folder
+            f"several tables: {join_names(path.name for path in found)}; expected one", path=folder
         )
     return found[0] if found else None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from recordsmith.errors import SourceError
 from recordsmith.files import accessing, read_head
 from recordsmith.sources.spool import RandomFile, inflated, is_gzip, temporary_copy
-from recordsmith.wire import HEAD_BYTES, describe_foreign
+from recordsmith.wire import HEAD_BYTES, detect_other_format
 
 _BLOCK_BYTES = 512
 _SEARCHED_BYTES = 1 << 20
@@ -75,7 +75,7 @@ class TarFile:
             self.skipped.append("data after the end of the archive")
 
     def _damaged(self, reason: str) -> SourceError:
-        foreign = describe_foreign(read_head(self.path, HEAD_BYTES))
+        foreign = detect_other_format(read_head(self.path, HEAD_BYTES))
         if foreign is not None and foreign.name not in (
             "a tar archive",
             "a gzip of something else",

@@ -20,7 +20,7 @@ from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.json_values import KindSurvey, restore_base64
-from recordsmith.sources.problems import notice, some, tally
+from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.tar import TarFile
 from recordsmith.words import count
 
@@ -101,7 +101,7 @@ class TarSamples:
 
     def notices(self) -> list[str]:
         """Notices on skipped and repeated members, and on extensions that some samples lack."""
-        notices = notice(self._skipped, "member", "outside samples skipped")
+        notices = count_notice(self._skipped, "member", "outside samples skipped")
         if self._replaced_count:
             notices.append(
                 f"{count(self._replaced_count, 'repeated member')} replaced by the last of the name"
@@ -113,12 +113,14 @@ class TarSamples:
             if found < len(self)
         ]
         if lacking:
-            notices.append(f"{count(len(self), 'sample')}, {some(lacking)}")
+            notices.append(f"{count(len(self), 'sample')}, {join_names(lacking)}")
         return notices
 
     def found(self) -> str:
         """What was found instead of samples, for a message."""
-        return f"found {tally(self._skipped)}" if self._skipped else "the archives are empty"
+        return (
+            f"found {summarize_paths(self._skipped)}" if self._skipped else "the archives are empty"
+        )
 
     def archive_name(self, number: int) -> str:
         """The name of a sample's archive."""

@@ -18,12 +18,12 @@ def size_and_time(file: PathLike | os.DirEntry[str]) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def version_of_times(times: Iterable[int]) -> int:
+def times_version(times: Iterable[int]) -> int:
     """A number for the modification times of several files, in this order."""
     return crc32c(b"".join(time.to_bytes(16, "little", signed=True) for time in times))
 
 
-def version_of_files(paths: Iterable[PathLike]) -> int:
+def files_version(paths: Iterable[PathLike]) -> int:
     """A number for files that must exist.
 
     Raises:
@@ -33,4 +33,4 @@ def version_of_files(paths: Iterable[PathLike]) -> int:
     for path in paths:
         with accessing(path):
             times.append(os.stat(path).st_mtime_ns)
-    return version_of_times(times)
+    return times_version(times)

@@ -21,7 +21,7 @@ from recordsmith.example.keys import (
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -29,11 +29,11 @@ from recordsmith.sources.boxes import (
     box_features,
     check_policy,
 )
-from recordsmith.sources.classes import Classes, classes_of
-from recordsmith.sources.entries import Entry, samples_of
+from recordsmith.sources.classes import Classes, make_classes
+from recordsmith.sources.entries import Entry, make_samples
 from recordsmith.sources.file_index import FileIndex
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
-from recordsmith.sources.splits import in_split_order
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
+from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.voc_layout import Annotated, find_samples
 from recordsmith.sources.voc_xml import VocAnnotation, VocObject, load_annotation
 
@@ -83,17 +83,19 @@ class Voc:
         """
         index = FileIndex(self.root)
         found = find_samples(index)
-        self._classes = classes_of(found.class_names, self._label_map)
+        self._classes = make_classes(found.class_names, self._label_map)
         self._entries = found.entries
         return Listing(
-            samples_of(found.entries, found.splits, index, lambda found: index.time_of(found.path)),
+            make_samples(
+                found.entries, found.splits, index, lambda found: index.time_of(found.path)
+            ),
             self._classes.names(),
             (*found.notices, *self._classes.notices()),
-            in_split_order(found.splits.values()),
+            sort_splits(found.splits.values()),
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations.
 
         Raises:
@@ -145,9 +147,9 @@ class Voc:
                 reader.reject(place, f"object {item.name!r} has no bndbox")
             elif not item.name or "\n" in item.name:
                 fault = f"invalid class name {item.name!r}"
-                reader.reject(place, fault, UNKNOWN_DROPPED)
+                reader.reject(place, fault, UNKNOWN_CLASSES_DROPPED)
             else:
                 where = f"{place} ({item.name})"
                 boxes.append(AnnotatedBox(where, item.name, item.corners, item))
-        frame = reader.frame_of(found.width, found.height, path)
+        frame = reader.make_frame(found.width, found.height, path)
         return reader.place(boxes, frame, self._classes)

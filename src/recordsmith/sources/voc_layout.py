@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from recordsmith.errors import RecordsmithError, SourceError
-from recordsmith.sources.entries import Entry, notes_of
+from recordsmith.sources.entries import Entry, path_notes
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.name_files import Lines, read_lines
-from recordsmith.sources.problems import Fault, notice, some
+from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.splits import split_lists, splits_by_folder
 from recordsmith.sources.voc_xml import dump_annotation, read_voc_xml
 
@@ -122,7 +122,7 @@ def _base(index: FileIndex) -> str:
         if (match := re.search(r"(?:^|(?<=/))Annotations/", path)) and path.endswith(".xml")
     }
     if len(bases) > 1 and "" not in bases:
-        found = some(sorted(str(index.root / base) for base in bases), "or")
+        found = join_names(sorted(str(index.root / base) for base in bases), "or")
         raise SourceError(
             f"the folder contains {len(bases)} datasets, each with its own Annotations/",
             path=index.root,
@@ -148,12 +148,12 @@ class _Survey:
         """A notice on skipped images without an annotation file."""
         used = {entry.image for entry in self.entries.values()}
         left = [path for path in self.layout.image_paths if path not in used]
-        return notice(left, "image", "without an annotation file skipped")
+        return count_notice(left, "image", "without an annotation file skipped")
 
     def notices(self) -> list[str]:
         return [
-            *notice(self._foreign, "other XML file", "skipped"),
-            *notice(self._index.hidden, "hidden file", "skipped"),
+            *count_notice(self._foreign, "other XML file", "skipped"),
+            *count_notice(self._index.hidden, "hidden file", "skipped"),
         ]
 
     def _add(self, document: str) -> None:
@@ -201,7 +201,7 @@ class _Survey:
         own = self._index.find_image(stem, folders, document)
         if isinstance(own, Found) and self._is_image(own.path):
             other = own._replace(change=_OTHER_NAME if filename else None)
-            return Entry(own.path, annotation, notes_of(other, filename, document))
+            return Entry(own.path, annotation, path_notes(other, filename, document))
         if isinstance(named, Found):
             return Entry(named.path, annotation, self._notes(document, filename, named, stem))
         fault = Fault(not_found(named or own, filename or stem), document)
@@ -210,9 +210,9 @@ class _Survey:
     def _notes(
         self, document: str, filename: str, found: Found, stem: str
     ) -> tuple[tuple[str, str], ...]:
-        notes = notes_of(found, filename, document)
+        notes = path_notes(found, filename, document)
         if _stem(found.path) != stem:
-            notes += notes_of(found._replace(change=_OTHER_NAME), filename, document)
+            notes += path_notes(found._replace(change=_OTHER_NAME), filename, document)
         return notes
 
     def _is_image(self, path: str) -> bool:
@@ -275,9 +275,9 @@ def _with_lists(
             entries[name], splits[name] = entry, listed.split
     left = sorted({*survey.entries, *survey.layout.image_paths} - entries.keys())
     notices = [
-        *notice(twice, "image", "in two splits packed in the first"),
-        *notice(bare, "image", "without an annotation file packed without boxes"),
-        *notice(left, "file", "missing from the lists skipped"),
+        *count_notice(twice, "image", "in two splits packed in the first"),
+        *count_notice(bare, "image", "without an annotation file packed without boxes"),
+        *count_notice(left, "file", "missing from the lists skipped"),
     ]
     if len(set(splits.values())) < 2:
         splits = {}

@@ -27,13 +27,13 @@ from recordsmith.sources.folders import leads_to_folder
 from recordsmith.sources.images import image_features
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
 from recordsmith.sources.npy import npy_features
-from recordsmith.sources.numbered import Names, NumberedSamples, number_of
-from recordsmith.sources.problems import raise_problems, some, tally
-from recordsmith.sources.row_columns import Coded, as_splits
-from recordsmith.sources.source import Listing, Note, Sample, unheard
+from recordsmith.sources.numbered import Names, NumberedSamples, sample_number
+from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
+from recordsmith.sources.row_columns import CategoryColumn, as_splits
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.tar_samples import TarSamples, empty_kinds, parsed_json
-from recordsmith.sources.versions import version_of_files
+from recordsmith.sources.versions import files_version
 
 _SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _MASKS = ("seg", "mask")
@@ -103,18 +103,18 @@ class WebDataset:
         folder = Path(os.path.commonpath([os.path.abspath(path.parent) for path in paths]))
         members = TarSamples()
         survey = KindSurvey({}, with_lists_as_text=True)
-        joined, ends, splits = bytearray(), array("q", [0]), Coded()
+        joined, ends, splits = bytearray(), array("q", [0]), CategoryColumn()
         for path in paths:
             archive = Path(os.path.abspath(path)).relative_to(folder).as_posix()
-            split = _split_of(archive)
+            split = _archive_split(archive)
             for name in members.add(TarFile(path), archive, survey):
                 joined += f"{archive}/{name}".encode("utf-8", "surrogateescape")
                 ends.append(len(joined))
                 splits.append(split)
         if not len(members):
             raise SourceError(
-                f"no samples in {some(map(str, paths))}: {members.found()}; expected members such "
-                "as 0001.jpg and 0001.cls",
+                f"no samples in {join_names(map(str, paths))}: {members.found()}; expected members "
+                "such as 0001.jpg and 0001.cls",
                 path=self.path,
             )
         notices = members.notices()
@@ -128,13 +128,13 @@ class WebDataset:
         names = Names(BytesArray(joined, np.array(ends, np.int64)))
         return Listing(
             NumberedSamples(
-                names, members.sample_sizes(), splits=coded, version=version_of_files(paths)
+                names, members.sample_sizes(), splits=coded, version=files_version(paths)
             ),
             notices=tuple(notices),
             splits=() if coded is None else tuple(coded[0]),
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read the members of one sample.
 
         Raises:
@@ -143,7 +143,7 @@ class WebDataset:
         """
         if not self._was_listed:
             self.list_samples()
-        number = number_of(sample)
+        number = sample_number(sample)
         features: dict[str, Any] = {}
         problems = Problems()
         named: dict[str, Any] = {}  # its former image/filename; None if it had none
@@ -253,7 +253,7 @@ class WebDataset:
                 if _is_archive(inner) and not inner.name.startswith(".")
             ]
         if not archives:
-            found_names = tally([entry.path for entry in entries])
+            found_names = summarize_paths([entry.path for entry in entries])
             raise SourceError(f"no .tar archives; found {found_names}", path=self.path)
         return archives
 
@@ -273,7 +273,7 @@ def _is_npy(extension: str) -> bool:
     return extension.rpartition(".")[2] == "npy"
 
 
-def _split_of(archive: str) -> str | None:
+def _archive_split(archive: str) -> str | None:
     """The split in the path of an archive, if any."""
     folder, _, name = archive.rpartition("/")
     stem = _DIGITS_BEHIND.sub("", name.partition(".")[0])

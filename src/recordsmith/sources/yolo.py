@@ -15,7 +15,7 @@ from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -24,12 +24,12 @@ from recordsmith.sources.boxes import (
     number,
 )
 from recordsmith.sources.classes import Classes, classes_by_label
-from recordsmith.sources.entries import Entry, samples_of
+from recordsmith.sources.entries import Entry, make_samples
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.name_files import read_lines
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
-from recordsmith.sources.splits import in_split_order
-from recordsmith.sources.versions import version_of_times
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
+from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.versions import times_version
 from recordsmith.sources.yolo_layout import find_samples
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
@@ -97,17 +97,17 @@ class Yolo:
         described = [*map(index.time_of, found.description)]
 
         def time_of(labels: str) -> int:
-            return version_of_times((index.time_of(labels), *described))
+            return times_version((index.time_of(labels), *described))
 
         return Listing(
-            samples_of(found.entries, found.splits, index, time_of),
+            make_samples(found.entries, found.splits, index, time_of),
             self._classes.names(),
             (*found.notices, *self._classes.notices()),
-            in_split_order(found.splits.values()),
+            sort_splits(found.splits.values()),
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its label file.
 
         Raises:
@@ -150,7 +150,9 @@ class Yolo:
                 known = (
                     f"; expected 0 to {max(self._names)}" if self._names else "; no class is named"
                 )
-                reader.reject(place, f"unknown class number {words[0]!r}{known}", UNKNOWN_DROPPED)
+                reader.reject(
+                    place, f"unknown class number {words[0]!r}{known}", UNKNOWN_CLASSES_DROPPED
+                )
                 continue
             if self._has_keypoints and len(values) > 4:
                 note(_KEYPOINTS, place)

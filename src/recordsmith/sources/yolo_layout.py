@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.entries import Entry, notes_of
+from recordsmith.sources.entries import Entry, path_notes
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
-from recordsmith.sources.foreign_paths import is_absolute, tails
+from recordsmith.sources.foreign_paths import is_absolute, path_endings
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.name_files import read_lines
-from recordsmith.sources.problems import Fault, in_full, notice, some
+from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import split_lists, splits_by_folder
 from recordsmith.sources.yolo_lists import DataFile, read_darknet_data, read_data_yaml, read_names
 from recordsmith.words import count as counted
@@ -83,7 +83,7 @@ def find_samples(index: FileIndex, described_by: str | None = None) -> YoloSampl
     if not survey.entries:
         if config is None:
             raise no_files(index.root, _EXPECTED, index)
-        found = in_full(notices) or "its folders and lists contain no images"
+        found = join_problems(notices) or "its folders and lists contain no images"
         raise SourceError(f"nothing to pack: {found}", path=config.name)
     count = None if config is None else config.data.class_count
     if count is not None and count != len(names):
@@ -124,9 +124,9 @@ class _Survey:
         bare = sorted(e.image for e in entries if e.annotation is None and e.fault is None)
         return [
             *self._notices,
-            *notice(self._twice, "repeated image", "packed once, in the first split"),
-            *notice(bare, "image", "without a label file packed without boxes"),
-            *notice(self._index.hidden, "hidden file", "skipped"),
+            *count_notice(self._twice, "repeated image", "packed once, in the first split"),
+            *count_notice(bare, "image", "without a label file packed without boxes"),
+            *count_notice(self._index.hidden, "hidden file", "skipped"),
         ]
 
     def _add_splits(self, config: _Config) -> None:
@@ -156,7 +156,7 @@ class _Survey:
         plain = value.replace("\\", "/")
         if not is_absolute(plain) and (path := self._below(plain, config.bases)) is not None:
             return path
-        for tail in tails(plain):
+        for tail in path_endings(plain):
             path = self._below(tail, config.bases)
             if path is not None:
                 found = f"{config.name}: {value} not found, used {path}"
@@ -174,22 +174,22 @@ class _Survey:
         prefix = "" if folder == "." else f"{folder}/"
         for path in self._index.paths:
             if path.startswith(prefix) and has_image_name(path):
-                self._add(split, Entry(path, self._labels_of(path)))
+                self._add(split, Entry(path, self._labels_path(path)))
 
     def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_above(path)]))
         for line, text in read_lines(self._index.full_path(path)):
             found = self._index.find_image(text, folders, path)
             if isinstance(found, Found) and has_image_name(found.path):
-                notes = notes_of(found, text, f"{path}, line {line}")
-                entry = Entry(found.path, self._labels_of(found.path), notes)
+                notes = path_notes(found, text, f"{path}, line {line}")
+                entry = Entry(found.path, self._labels_path(found.path), notes)
             else:
                 entry = Entry(f"{path}/{line}", fault=Fault(not_found(found, text), path, line))
             self._add(split, entry)
 
     def _add_all(self) -> None:
         images = [path for path in self._index.paths if has_image_name(path)]
-        labelled = {path: labels for path in images if (labels := self._labels_of(path))}
+        labelled = {path: labels for path in images if (labels := self._labels_path(path))}
         if labelled:
             self.entries = {path: Entry(path, labelled.get(path)) for path in images}
             self.splits = splits_by_folder(images)
@@ -203,7 +203,7 @@ class _Survey:
         else:
             self._twice.append(f"{name} twice in {split}")
 
-    def _labels_of(self, image: str) -> str | None:
+    def _labels_path(self, image: str) -> str | None:
         """The label file: in labels/ like the image in images/, or next to it."""
         stem = posixpath.splitext(image)[0]
         folder, name = posixpath.split(stem)
@@ -279,7 +279,7 @@ def _config(index: FileIndex, only: str | None = None) -> _Config | None:
         nearest = [config for config in found if config.name.count("/") == found[0].name.count("/")]
         if len(nearest) > 1:
             raise SourceError(
-                f"several dataset descriptions: {some(config.name for config in nearest)}",
+                f"several dataset descriptions: {join_names(config.name for config in nearest)}",
                 path=index.root,
                 remedy=f"Pass one of them, such as {index.root / nearest[0].name}.",
             )
@@ -301,7 +301,7 @@ def _names_file(index: FileIndex, config: _Config | None) -> str | None:
     distinct = {tuple(sorted(read_names(index.full_path(path)).items())) for path in paths}
     if len(distinct) > 1:
         raise SourceError(
-            f"the class names differ between {some(paths)}",
+            f"the class names differ between {join_names(paths)}",
             path=index.root,
             remedy="Keep only one of these files.",
         )

@@ -6,10 +6,10 @@ for batch in recordsmith.tensorflow.batches(loader): ...
 """
 
 try:
-    import tensorflow as tf  # noqa: F401 - to say what is missing if it is
+    import tensorflow as tf  # noqa: F401 - to report if it is missing
 except ModuleNotFoundError as error:
     if error.name != "tensorflow":
-        raise  # it is there, but something that it needs is not
+        raise  # it is installed, but one of its dependencies is not
     from recordsmith.errors import MissingExtraError
 
     raise MissingExtraError("tensorflow", "tensorflow") from None

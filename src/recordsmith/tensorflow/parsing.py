@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordsmith.errors import OptionError, names_like, option
+from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.example import FeatureSchema, Schema
 
 _DTYPES = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
@@ -45,7 +45,7 @@ def feature_spec(
             expected="Examples",
             remedy="Use sequence_feature_spec." if is_sequence else "",
         )
-    schema.check_complete("TensorFlow must be told all that it reads")
+    schema.check_complete("TensorFlow needs the names of all features to read")
     return _section(schema.features, features, defaults or {})
 
 
@@ -75,7 +75,7 @@ def sequence_feature_spec(
             value=schema.payload,
             expected="SequenceExamples",
         )
-    schema.check_complete("TensorFlow must be told all that it reads")
+    schema.check_complete("TensorFlow needs the names of all features to read")
     context = schema.sections.get("context", {})
     lists = schema.sections.get("feature_lists", {})
     wanted = [None, None] if features is None else _shared_out(list(features), context, lists)
@@ -104,7 +104,7 @@ def _section(
         if key not in chosen:
             raise OptionError(
                 f"{option('defaults')} has {key!r}, which is not among the features; "
-                f"{names_like(key, chosen, 'there are none')}",
+                f"{suggest_names(key, chosen, 'there are none')}",
                 option="defaults",
                 value=key,
             )
@@ -120,7 +120,7 @@ def _chosen(section: Mapping[str, FeatureSchema], features: Iterable[str] | None
     for key in chosen:
         if key not in section:
             raise OptionError(
-                f"the schema has no feature {key!r}; {names_like(key, section, 'it is empty')}",
+                f"the schema has no feature {key!r}; {suggest_names(key, section, 'it is empty')}",
                 option="features",
                 value=key,
             )

@@ -7,7 +7,7 @@ import json
 import tensorflow as tf
 
 from recordsmith.errors import OptionError
-from recordsmith.loading.suitable import Rank
+from recordsmith.loading.adapters import Rank
 
 _TRAINERS = ("chief", "master", "worker")  # in the order of TensorFlow's own numbers
 

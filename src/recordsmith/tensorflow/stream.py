@@ -1,10 +1,10 @@
 """A loader as a `tf.data.Dataset`.
 
-A batch travels through `tf.data` flat, as plain arrays that are not copied, and is put together by
-a traced function. Each iteration of the dataset is one of the loader; what goes wrong there arrives
-as TensorFlow's error, with recordsmith's words.
+A batch passes through `tf.data` as plain arrays that are not copied, and a traced function puts it
+together. Each iteration of the dataset is one of the loader. Errors arrive as TensorFlow's, with
+the message of recordsmith.
 
-Not by `Dataset.from_generator`: that sets the whole process to clear new memory for each array of
+`Dataset.from_generator` is not used: it makes the whole process clear new memory for each array of
 128 KiB or more (M_MMAP_THRESHOLD), which costs half as much as decoding the images.
 """
 
@@ -23,14 +23,14 @@ import tensorflow as tf
 
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.loading import Loader
+from recordsmith.loading.adapters import check_loader, check_rank
 from recordsmith.loading.loader import Iteration
-from recordsmith.loading.suitable import check_loader, check_rank
 from recordsmith.tensorflow.ranks import this_rank
-from recordsmith.tensorflow.tensors import ALIGNMENT, Parts
+from recordsmith.tensorflow.tensors import ALIGNMENT, EntryParts
 from recordsmith.tensorflow.tensors import element_spec as spec_of
 
 _FOREVER = 2**62  # batches
-_QUIET = 0.05  # s without a call, after which TensorFlow is taken to have filled its buffers
+_QUIET = 0.05  # s without a call, after which the buffers of TensorFlow count as full
 _PATIENCE = 5.0  # s
 
 
@@ -57,7 +57,7 @@ def batches(
     if not any_rank:
         check_rank(loader, this_rank())
     specs = spec_of(loader) if element_spec is None else element_spec
-    entries = {name: Parts(name, spec) for name, spec in specs.items()}
+    entries = {name: EntryParts(name, spec) for name, spec in specs.items()}
     flat_specs = [spec for parts in entries.values() for spec in parts.specs]
     running = _Running(loader, entries)
 
@@ -92,11 +92,11 @@ def batches(
 
 
 class _Calls:
-    """TensorFlow's calls into Python, which must not be under way when the interpreter ends.
+    """TensorFlow's calls into Python, which must have returned when the interpreter ends.
 
-    A thread of TensorFlow that asks for the interpreter's lock after its end is gone, while others
-    wait for what it was to bring: the process would stay for ever. tf.data reads ahead, so a
-    program may end at any moment of such a call.
+    A thread of TensorFlow that requests the interpreter's lock after its end is stopped, and the
+    threads that wait for its result block the process forever. tf.data reads ahead, so a program
+    may end during such a call.
     """
 
     def __init__(self) -> None:
@@ -121,10 +121,10 @@ class _Calls:
             with self._lock:
                 self._running -= 1
                 self._last = time.monotonic()
-        raise StopIteration  # of all errors, the one that TensorFlow prints nothing of
+        raise StopIteration  # the only error that TensorFlow does not print
 
     def _end(self) -> None:
-        """Refuse what comes, until nothing comes: TensorFlow's buffers are full of refusals."""
+        """End all calls with an error, until the buffers of TensorFlow are full of errors."""
         self._is_over = True
         for stream in list(self.streams):
             stream.close()
@@ -138,27 +138,27 @@ class _Calls:
 class _Running:
     """The iterations of a loader that TensorFlow has begun, by number.
 
-    count: how many batches each has, or TensorFlow's word for ever; None if the first one has
-        fewer than the others.
+    count: how many batches each has, or INFINITE_CARDINALITY; None if the first one has fewer
+        than the others.
     """
 
-    def __init__(self, loader: Loader, entries: Mapping[str, Parts]) -> None:
+    def __init__(self, loader: Loader, entries: Mapping[str, EntryParts]) -> None:
         self._loader = loader
         self._entries = entries
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._iterations: dict[int, tuple[Iteration, Iterator[dict[str, Any]]]] = {}
-        self.count = None if loader.is_resuming else _length(loader)
+        self.count = None if loader._is_resuming else _length(loader)  # noqa: SLF001 - for adapters
         _calls.streams.add(self)
 
     def close(self) -> None:
-        """End all iterations: who waits for a batch is told."""
+        """End all iterations; those that wait for a batch raise."""
         for iteration, _ in list(self._iterations.values()):
             iteration.close()
 
     def begin(self) -> tuple[Any, int]:
-        """A token of a new iteration, which ends when TensorFlow lets go of it, and its length."""
-        with self._lock:  # of several that begin at once, only one goes on where a state told
+        """Begin an iteration; return its token, whose release ends it, and its length."""
+        with self._lock:  # only one of several that begin at once resumes from a loaded state
             length = _length(self._loader)
             if self.count not in (None, length):
                 raise OptionError(
@@ -176,11 +176,11 @@ class _Running:
             length = 0
         elif length == tf.data.INFINITE_CARDINALITY:
             length = _FOREVER
-        # DLPack, as it says at once that the memory is no longer needed, and from any thread
+        # DLPack releases the memory at once, and from any thread
         return tf.experimental.dlpack.from_dlpack(token.__dlpack__()), length
 
     def next(self, token: Any) -> list[Any]:
-        """The arrays of the next batch."""
+        """Return the arrays of the next batch."""
         batch = next(self._iterations[int(token[0])][1], None)
         if batch is None:
             raise OptionError("the loader was closed while its batches were read")
@@ -208,7 +208,7 @@ _calls = _Calls()
 
 
 def _aligned(number: int) -> Any:
-    """int64, (1,), where TensorFlow takes it without a copy."""
+    """Return a number as int64, (1,), in memory that TensorFlow can share."""
     memory = np.empty(ALIGNMENT // 8 * 2, np.int64)
     start = -memory.ctypes.data % ALIGNMENT // 8
     token = memory[start : start + 1]

@@ -1,11 +1,10 @@
-"""What are the entries of a batch as tensors?
+"""Converts the entries of a batch to TensorFlow's tensors.
 
-Numbers are taken where they lie, without a copy, if TensorFlow can: it wants memory that begins at
-a multiple of 64 bytes, which that of pixels does. Bytes and text become `tf.string`, rows of
-unequal length a `tf.RaggedTensor`. A tensor and the array that it was made of may share memory:
-leave the array alone.
+Numbers are not copied if their memory begins at a multiple of 64 bytes, as TensorFlow requires and
+as that of pixels does: the tensor then shares the memory of the array, which must not be changed.
+Bytes and text become `tf.string`, rows of unequal length a `tf.RaggedTensor`.
 
-As `tf.data` hands on plain arrays only, a ragged entry travels in two parts, values and row splits.
+`tf.data` passes only plain arrays, so a ragged entry has two parts there: values and row splits.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def _is_ragged(entry: Column) -> bool:
 
 
 def _plain(entry: Column) -> npt.NDArray[Any]:
-    """An ndarray of numbers, or of objects: bytes or str."""
+    """Return an ndarray of numbers, or of bytes or str objects."""
     if isinstance(entry, BytesArray):
         return entry.to_numpy()
     array = np.asarray(entry)
@@ -94,7 +93,7 @@ def _plain(entry: Column) -> npt.NDArray[Any]:
 
 
 def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
-    """Values and row splits."""
+    """Return values and row splits."""
     if isinstance(entry, RaggedArray):
         return [_plain(entry.values), entry.row_splits]
     row_splits = np.zeros(len(entry) + 1, np.int64)
@@ -104,8 +103,8 @@ def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
     return [values, row_splits]
 
 
-class Parts:
-    """One entry on its way through `tf.data`: one array, or two if it is ragged.
+class EntryParts:
+    """The arrays of one entry in `tf.data`: one, or two if it is ragged.
 
     specs: of these arrays.
     """
@@ -137,10 +136,10 @@ class Parts:
         self.specs = [tf.TensorSpec((None,), spec.dtype), tf.TensorSpec(splits_shape, tf.int64)]
 
     def split(self, entry: Any) -> list[npt.NDArray[Any]]:
-        """The arrays of an entry.
+        """Return the arrays of an entry.
 
         Raises:
-            FunctionError: it is not what the spec says.
+            FunctionError: it does not match the spec.
         """
         parts = _ragged_parts(entry) if self._may_be_ragged(entry) else [_plain(entry)]
         is_ragged = len(parts) == 2
@@ -161,12 +160,12 @@ class Parts:
         return parts
 
     def _may_be_ragged(self, entry: Any) -> bool:
-        """Without rows it cannot be seen whether text is ragged: then it is what was said."""
+        """Whether an entry is ragged; text without rows is if the spec is."""
         has_no_rows = isinstance(entry, np.ndarray) and entry.dtype == object and not len(entry)
         return self._is_ragged if has_no_rows else _is_ragged(entry)
 
     def join(self, parts: list[Any]) -> Any:
-        """The tensor of what `split` gave, when its arrays are tensors."""
+        """Return the tensor of the parts of `split`, which are tensors now."""
         if not self._is_ragged:
             return parts[0]
         return tf.RaggedTensor.from_row_splits(*parts, validate=False)

@@ -3,13 +3,15 @@
     stream = DataLoader(batches(loader), batch_size=None, pin_memory=True)
     for batch in stream: ...
 
-`conversion` converts batches to tensors, `stream` is the dataset for a DataLoader, `turns`
-synchronizes its workers, `sequence` is for samplers, `launcher` finds the rank of this process.
+`conversion` converts batches to tensors, `stream` is the dataset for a DataLoader,
+`worker_iterations` synchronizes its workers, `sequence` is for samplers, `ranks` finds the rank of
+this process.
 """
 
 try:
-    from recordsmith.torch.conversion import TorchRagged, convert
-    from recordsmith.torch.launcher import this_rank
+    from recordsmith.loading.adapters import RaggedParts
+    from recordsmith.torch.conversion import convert
+    from recordsmith.torch.ranks import this_rank
     from recordsmith.torch.sequence import ExampleDataset, examples
     from recordsmith.torch.stream import TorchBatches, batches
 except ModuleNotFoundError as error:
@@ -21,8 +23,8 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "ExampleDataset",
+    "RaggedParts",
     "TorchBatches",
-    "TorchRagged",
     "batches",
     "convert",
     "examples",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,28 +16,15 @@ import torch
 
 from recordsmith.errors import OptionError, option
 from recordsmith.example import BytesArray, RaggedArray
-
-
-class TorchRagged(NamedTuple):
-    """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]].
-
-    `torch.nested.nested_tensor_from_jagged(*ragged)` makes a nested tensor of it, without copying.
-
-    Attributes:
-        values: a tensor of one axis, all rows end to end.
-        row_splits: int64, (rows + 1,).
-    """
-
-    values: torch.Tensor
-    row_splits: torch.Tensor
+from recordsmith.loading.adapters import RaggedParts
 
 
 def convert(batch: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a batch to tensors that share its memory.
 
-    Numbers become tensors, a RaggedArray a `Ragged`, byte strings a list of bytes, text a list of
-    str; lists of lists where a row has several. Copies only arrays that torch cannot share:
-    read-only ones, foreign byte order, negative strides. Other objects stay as they are.
+    Numbers become tensors, a RaggedArray becomes `RaggedParts`, byte strings a list of bytes, text
+    a list of str; lists of lists where a row has several. Copies only arrays that torch cannot
+    share: read-only ones, foreign byte order, negative strides. Other objects stay as they are.
 
     Raises:
         OptionError: torch does not support the dtype of an array, such as dates.
@@ -55,7 +42,7 @@ def _converted(name: str, entry: Any) -> Any:
     if isinstance(entry, RaggedArray):
         if isinstance(entry.values, BytesArray):
             return entry.tolist()
-        return TorchRagged(_tensor(name, entry.values), _tensor(name, entry.row_splits))
+        return RaggedParts(_tensor(name, entry.values), _tensor(name, entry.row_splits))
     return entry
 
 
@@ -88,6 +75,6 @@ def rows(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _rows(entry: Any) -> list[Any]:
-    if isinstance(entry, TorchRagged):
+    if isinstance(entry, RaggedParts):
         return [entry.values[start:stop] for start, stop in pairwise(entry.row_splits.tolist())]
     return list(entry)

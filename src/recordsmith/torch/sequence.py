@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 import torch.utils.data
 
 from recordsmith.dataset import Dataset
 from recordsmith.loading import Examples
+from recordsmith.loading.batches.user_functions import Map
 from recordsmith.loading.examples import decoded_or_plain
-from recordsmith.loading.features import Feature
-from recordsmith.loading.functions import Map
+from recordsmith.loading.features.declaration import Features
 from recordsmith.torch.conversion import convert, rows
 
 
@@ -50,7 +50,7 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
 
 def examples(
     dataset: Dataset,
-    features: Mapping[str, Feature | str] | None = None,
+    features: Features | None = None,
     *,
     seed: int = 0,
     map_examples: Map | None = None,

@@ -1,7 +1,8 @@
-"""A loader's batches as a dataset of torch's, whose items are whole batches.
+"""The batches of a loader as a dataset of torch, whose items are whole batches.
 
-Without workers a DataLoader gets the batches of the loader, which its threads make. Each worker
-process has a copy of the loader that takes its turn among them; where they begin is in `turns`.
+Without workers, a DataLoader receives the batches that the loader's threads make. With workers,
+each of them has a copy of the loader that makes its share of the batches; `worker_iterations` finds
+where they begin.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch.utils.data
@@ -17,15 +17,14 @@ from torch.utils.data import default_collate, get_worker_info
 
 from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
-from recordsmith.loading.suitable import check_loader, check_rank
+from recordsmith.loading.adapters import check_loader, check_rank
 from recordsmith.torch.conversion import convert
-from recordsmith.torch.launcher import this_rank
-from recordsmith.torch.parcels import parcel
-from recordsmith.torch.turns import State, TurnEntry, Turns, of_worker
+from recordsmith.torch.ranks import this_rank
+from recordsmith.torch.worker_iterations import Origin, Start, State, WorkerIterations
 
 
 class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
-    """The batches of a loader, as tensors: iterate over it, or give it to a DataLoader.
+    """The batches of a loader, as tensors: iterate over it, or pass it to a DataLoader.
 
         stream = DataLoader(batches(loader), batch_size=None, num_workers=0)
 
@@ -34,16 +33,16 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     """
 
     def __init__(self, loader: Loader, *, any_rank: bool = False) -> None:
-        """As `batches`."""
+        """Arguments as of `batches`."""
         check_loader(loader)
         self._loader = loader
         self._any_rank = any_rank
-        self._turns = Turns()
+        self._iterations = WorkerIterations()
         self._load_count = 0
-        self._given: Mapping[str, Any] | None = None  # a worker's state, for its next iteration
+        self._loaded: Mapping[str, Any] | None = None  # of a worker, for its next iteration
         self._worker_state: dict[str, Any] = {}
         self._check_rank()
-        self._origin()  # refuses a loader that is one worker's already
+        self._state()  # raises for a loader that is already for one worker
 
     def __repr__(self) -> str:
         return f"batches({self._loader})"
@@ -54,10 +53,10 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         Raises:
             TypeError: the iteration is endless.
         """
-        return len(self._at(self._turns.next(self._here(), self._later)))
+        return len(self._at(self._iterations.next(self._here(), self._later)))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        _refuse_batches_of_batches()
+        _check_not_batched()
         info = get_worker_info()
         if info is not None:
             return self._in_worker(info)
@@ -87,12 +86,12 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         """
         info = get_worker_info()
         if info is not None:
-            self._check_given(state, info)
-            self._given = state
+            self._check_loaded(state, info)
+            self._loaded = state
             return
         self._loader.load_state_dict(state)
         self._load_count += 1
-        self._turns.note_loaded(self._here())
+        self._iterations.note_loaded(self._here())
 
     # -- in the main process -----------------------------------------------------------------------
 
@@ -101,7 +100,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
             check_rank(self._loader, this_rank())
 
     def _check_read_here(self) -> None:
-        if self._turns.has_any(self._here()):
+        if self._iterations.has_any(self._here()):
             raise OptionError(
                 "worker processes of a DataLoader have read from this loader, so its state is "
                 "unknown in this process",
@@ -109,29 +108,27 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
                 "received; to read in this process, load that state first.",
             )
 
-    def _here(self) -> TurnEntry:
-        """What all iterations have in common whose workers this process begins now."""
-        return TurnEntry(os.getpid(), self._load_count, self._origin())
+    def _here(self) -> Origin:
+        """Return what the iterations count from whose workers this process starts now."""
+        return Origin(os.getpid(), self._load_count, self._state())
 
     # -- in a worker -------------------------------------------------------------------------------
 
     def _in_worker(self, info: Any) -> Iterator[dict[str, Any]]:
-        given, self._given = self._given or {}, None
-        handed_out_count = given.get("handed_out_count", 0)
-        entry = of_worker(self._load_count, self._origin(), info)
+        loaded, self._loaded = self._loaded or {}, None
+        batch_count = loaded.get("batch_count", 0)
+        start = Start.of_worker(self._here(), info, loaded.get("begin"))
         try:
-            begin = self._turns.join(replace(entry, begin=given.get("begin")), self._later)
+            begin = self._iterations.join(start, self._later)
         except OptionError as error:
             return _failing(error)
-        state = {**self._share(info), "begin": begin, "handed_out_count": handed_out_count}
+        state = {**self._share(info), "begin": begin, "batch_count": batch_count}
         self._worker_state = state
-        loader = self._at(begin).for_worker(
-            info.id, info.num_workers, skipped_count=handed_out_count
-        )
-        return _hand_out(loader, state)
+        loader = self._at(begin).for_worker(info.id, info.num_workers, skipped_count=batch_count)
+        return _batches_of_worker(loader, state)
 
     def _share(self, info: Any) -> dict[str, int]:
-        """What must be equal for a worker's state to be loaded."""
+        """Return what must be equal to load the state of a worker."""
         return {
             "worker": info.id,
             "worker_count": info.num_workers,
@@ -139,8 +136,8 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
             "world_size": self._loader.world_size,
         }
 
-    def _check_given(self, state: Mapping[str, Any], info: Any) -> None:
-        names = {*self._share(info), "begin", "handed_out_count"}
+    def _check_loaded(self, state: Mapping[str, Any], info: Any) -> None:
+        names = {*self._share(info), "begin", "batch_count"}
         if not isinstance(state, Mapping) or set(state) != names:
             raise OptionError(option="state", value=state, expected="a state_dict() of a worker")
         for name, own in self._share(info).items():
@@ -152,22 +149,22 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
                     remedy="Resume with the same number, or load loader.state_after(n), which is "
                     "valid for any.",
                 )
-        self._at(state["begin"])  # for what it refuses
+        self._at(state["begin"])  # raises if it is of another loader
 
     # -- in both -----------------------------------------------------------------------------------
 
-    def _origin(self) -> State:
-        """Where the loader would begin."""
+    def _state(self) -> State:
+        """Return where the loader would begin."""
         return self._loader.for_worker(0, 1).state_dict()
 
     def _at(self, state: State) -> Loader:
-        """A copy of the loader that goes on there."""
+        """Return a copy of the loader that resumes from a state."""
         copy = self._loader.for_worker(0, 1)
         copy.load_state_dict(state)
         return copy
 
     def _later(self, state: State) -> State:
-        """Where the iteration begins that comes after the one which begins there."""
+        """Return where the iteration begins that follows the one that begins there."""
         return self._at(state).for_worker(0, 1, iteration=1).state_dict()
 
 
@@ -187,29 +184,29 @@ def batches(loader: Loader, *, any_rank: bool = False) -> TorchBatches:
     return TorchBatches(loader, any_rank=any_rank)
 
 
-def _hand_out(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A worker's batches; its state is kept up to date."""
+def _batches_of_worker(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the batches of a worker, and count them in its state."""
     for batch in loader:
-        state["handed_out_count"] += 1
-        yield parcel(convert(batch))
+        state["batch_count"] += 1
+        yield convert(batch)
 
 
 def _failing(error: OptionError) -> Iterator[dict[str, Any]]:
-    """Fails when a batch is asked for; a worker that persists would die of it before."""
+    """Raise an error when a batch is requested; before that, it would end a persistent worker."""
     yield from ()
     raise error
 
 
-def _refuse_batches_of_batches() -> None:
-    """Raise OptionError if a DataLoader asks that would put several batches into one.
+def _check_not_batched() -> None:
+    """Raise OptionError if a DataLoader would combine several batches into one.
 
-    Nothing tells a dataset what is done with its items but the frame that asks for its iterator.
+    A dataset can only find this in the frame of the DataLoader that requests its iterator.
     """
     frame = inspect.currentframe()
     for _ in range(2):
         frame = frame and frame.f_back
-    asked = {} if frame is None else frame.f_locals
-    if asked.get("auto_collation") and asked.get("collate_fn") is default_collate:
+    of_caller = {} if frame is None else frame.f_locals
+    if of_caller.get("auto_collation") and of_caller.get("collate_fn") is default_collate:
         raise OptionError(
             "this DataLoader would combine whole batches into batches",
             option="batch_size",

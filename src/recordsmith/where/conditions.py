@@ -50,7 +50,7 @@ class Comparison:
     operator: str
     values: tuple[Value, ...]
 
-    def holds(self, columns: Columns, row_count: int) -> RowMask:
+    def evaluate(self, columns: Columns, row_count: int) -> RowMask:
         """Evaluate for each row: bool, (row_count,)."""
         column = columns.get(self.key)
         if self.measure == "len":
@@ -58,7 +58,7 @@ class Comparison:
             return self._hits(lengths)
         if column is None:
             return np.zeros(row_count, np.bool_)
-        self.check_kind(_kind_of(column.values))
+        self.check_kind(_common_kind(column.values))
         counts = _counts(self._hits(column.values), column)
         if self.measure == "all":
             return np.asarray((counts == column.lengths) & (column.lengths > 0))
@@ -112,9 +112,9 @@ class Comparison:
         yield self.key
 
     def __str__(self) -> str:
-        key = written_key(self.key)
+        key = quote_key(self.key)
         measured = key if self.measure == "any" else f"{self.measure}({key})"
-        values = ", ".join(map(_written_value, self.values))
+        values = ", ".join(map(format_value, self.values))
         is_list = self.operator in ("in", "not in")
         return f"{measured} {self.operator} {f'({values})' if is_list else values}"
 
@@ -126,7 +126,7 @@ class Presence:
     key: str
     wanted: bool
 
-    def holds(self, columns: Columns, row_count: int) -> RowMask:
+    def evaluate(self, columns: Columns, row_count: int) -> RowMask:
         """Evaluate for each row: bool, (row_count,)."""
         column = columns.get(self.key)
         found = np.zeros(row_count, np.bool_) if column is None else column.lengths > 0
@@ -139,7 +139,7 @@ class Presence:
         yield self.key
 
     def __str__(self) -> str:
-        return f"{'has' if self.wanted else 'missing'}({written_key(self.key)})"
+        return f"{'has' if self.wanted else 'missing'}({quote_key(self.key)})"
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,9 @@ class Not:
 
     part: Condition
 
-    def holds(self, columns: Columns, row_count: int) -> RowMask:
+    def evaluate(self, columns: Columns, row_count: int) -> RowMask:
         """Evaluate for each row: bool, (row_count,)."""
-        return ~self.part.holds(columns, row_count)
+        return ~self.part.evaluate(columns, row_count)
 
     def comparisons(self) -> Iterator[Comparison]:
         yield from self.part.comparisons()
@@ -159,24 +159,24 @@ class Not:
         yield from self.part.keys()
 
     def __str__(self) -> str:
-        return f"not ({self.part})" if isinstance(self.part, Several) else f"not {self.part}"
+        return f"not ({self.part})" if isinstance(self.part, Combination) else f"not {self.part}"
 
 
 @dataclass(frozen=True)
-class Several:
+class Combination:
     """Several conditions joined by `and` or `or`."""
 
     joined_by: Literal["and", "or"]
     parts: tuple[Condition, ...]
 
-    def holds(self, columns: Columns, row_count: int) -> RowMask:
+    def evaluate(self, columns: Columns, row_count: int) -> RowMask:
         """Evaluate for each row: bool, (row_count,)."""
-        held = self.parts[0].holds(columns, row_count).copy()
+        held = self.parts[0].evaluate(columns, row_count).copy()
         for part in self.parts[1:]:
             if self.joined_by == "and":
-                held &= part.holds(columns, row_count)
+                held &= part.evaluate(columns, row_count)
             else:
-                held |= part.holds(columns, row_count)
+                held |= part.evaluate(columns, row_count)
         return held
 
     def comparisons(self) -> Iterator[Comparison]:
@@ -189,21 +189,21 @@ class Several:
 
     def __str__(self) -> str:
         return f" {self.joined_by} ".join(
-            f"({part})" if isinstance(part, Several) else str(part) for part in self.parts
+            f"({part})" if isinstance(part, Combination) else str(part) for part in self.parts
         )
 
 
-Condition: TypeAlias = Comparison | Presence | Not | Several
+Condition: TypeAlias = Comparison | Presence | Not | Combination
 
 
-def written_key(key: str) -> str:
+def quote_key(key: str) -> str:
     """Write a key as in an expression, in backticks where necessary."""
     if BARE_KEY.fullmatch(key) and key not in KEYWORDS:
         return key
     return "`" + key.replace("`", "``") + "`"
 
 
-def _written_value(value: Value) -> str:
+def format_value(value: Value) -> str:
     if not isinstance(value, bytes):
         return repr(value)
     written = ""
@@ -219,7 +219,7 @@ def _written_value(value: Value) -> str:
     return f'"{written}"'
 
 
-def _kind_of(values: npt.NDArray[Any] | BytesArray) -> str:
+def _common_kind(values: npt.NDArray[Any] | BytesArray) -> str:
     if isinstance(values, BytesArray):
         return "bytes"
     return "int64" if values.dtype == np.int64 else "float"

@@ -19,7 +19,7 @@ from recordsmith.example import (
     Schema,
     SchemaSurvey,
     classify,
-    context_payload,
+    context_as_example,
 )
 from recordsmith.where.conditions import Condition
 from recordsmith.where.parser import parse_condition, unknown_feature
@@ -39,7 +39,7 @@ class Where:
         self._unseen = set(self.keys)
         self._known: tuple[str, ...] | None = None  # the features of the first records
 
-    def chosen(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
+    def matches(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
         """Return whether each record of a block matches: bool, (len(block),).
 
         Raises:
@@ -47,7 +47,7 @@ class Where:
             OptionError: a feature has a kind that cannot be compared this way.
         """
         if self._known is None and len(block):
-            self._known = _features_of(block)
+            self._known = _feature_spans(block)
         try:
             return self._holds(block.buffer, block.starts, block.lengths)
         except CorruptDataError as error:
@@ -117,9 +117,9 @@ class Where:
                 if contexts is not None:
                     return self._holds(*contexts, may_be_sequences=False)
             raise
-        columns = decoder.finish(all_there=False)
+        columns = decoder.finish(is_strict=False)
         self._unseen.difference_update(columns)
-        return self._condition.holds(columns, len(starts))  # type: ignore[arg-type]
+        return self._condition.evaluate(columns, len(starts))  # type: ignore[arg-type]
 
     def _holds_one_by_one(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
@@ -150,7 +150,7 @@ def parse_where(text: str) -> Where:
     return Where(parse_condition(text))
 
 
-def _features_of(block: RecordBlock) -> tuple[str, ...]:
+def _feature_spans(block: RecordBlock) -> tuple[str, ...]:
     """Return the names of the features of the first records."""
     survey = SchemaSurvey()
     with suppress(CorruptDataError):
@@ -170,6 +170,6 @@ def _contexts(
         kind = classify(payload)
         if kind not in ("Example", "SequenceExample"):
             return None
-        pieces.append(payload if kind == "Example" else context_payload(payload))
+        pieces.append(payload if kind == "Example" else context_as_example(payload))
     sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
     return b"".join(pieces), np.cumsum(sizes) - sizes, sizes

@@ -18,16 +18,16 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from recordsmith.errors import OptionError, names_like, option
+from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.where.conditions import (
     BARE_KEY,
     KEYWORDS,
     OPERATORS,
+    Combination,
     Comparison,
     Condition,
     Not,
     Presence,
-    Several,
     Value,
 )
 
@@ -105,7 +105,7 @@ class _Parser:
         parts = [self._conjunction() if joined_by == "or" else self._negation()]
         while self._accept(joined_by):
             parts.append(self._conjunction() if joined_by == "or" else self._negation())
-        return parts[0] if len(parts) == 1 else Several(joined_by, tuple(parts))
+        return parts[0] if len(parts) == 1 else Combination(joined_by, tuple(parts))
 
     def _conjunction(self) -> Condition:
         return self._several("and")
@@ -288,7 +288,7 @@ def unknown_feature(key: str, known: Any) -> OptionError:
     """Return the error for a feature that no record has."""
     return OptionError(
         f"{option('where')} uses the feature {key!r}, but no record has it; "
-        + names_like(key, known, "the records have no features"),
+        + suggest_names(key, known, "the records have no features"),
         option="where",
         value=key,
     )

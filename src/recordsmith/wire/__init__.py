@@ -10,7 +10,7 @@ from recordsmith.wire.compression import (
     check_compression,
     detect_compression,
 )
-from recordsmith.wire.damaged_compression import inflate_around_breaks
+from recordsmith.wire.damaged_compression import inflate_damaged_stream
 from recordsmith.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -18,19 +18,19 @@ from recordsmith.wire.framing import (
     CheckedFrames,
     Frames,
     check_frames,
+    combine_crc32c,
     crc32c,
     encode_record,
     encode_record_into,
     encode_records,
     encode_slices,
     gather,
-    join_crc32c,
     read_lengths,
     read_pieces,
     scan,
 )
-from recordsmith.wire.other_formats import describe_foreign
-from recordsmith.wire.recovery import Finding, LostRange, Repair, Whole, rescue
+from recordsmith.wire.other_formats import detect_other_format
+from recordsmith.wire.recovery import Finding, IntactFrames, LostBytes, Repair, recover
 from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
 
 __all__ = [
@@ -43,27 +43,27 @@ __all__ = [
     "Compression",
     "Finding",
     "Frames",
-    "LostRange",
+    "IntactFrames",
+    "LostBytes",
     "RecordBlock",
     "RecordWriter",
     "Repair",
-    "Whole",
     "check_compression",
     "check_frames",
+    "combine_crc32c",
     "crc32c",
-    "describe_foreign",
     "detect_compression",
+    "detect_other_format",
     "encode_record",
     "encode_record_into",
     "encode_records",
     "encode_slices",
     "gather",
-    "inflate_around_breaks",
-    "join_crc32c",
+    "inflate_damaged_stream",
     "read_blocks",
     "read_lengths",
     "read_pieces",
     "read_records",
-    "rescue",
+    "recover",
     "scan",
 ]

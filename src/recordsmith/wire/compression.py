@@ -11,7 +11,7 @@ import zlib
 from typing import BinaryIO, Literal, TypeAlias
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
-from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES, begins_frame
+from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES, starts_with_frame
 
 Compression: TypeAlias = Literal["none", "gzip", "zlib"]
 COMPRESSIONS: tuple[Compression, ...] = ("none", "gzip", "zlib")
@@ -23,8 +23,9 @@ MAX_COMPRESSED_RECORD_BYTES = 1 << 30
 """The size limit of a record in a compressed stream, which is held in memory."""
 
 HEAD_BYTES = 512
-"""How many bytes `detect_compression` and `describe_foreign` need."""
+"""How many bytes `detect_compression` and `detect_other_format` need."""
 
+GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952, and deflate
 _WINDOW_BITS: dict[str, int] = {"gzip": 31, "zlib": 15}
 _INPUT_BYTES = 1 << 18
 
@@ -35,9 +36,9 @@ def detect_compression(head: bytes) -> Compression:
     A valid length checksum means an uncompressed TFRecord. Otherwise the magic bytes of GZIP (RFC
     1952) and ZLIB (RFC 1950) decide; ZLIB has only two, so the bytes after them must also inflate.
     """
-    if begins_frame(head):
+    if starts_with_frame(head):
         return "none"
-    if head[:3] == b"\x1f\x8b\x08":
+    if head.startswith(GZIP_MAGIC):
         return "gzip"
     if _begins_zlib(head):
         try:
@@ -144,14 +145,14 @@ class Inflater(io.RawIOBase):
             data = self._engine.decompress(self._pending, size)
         except zlib.error as error:
             self._engine = spare
-            data = self._rescue(size)
+            data = self._inflate_rest(size)
             if len(data) < size:
                 self._failure = self._broken(error)
             return data
         self._pending = self._engine.unconsumed_tail or self._engine.unused_data
         return data
 
-    def _rescue(self, size: int) -> bytes:
+    def _inflate_rest(self, size: int) -> bytes:
         """Decompress the data before the damage in ever smaller steps: a failed step gives nothing.
 
         The last steps are single bytes, output before the next input, so that the result does not

@@ -193,11 +193,11 @@ static void crc32c_fill_shift(uint32_t table[4][256], size_t zeros) {
 
 typedef uint32_t (*crc32c_function)(uint32_t, const uint8_t *, size_t);
 static crc32c_function crc32c = crc32c_portable;
-static crc32c_function crc32c_ways[3] = {crc32c_portable}; /* those that this processor has */
-static int crc32c_way_count = 1;
+static crc32c_function crc32c_implementations[3] = {crc32c_portable}; /* those that this processor has */
+static int crc32c_implementation_count = 1;
 
-static void crc32c_add_way(crc32c_function way) {
-    crc32c_ways[crc32c_way_count++] = crc32c = way;
+static void crc32c_add_implementation(crc32c_function way) {
+    crc32c_implementations[crc32c_implementation_count++] = crc32c = way;
 }
 
 /* Fill the tables and choose; call once, before any other. The fastest comes last. */
@@ -215,12 +215,12 @@ static void crc32c_init(void) {
     crc32c_fill_shift(crc32c_shift_long, CRC32C_LONG);
     crc32c_fill_shift(crc32c_shift_short, CRC32C_SHORT);
 #if defined(CRC32C_TARGET)
-    if (crc32c_has_hardware()) crc32c_add_way(crc32c_hardware);
+    if (crc32c_has_hardware()) crc32c_add_implementation(crc32c_hardware);
 #endif
 #if defined(CRC32C_AVX512)
     if (crc32c_has_avx512()) {
         crc32c_avx512_init();
-        crc32c_add_way(crc32c_avx512);
+        crc32c_add_implementation(crc32c_avx512);
     }
 #endif
 }

@@ -13,21 +13,20 @@ from collections.abc import Iterator
 from typing import BinaryIO, Literal
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES, Inflater
-from recordsmith.wire.recovery import BLOCK_BYTES, LostRange
+from recordsmith.wire.compression import GZIP_MAGIC, MAX_DECOMPRESSED_BYTES, Inflater
+from recordsmith.wire.recovery import BLOCK_BYTES, LostBytes
 
-_MEMBER = b"\x1f\x8b\x08"  # RFC 1952: its mark, and deflate
 _RESERVED_FLAGS = 0xE0
 _HEADER_BYTES = 10
 _PROBE_BYTES = 1 << 14
 
 
-def inflate_around_breaks(
+def inflate_damaged_stream(
     stream: BinaryIO,
     compression: Literal["gzip", "zlib"],
     *,
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
-) -> Iterator[memoryview | LostRange]:
+) -> Iterator[memoryview | LostBytes]:
     """Decompress all readable parts of a stream.
 
     Args:
@@ -55,10 +54,10 @@ def inflate_around_breaks(
             start = None
             if compression == "gzip" and error.defect is Defect.BROKEN_COMPRESSION:
                 start = _next_member(stream, broken, size)
-            yield LostRange(broken, size if start is None else start, error.defect)
+            yield LostBytes(broken, size if start is None else start, error.defect)
             continue
         if not inflater.is_complete:
-            yield LostRange(size, size, Defect.TRUNCATED_COMPRESSION)
+            yield LostBytes(size, size, Defect.TRUNCATED_COMPRESSION)
         return
 
 
@@ -68,12 +67,12 @@ def _next_member(stream: BinaryIO, at: int, size: int) -> int | None:
         stream.seek(at)
         block = stream.read(BLOCK_BYTES)
         found = -1
-        while (found := block.find(_MEMBER, found + 1)) >= 0:
+        while (found := block.find(GZIP_MAGIC, found + 1)) >= 0:
             if _is_readable(stream, at + found):
                 return at + found
-        if len(block) < len(_MEMBER):
+        if len(block) < len(GZIP_MAGIC):
             break
-        at += len(block) - len(_MEMBER) + 1
+        at += len(block) - len(GZIP_MAGIC) + 1
     return None
 
 

@@ -59,7 +59,7 @@ def crc32c(data: BytesLike, value: int = 0) -> int:
     return kernel.crc32c(data, value)
 
 
-def join_crc32c(first: int, second: int, size: int) -> int:
+def combine_crc32c(first: int, second: int, size: int) -> int:
     """Combine the CRC-32C of two pieces; the second has `size` bytes.
 
     Appending n bytes multiplies by x^(8n) modulo the polynomial.
@@ -90,7 +90,7 @@ def stored_crc(crc: int) -> bytes:
     return ((rotated + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
-def begins_frame(head: bytes) -> bool:
+def starts_with_frame(head: bytes) -> bool:
     """Return whether these bytes begin with a length and its checksum."""
     stored = head[8:HEADER_BYTES]
     return len(stored) == 4 and stored_crc(crc32c(head[:8])) == stored

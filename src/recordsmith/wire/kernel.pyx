@@ -20,8 +20,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 cdef extern from "crc32c.h" nogil:
     void crc32c_init()
     uint32_t c_crc32c "crc32c"(uint32_t crc, const uint8_t *data, size_t size)
-    uint32_t (*crc32c_ways[3])(uint32_t crc, const uint8_t *data, size_t size)
-    int crc32c_way_count
+    uint32_t (*crc32c_implementations[3])(uint32_t crc, const uint8_t *data, size_t size)
+    int crc32c_implementation_count
     uint32_t crc32c_mask(uint32_t crc)
 
 
@@ -88,15 +88,15 @@ def crc32c(const uint8_t[::1] data not None, uint32_t value=0):
     return value
 
 
-WAY_COUNT = crc32c_way_count  # implementations on this processor: a table, then faster ones
+WAY_COUNT = crc32c_implementation_count  # implementations on this processor: a table, then faster ones
 
 
 def crc32c_by(int way, const uint8_t[::1] data not None, uint32_t value=0):
     """Return the CRC-32C by one implementation, 0 <= way < WAY_COUNT, for tests."""
-    if way < 0 or way >= crc32c_way_count:
+    if way < 0 or way >= crc32c_implementation_count:
         raise IndexError("this processor does not have this implementation")
     with nogil:
-        value = crc32c_ways[way](value, &data[0], data.shape[0])
+        value = crc32c_implementations[way](value, &data[0], data.shape[0])
     return value
 
 

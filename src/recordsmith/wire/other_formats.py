@@ -9,12 +9,12 @@ import csv
 import zlib
 from typing import NamedTuple
 
-from recordsmith.wire.framing import HEADER_BYTES, begins_frame
+from recordsmith.wire.framing import HEADER_BYTES, starts_with_frame
 from recordsmith.wire.kernel import masked_crc32c
-from recordsmith.wire.unframed import describe_unframed
+from recordsmith.wire.unframed import detect_unframed_messages
 
 
-class Foreign(NamedTuple):
+class OtherFormat(NamedTuple):
     """The format of a file that is not a TFRecord.
 
     name: with its article.
@@ -97,7 +97,7 @@ _TABLE_END = bytes.fromhex("57fb808b247547db")  # leveldb/doc/table_format.md
 _MOST_INFLATED = 1024
 
 
-def describe_foreign(head: bytes, tail: bytes = b"") -> Foreign | None:
+def detect_other_format(head: bytes, tail: bytes = b"") -> OtherFormat | None:
     """Identify the format of a file; return None if it is unknown.
 
     Args:
@@ -106,9 +106,9 @@ def describe_foreign(head: bytes, tail: bytes = b"") -> Foreign | None:
     """
     for signature, name, advice in _SIGNATURES:
         if head.startswith(signature):
-            return Foreign(name, advice)
+            return OtherFormat(name, advice)
     if head.startswith(b"\x1f\x8b"):
-        return _inside_of_gzip(head)
+        return _describe_gzip(head)
     return (
         _container(head)
         or _changed_by_transfer(head)
@@ -118,92 +118,96 @@ def describe_foreign(head: bytes, tail: bytes = b"") -> Foreign | None:
     )
 
 
-def _container(head: bytes) -> Foreign | None:
+def _container(head: bytes) -> OtherFormat | None:
     """Detect formats that need more than their first bytes."""
     if head.startswith(b"PK\x03\x04"):
         if b".npy" in head[:256]:
-            return Foreign(
+            return OtherFormat(
                 "a .npz file of NumPy arrays (a zip archive)", "Open it with numpy.load."
             )
-        return Foreign("a zip archive", _UNPACK)
+        return OtherFormat("a zip archive", _UNPACK)
     if head.startswith(_RIEGELI):
-        return Foreign("an ArrayRecord or Riegeli file", "Open it with the array_record package.")
+        return OtherFormat(
+            "an ArrayRecord or Riegeli file", "Open it with the array_record package."
+        )
     if head[257:262] == b"ustar":
-        return Foreign("a tar archive", _UNPACK)
+        return OtherFormat("a tar archive", _UNPACK)
     if head.startswith(b"RIFF") and head[8:12] in _RIFF_FORMS:
         name = _RIFF_FORMS[head[8:12]]
-        return Foreign(name, _PACK if head[8:12] == b"WEBP" else _OTHER_READER)
+        return OtherFormat(name, _PACK if head[8:12] == b"WEBP" else _OTHER_READER)
     if head[4:8] == b"ftyp":
         is_image = head[8:12] in _FTYP_IMAGES
         name = "an AVIF or HEIF image" if is_image else "a film (MP4)"
-        return Foreign(name, _PACK if is_image else _OTHER_READER)
+        return OtherFormat(name, _PACK if is_image else _OTHER_READER)
     # BMP: its size, four zeros, where pixels begin, the size of the next header
     if head.startswith(b"BM") and head[6:10] == bytes(4) and head[14:18] in _BMP_HEADERS:
-        return Foreign("a BMP image", _PACK)
+        return OtherFormat("a BMP image", _PACK)
     # Arrow's stream: a mark, the size of the metadata, where its root begins
     if head.startswith(b"\xff\xff\xff\xff") and head[6:8] == bytes(2) and head[9:12] == bytes(3):
-        return Foreign("an Arrow stream", "Open it with pyarrow.")
+        return OtherFormat("an Arrow stream", "Open it with pyarrow.")
     # safetensors: the length of a JSON object, then that object
     if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 32:
-        return Foreign("a safetensors file", "Open it with the safetensors package.")
+        return OtherFormat("a safetensors file", "Open it with the safetensors package.")
     return None
 
 
-def _inside_of_gzip(head: bytes) -> Foreign:
+def _describe_gzip(head: bytes) -> OtherFormat:
     """Identify the contents of a gzip file."""
     try:
         inner = zlib.decompressobj(31).decompress(head, _MOST_INFLATED)
     except zlib.error:
-        return Foreign("a damaged gzip file", "Fetch it again.")
+        return OtherFormat("a damaged gzip file", "Fetch it again.")
     if inner.startswith(b"\x1f\x8b"):
-        return Foreign("a gzip of a gzip", "It was compressed twice; unpack it once.")
-    foreign = describe_foreign(inner) if inner else None
+        return OtherFormat("a gzip of a gzip", "It was compressed twice; unpack it once.")
+    foreign = detect_other_format(inner) if inner else None
     if foreign is None:
-        return Foreign("a gzip of an unknown format", "Unpack it to see its contents.")
-    return Foreign(f"a gzip of {foreign.name}", f"{_UNPACK} {foreign.advice}")
+        return OtherFormat("a gzip of an unknown format", "Unpack it to see its contents.")
+    return OtherFormat(f"a gzip of {foreign.name}", f"{_UNPACK} {foreign.advice}")
 
 
-def _changed_by_transfer(head: bytes) -> Foreign | None:
+def _changed_by_transfer(head: bytes) -> OtherFormat | None:
     """Detect a TFRecord that was transferred or rewritten as text."""
     rest = head.removeprefix(_BYTE_ORDER_MARK)
-    if rest != head and begins_frame(rest):
-        return Foreign(
+    if rest != head and starts_with_frame(rest):
+        return OtherFormat(
             "a TFRecord after a UTF-8 byte order mark (BOM)",
             "Remove its first three bytes, or fetch it again in binary mode.",
         )
     # LF became CR LF, or the reverse, in the first header: the length or its checksum has one
     for changed in (head.replace(b"\r\n", b"\n"), head.replace(b"\n", b"\r\n")):
-        if changed[:HEADER_BYTES] != head[:HEADER_BYTES] and begins_frame(changed):
-            return Foreign("a TFRecord whose line ends were converted (text mode)", _FETCH_BINARY)
+        if changed[:HEADER_BYTES] != head[:HEADER_BYTES] and starts_with_frame(changed):
+            return OtherFormat(
+                "a TFRecord whose line ends were converted (text mode)", _FETCH_BINARY
+            )
     # bytes from 128 on became two, as if they were Latin-1 and written as UTF-8
     try:
         latin = head[: 2 * HEADER_BYTES].decode("utf-8", "ignore").encode("latin-1")
     except UnicodeEncodeError:
         latin = head
-    if latin[:HEADER_BYTES] != head[:HEADER_BYTES] and begins_frame(latin):
-        return Foreign(
+    if latin[:HEADER_BYTES] != head[:HEADER_BYTES] and starts_with_frame(latin):
+        return OtherFormat(
             "a TFRecord that was re-encoded as UTF-8 text",
             "Fetch it again in binary mode; the changes cannot be detected.",
         )
     if head.count(b"\xef\xbf\xbd") * 12 > len(head) > 100:
-        return Foreign(
+        return OtherFormat(
             "binary data that was read as UTF-8 text and written again",
             "Fetch it again in binary mode; bytes that were not UTF-8 are lost.",
         )
     return None
 
 
-def _text(head: bytes) -> Foreign | None:
+def _text(head: bytes) -> OtherFormat | None:
     text = head.lstrip(_BYTE_ORDER_MARK + b" \t\r\n").lower()
     if text.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
-        return Foreign("an HTML page", f"The download link returned a page. {_FETCH}")
+        return OtherFormat("an HTML page", f"The download link returned a page. {_FETCH}")
     if text.startswith((b"<?xml", b"<error")):
-        return Foreign("an XML document", f"It may be the error message of a server. {_FETCH}")
+        return OtherFormat("an XML document", f"It may be the error message of a server. {_FETCH}")
     lines = text.splitlines()
     if len(lines) > 1 and lines[0].startswith(b'{"') and lines[0].rstrip().endswith(b"}"):
-        return Foreign("a JSON Lines file", _PACK_TABLE.format("jsonl"), is_text=True)
+        return OtherFormat("a JSON Lines file", _PACK_TABLE.format("jsonl"), is_text=True)
     if text.startswith((b'{"', b"[{", b"{\n", b"[\n")):
-        return Foreign("a JSON document", _FETCH, is_text=True)
+        return OtherFormat("a JSON document", _FETCH, is_text=True)
     if head and not any(byte < 9 or 13 < byte < 32 or byte == 127 for byte in head):
         try:
             head.decode("utf-8", "strict")
@@ -216,10 +220,10 @@ def _text(head: bytes) -> Foreign | None:
             (";", "CSV", "csv"),
         ):
             if _is_table(text.decode("utf-8", "replace"), delimiter):
-                return Foreign(
+                return OtherFormat(
                     f"a table of text ({name})", _PACK_TABLE.format(ending), is_text=True
                 )
-        return Foreign("a text file", _FETCH, is_text=True)
+        return OtherFormat("a text file", _FETCH, is_text=True)
     return None
 
 
@@ -237,10 +241,10 @@ def _is_table(text: str, delimiter: str) -> bool:
     return set(lengths) == {lengths[0]} and (last == lengths[0] or (is_cut and last < lengths[0]))
 
 
-def _leveldb(head: bytes, tail: bytes) -> Foreign | None:
+def _leveldb(head: bytes, tail: bytes) -> OtherFormat | None:
     """Detect a table by its end, or a log: masked CRC-32C of kind and data, length, kind."""
     if tail.endswith(_TABLE_END):
-        return Foreign(
+        return OtherFormat(
             "a LevelDB table (SSTable), such as the index of a TensorFlow checkpoint",
             "Open it with tf.train.load_checkpoint, or with a reader for LevelDB.",
             "its last bytes are those of",
@@ -254,15 +258,17 @@ def _leveldb(head: bytes, tail: bytes) -> Foreign | None:
         and masked_crc32c(head[6:stop]) == int.from_bytes(head[:4], "little")
     )
     return (
-        Foreign("a LevelDB log", "Open its folder with a reader for LevelDB.") if is_log else None
+        OtherFormat("a LevelDB log", "Open its folder with a reader for LevelDB.")
+        if is_log
+        else None
     )
 
 
-def _unframed(head: bytes) -> Foreign | None:
-    name = describe_unframed(head)
+def _unframed(head: bytes) -> OtherFormat | None:
+    name = detect_unframed_messages(head)
     if name is None:
         return None
-    return Foreign(
+    return OtherFormat(
         name,
         "Its messages are not framed as records, with length and checksums: write each of them "
         "with recordsmith.ShardWriter.write.",

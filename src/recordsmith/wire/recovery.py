@@ -25,9 +25,9 @@ from recordsmith.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
-    begins_frame,
     crc32c,
     scan,
+    starts_with_frame,
     stored_crc,
 )
 from recordsmith.wire.kernel import find_header, masked_crc32c
@@ -44,7 +44,7 @@ _LEAST_WASTED_BYTES = 1 << 24
 """The minimum of this limit, for small files."""
 
 
-class Whole(NamedTuple):
+class IntactFrames(NamedTuple):
     """Bytes of intact frames, to be written end to end.
 
     frames: a view, valid until the next step. A long frame comes in several pieces.
@@ -57,7 +57,7 @@ class Whole(NamedTuple):
     offset: int
 
 
-class LostRange(NamedTuple):
+class LostBytes(NamedTuple):
     """Bytes [start, stop) of the file without intact records, and the defect."""
 
     start: int
@@ -78,14 +78,14 @@ class Repair(NamedTuple):
     field: str
 
 
-Finding: TypeAlias = Whole | LostRange | Repair
+Finding: TypeAlias = IntactFrames | LostBytes | Repair
 
 _LENGTH_BYTES = HEADER_BYTES - 4
 _BREAKS = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC)
 _NOTHING = np.empty(0, np.int64)
 
 
-def rescue(stream: BinaryIO) -> Iterator[Finding]:
+def recover(stream: BinaryIO) -> Iterator[Finding]:
     """Read a file that may be damaged anywhere.
 
     Args:
@@ -94,7 +94,7 @@ def rescue(stream: BinaryIO) -> Iterator[Finding]:
     Returns:
         Everything in order: intact frames, lost ranges, and corrected bits, each before its frame.
     """
-    return _Rescue(stream).findings()
+    return _Recovery(stream).findings()
 
 
 class _Window:
@@ -135,7 +135,7 @@ class _Window:
             self._filled += count
 
 
-class _Rescue:
+class _Recovery:
     """One pass through a file."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -153,10 +153,10 @@ class _Rescue:
             if len(lengths) and lengths[-1] == _LENGTH_BYTES and is_break:
                 stop, lengths = stop - FRAME_BYTES - _LENGTH_BYTES, lengths[:-1]
                 if len(lengths):
-                    yield Whole(view[:stop].toreadonly(), lengths, at)
+                    yield IntactFrames(view[:stop].toreadonly(), lengths, at)
                 at = yield from self._eight_byte_frame(at + stop)
             elif len(lengths):
-                yield Whole(view[:stop].toreadonly(), lengths, at)
+                yield IntactFrames(view[:stop].toreadonly(), lengths, at)
                 at += stop
             else:
                 at = yield from self._other_frame(at)
@@ -171,7 +171,7 @@ class _Rescue:
         inside = at + HEADER_BYTES
         length = self._length_at(inside)
         if length is not None and len(set(self._checksums(inside, length))) == 1:
-            yield LostRange(at, inside, Defect.TRUNCATED_PAYLOAD)
+            yield LostBytes(at, inside, Defect.TRUNCATED_PAYLOAD)
             return inside
         yield from self._pieces(at, FRAME_BYTES + _LENGTH_BYTES, _LENGTH_BYTES)
         return at + FRAME_BYTES + _LENGTH_BYTES
@@ -191,7 +191,7 @@ class _Rescue:
             if corrected is not None:
                 repair, header = corrected
                 yield repair
-                yield Whole(memoryview(header), _NOTHING, at)
+                yield IntactFrames(memoryview(header), _NOTHING, at)
                 length = int.from_bytes(header[:8], "little")
                 yield from self._pieces(at + HEADER_BYTES, length + FOOTER_BYTES, length)
                 return at + FRAME_BYTES + length
@@ -210,11 +210,11 @@ class _Rescue:
                 yield Repair(footer_at + bit // 8, bit % 8, "payload-crc")
                 yield from self._pieces(at, HEADER_BYTES + length)
                 footer = found.to_bytes(FOOTER_BYTES, "little")
-                yield Whole(memoryview(footer), np.array([length], np.int64), footer_at)
+                yield IntactFrames(memoryview(footer), np.array([length], np.int64), footer_at)
                 return footer_at + FOOTER_BYTES
             stop = self._after_wrong_payload(at, footer_at + FOOTER_BYTES)
             defect = Defect.PAYLOAD_CRC
-        yield LostRange(at, stop, defect)
+        yield LostBytes(at, stop, defect)
         return stop
 
     def _after_wrong_payload(self, at: int, end: int) -> int:
@@ -240,7 +240,7 @@ class _Rescue:
         """Return whether the file ends or a frame begins here, even with a flipped header bit."""
         if at == self._window.size:
             return True
-        return begins_frame(self._header(at)) or self._corrected(at) is not None
+        return starts_with_frame(self._header(at)) or self._corrected(at) is not None
 
     def _reach(self, at: int, enough: int) -> int:
         """Follow intact frames up to `enough`; return where they end, to search from there."""
@@ -272,7 +272,7 @@ class _Rescue:
     def _length_at(self, at: int) -> int | None:
         """Return the length of the frame here, if its checksum is valid and the frame fits."""
         header = self._header(at)
-        if not begins_frame(header):
+        if not starts_with_frame(header):
             return None
         length = int.from_bytes(header[:8], "little")
         return length if length <= self._window.size - at - FRAME_BYTES else None
@@ -281,7 +281,7 @@ class _Rescue:
         header = self._header(at)
         if len(header) < HEADER_BYTES:
             return Defect.TRUNCATED_HEADER
-        return Defect.TRUNCATED_PAYLOAD if begins_frame(header) else Defect.LENGTH_CRC
+        return Defect.TRUNCATED_PAYLOAD if starts_with_frame(header) else Defect.LENGTH_CRC
 
     def _checksums(self, at: int, length: int) -> tuple[int, int]:
         """Return the stored and the computed checksum of the payload here."""
@@ -323,7 +323,7 @@ class _Rescue:
         repair = Repair(at + bit // 8, bit % 8, "length" if bit < 64 else "length-crc")
         return repair, bytes(corrected)
 
-    def _pieces(self, start: int, size: int, length: int | None = None) -> Iterator[Whole]:
+    def _pieces(self, start: int, size: int, length: int | None = None) -> Iterator[IntactFrames]:
         """Yield bytes of a checked frame; `length` is that of its payload, if it ends there."""
         lengths = _NOTHING if length is None else np.array([length], np.int64)
         stop = start + size
@@ -338,7 +338,7 @@ class _Rescue:
                 )
             offset = start
             start += len(view)
-            yield Whole(view.toreadonly(), lengths if start == stop else _NOTHING, offset)
+            yield IntactFrames(view.toreadonly(), lengths if start == stop else _NOTHING, offset)
 
 
 def _flipped_bit(header: bytes, most: int) -> int | None:

@@ -33,7 +33,7 @@ from recordsmith.wire.framing import (
     encode_record,
     scan,
 )
-from recordsmith.wire.other_formats import describe_foreign
+from recordsmith.wire.other_formats import detect_other_format
 
 BLOCK_BYTES = 1 << 20
 """The read size: smaller blocks cost calls, larger ones exceed the processor's cache (measured)."""
@@ -134,9 +134,9 @@ def read_records(
             yield bytes(payload)
 
 
-def foreign_defect(head: bytes, tail: bytes = b"") -> CorruptDataError | None:
+def other_format_defect(head: bytes, tail: bytes = b"") -> CorruptDataError | None:
     """Return the error for a file of another format, or None if its format is unknown."""
-    foreign = describe_foreign(head, tail)
+    foreign = detect_other_format(head, tail)
     if foreign is None:
         return None
     return CorruptDataError(
@@ -195,7 +195,7 @@ class _BlockReader:
         if compression is None:
             compression = detect_compression(self._head)
         if compression != "none":
-            rest = _Rejoined(bytes(self._buffer[: self._filled]), self._readinto)
+            rest = _PrefixedStream(bytes(self._buffer[: self._filled]), self._readinto)
             self._inflater = Inflater(
                 cast(BinaryIO, rest), compression, max_bytes=max_decompressed_bytes
             )
@@ -312,13 +312,13 @@ class _BlockReader:
         # a first length that is valid or cut off belongs to a TFRecord
         is_cut = frames.defect is Defect.TRUNCATED_HEADER and self.lacks_end_mark
         if offset == 0 and not is_cut and frames.defect in _WITHOUT_LENGTH:
-            foreign = foreign_defect(self._head)
+            foreign = other_format_defect(self._head)
             if foreign is not None:
                 return foreign
         return describe_defect(frames, buffer, record=self._position, offset=offset)
 
 
-class _Rejoined(io.RawIOBase):
+class _PrefixedStream(io.RawIOBase):
     """A stream with bytes that were already read put back in front."""
 
     def __init__(self, head: bytes, readinto: Callable[[memoryview], int]) -> None:

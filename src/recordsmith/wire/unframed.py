@@ -13,7 +13,7 @@ _HIGHEST_FIELD = 200  # that is plausible
 _LONGEST_BYTES = 1 << 31  # of any message
 
 
-def describe_unframed(head: bytes) -> str | None:
+def detect_unframed_messages(head: bytes) -> str | None:
     """Return the kind of protobuf that a file begins with, or None if it is not protobuf."""
     if _is_example(head, 0, None):
         return "a serialized tf.train.Example without the frame of a record"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, labels_to_bytes
-from recordsmith.examining.diff import comparing
+from recordsmith.examining.diff import comparing, one_feature
 from recordsmith.examining.diff.diff_report import MAX_LISTED
 from recordsmith.wire import COMPRESSIONS
 
@@ -39,7 +39,7 @@ def encoded(rows: Iterable[Mapping[str, Any]]) -> list[bytes]:
 
 
 def numbers_of(records: Sequence[Any]) -> list[int]:
-    return [record.place.number for record in records]
+    return [record.place.record for record in records]
 
 
 @given(st.lists(st.integers(0, 5), max_size=12), st.lists(st.integers(0, 5), max_size=12))
@@ -76,7 +76,7 @@ def test_each_edit_is_one_difference(tmp_path: Path, data: Any) -> None:
         len(gone),
         new,
     )
-    assert [change.a.number for change in report.changes] == sorted(edited)
+    assert [change.a.record for change in report.changes] == sorted(edited)
     assert all(
         [(feature.feature, feature.b) for feature in change.features] == [("size", "-1.0")]
         for change in report.changes
@@ -124,9 +124,9 @@ def test_other_encodings_of_the_same_content(tmp_path: Path, reference: Any) -> 
     assert report.is_same_order
     b[3] = r.example(r.entry(b"t", text), r.entry(b"id", loose[5]))
     report = rs.diff(tmp_path / "a.tfrecord", write(tmp_path / "b.tfrecord", b))
-    assert (report.same_count, report.left_only_count, report.right_only_count) == (19, 1, 1)
+    assert (report.same_count, report.changed_count, report.left_only_count) == (19, 1, 0)
     # the first of two equal records is matched
-    assert (numbers_of(report.left_only), numbers_of(report.right_only)) == ([3], [5])
+    assert [(change.a.record, change.b.record) for change in report.changes] == [(3, 5)]
 
 
 def test_changed_features_are_reported(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_changed_features_are_reported(tmp_path: Path) -> None:
         "size": ("0.5", None),
         "tags": ('["a", "b"]', '"a"'),
     }
-    assert (first.key, first.a.number, first.b.number) == ("1", 0, 0)
+    assert (first.key, first.a.record, first.b.record) == ("1", 0, 0)
     assert [(c.feature, c.a, c.b) for c in second.features] == [
         ("image", "1,024 bytes", "other 1,024 bytes")
     ]
@@ -172,7 +172,7 @@ def test_sequences(tmp_path: Path) -> None:
     report = rs.diff(write(tmp_path / "a.tfrecord", a), write(tmp_path / "b.tfrecord", b))
     assert (report.changed_count, report.by) == (1, "id")
     (change,) = report.changes
-    assert (change.a.number, change.b.number) == (2, 0)
+    assert (change.a.record, change.b.record) == (2, 0)
     assert [(c.section, c.feature) for c in change.features] == [("feature_lists", "words")]
 
 
@@ -194,7 +194,7 @@ def test_a_key_must_be_unique(tmp_path: Path) -> None:
     assert rs.diff(one, other, by="x").changed_count == 0
 
 
-def test_records_that_share_their_key_are_not_paired(tmp_path: Path) -> None:
+def test_records_that_share_their_key_are_paired_by_the_rest(tmp_path: Path) -> None:
     a = [row(1), row(1, size=8.0), row(2)]
     b = [row(1, size=9.0), row(1, size=10.0), row(2, size=9.0)]
     report = rs.diff(
@@ -202,9 +202,8 @@ def test_records_that_share_their_key_are_not_paired(tmp_path: Path) -> None:
         write(tmp_path / "b.tfrecord", encoded(b)),
         by="id",
     )
-    assert (report.changed_count, report.left_only_count, report.right_only_count) == (1, 2, 2)
-    assert report.shared_key_count == 2
-    assert [record.key for record in report.left_only] == ["1", "1"]
+    assert (report.changed_count, report.left_only_count, report.right_only_count) == (3, 0, 0)
+    assert report.shared_key_count == 0
 
 
 def test_an_unknown_key(tmp_path: Path) -> None:
@@ -214,7 +213,7 @@ def test_an_unknown_key(tmp_path: Path) -> None:
     assert (caught.value.option, caught.value.value) == ("by", "'nam'")
 
 
-def test_splits(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_splits(tmp_path: Path, numbered: SimpleNamespace) -> None:
     """Moved records are a difference if both datasets have the same splits, not if the splits have
     other names. Copies in several splits are not reported as moved.
     """
@@ -250,8 +249,8 @@ def test_splits(tmp_path: Path, made: SimpleNamespace) -> None:
     assert sum(move.record_count for move in report.moves) == 12
 
 
-def test_class_names(tmp_path: Path, made: SimpleNamespace) -> None:
-    a = made.packed(tmp_path / "a", {"train": [3]})
+def test_class_names(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    a = numbered.packed(tmp_path / "a", {"train": [3]})
     b = Path(shutil.copytree(a, tmp_path / "b"))
     assert rs.diff(a, b).is_equal
     assert rs.diff(a, b / "train-00000-of-00001.tfrecord").is_equal
@@ -291,12 +290,12 @@ def test_lists_are_limited_and_counts_are_not(tmp_path: Path) -> None:
     )
     assert (report.changed_count, len(report.changes)) == (count, MAX_LISTED)
     assert report.changed_features == {"size": count}
-    assert [change.a.number for change in report.changes] == list(range(MAX_LISTED))
+    assert [change.a.record for change in report.changes] == list(range(MAX_LISTED))
 
 
-def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> None:
-    none = made.packed(tmp_path / "none", {"train": [0]})
-    some = made.packed(tmp_path / "some", {"train": [2]})
+def test_a_dataset_without_records(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    none = numbered.packed(tmp_path / "none", {"train": [0]})
+    some = numbered.packed(tmp_path / "some", {"train": [2]})
     assert rs.diff(none, none).is_equal
     report = rs.diff(none, some)
     assert (report.left_only_count, report.right_only_count, report.schema) == (0, 2, ())
@@ -304,10 +303,10 @@ def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> Non
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_damage_raises_an_error_with_its_place(
-    tmp_path: Path, made: SimpleNamespace, compression: str
+    tmp_path: Path, numbered: SimpleNamespace, compression: str
 ) -> None:
-    good = made.write_shard(tmp_path / "a.tfrecord", range(5))
-    bad = made.write_shard(tmp_path / "b.tfrecord", range(5), compression)
+    good = numbered.write_shard(tmp_path / "a.tfrecord", range(5))
+    bad = numbered.write_shard(tmp_path / "b.tfrecord", range(5), compression)
     bad.write_bytes(bad.read_bytes()[:-3])
     if compression == "none":
         with pytest.raises(rs.CorruptDataError) as caught:
@@ -325,9 +324,9 @@ def test_damage_raises_an_error_with_its_place(
         rs.diff(good, tmp_path / "none.tfrecord")
 
 
-def test_progress_reaches_its_total(tmp_path: Path, made: SimpleNamespace) -> None:
-    one = made.write_shard(tmp_path / "a.tfrecord", range(40))
-    other = made.write_shard(tmp_path / "b.tfrecord", range(2, 44), "gzip")
+def test_progress_reaches_its_total(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    one = numbered.write_shard(tmp_path / "a.tfrecord", range(40))
+    other = numbered.write_shard(tmp_path / "b.tfrecord", range(2, 44), "gzip")
     calls: list[tuple[int, int]] = []
     rs.diff(one, other, progress=lambda done, total: calls.append((done, total)))
     assert calls[-1][0] == calls[-1][1] > one.stat().st_size
@@ -339,12 +338,85 @@ def test_records_with_only_another_name(tmp_path: Path) -> None:
     rows = [row(number) for number in range(6)]
     named = [one | {"image/filename": f"{one['id']}.jpg"} for one in rows]
     other = [one | {"image/filename": f"train/{one['id']}.jpg"} for one in reversed(rows)]
-    other[0]["size"] = 99.0  # of number 5
+    other[0]["size"] = 99.0  # of number 5, which then differs in two features
     one = write(tmp_path / "a.tfrecord", encoded(named))
     two = write(tmp_path / "b.tfrecord", encoded([*other, named[5] | {"size": 98.0}]))
     report = rs.diff(one, two, by="image/filename")
-    assert (report.changed_count, report.left_only_count, report.right_only_count) == (1, 5, 6)
-    assert (report.renamed_count, report.name) == (5, "image/filename")
-    lone = rs.diff(write(tmp_path / "c.tfrecord", encoded([{"id": 1}])),
-                   write(tmp_path / "d.tfrecord", encoded([{"id": 2}])), by="id")  # fmt: skip
-    assert (lone.left_only_count, lone.renamed_count, lone.name) == (1, 0, None)
+    assert (report.changed_count, report.left_only_count, report.right_only_count) == (6, 0, 1)
+    assert report.changed_features == {"image/filename": 5, "size": 1}
+    assert [(change.a.record, change.b.record) for change in report.changes] == [
+        *((n, 5 - n) for n in range(5)),
+        (5, 6),
+    ]
+    twins = [{"id": n, "label": 3} for n in range(4)]  # the label does not identify a record
+    report = rs.diff(
+        write(tmp_path / "c.tfrecord", encoded(twins[:2])),
+        write(tmp_path / "d.tfrecord", encoded(twins[2:])),
+    )
+    assert (report.by, report.changed_count, report.left_only_count) == ("id", 0, 2)
+
+
+@given(data=st.data())
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_one_changed_feature_is_found_without_a_key(tmp_path: Path, data: Any) -> None:
+    """Each changed record is the partner of its original, with the feature that changed."""
+    rows = [{"x": n, "y": f"text {n}", "z": [n / 2, 1.0]} for n in range(12)]
+    features = st.sampled_from(["x", "y", "z", "new", ""])
+    edits = data.draw(st.dictionaries(st.integers(0, 11), features, max_size=6))
+    changed = []
+    for number in data.draw(st.permutations(range(12))):
+        edit = edits.get(number)
+        one: dict[str, Any] = dict(rows[number])
+        if edit == "":
+            del one["y"]
+        elif edit is not None:
+            one[edit] = [5000 + number]
+        changed.append(one)
+    report = rs.diff(
+        write(tmp_path / "a.tfrecord", encoded(rows)),
+        write(tmp_path / "b.tfrecord", encoded(changed)),
+    )
+    assert (report.by, report.left_only_count, report.right_only_count) == (None, 0, 0)
+    assert {
+        change.a.record: [feature.feature for feature in change.features]
+        for change in report.changes
+    } == {number: [edit or "y"] for number, edit in edits.items()}
+
+
+def test_records_compete_for_a_partner(tmp_path: Path) -> None:
+    """Each record is paired once, and a second choice is used."""
+    a = [{"x": 1, "y": 1}, {"x": 1, "y": 2}]
+    b = [{"x": 1, "y": 3}, {"x": 1, "y": 4}, {"x": 1, "y": 5}, {"x": 7, "y": 8}]
+    report = rs.diff(
+        write(tmp_path / "a.tfrecord", encoded(a)), write(tmp_path / "b.tfrecord", encoded(b))
+    )
+    assert (report.changed_count, report.left_only_count, report.right_only_count) == (2, 0, 2)
+    assert {change.b.record for change in report.changes} < {0, 1, 2}
+
+
+def test_only_the_first_unmatched_records_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = [{"x": n, "y": f"text {n}"} for n in range(20)]
+    b = [{"x": n, "y": f"other {n}"} for n in range(20)]
+    one = write(tmp_path / "a.tfrecord", encoded(a))
+    two = write(tmp_path / "b.tfrecord", encoded(b))
+    whole = rs.diff(one, two)
+    assert (whole.changed_count, whole.uncompared) == (20, ())
+    monkeypatch.setattr(one_feature, "MOST_DIGESTS", 3 * 5)
+    report = rs.diff(one, two)
+    assert (report.changed_count, report.left_only_count, len(report.uncompared)) == (5, 15, 1)
+
+
+def test_long_names_are_shortened_in_the_middle(tmp_path: Path) -> None:
+    long = "photos/" + "deep/" * 40
+    rows = [{"image/filename": f"{long}{n}.jpg", "x": n} for n in range(3)]
+    report = rs.diff(
+        write(tmp_path / "a.tfrecord", encoded(rows)),
+        write(tmp_path / "b.tfrecord", encoded([rows[0] | {"x": 9}, *rows[1:]])),
+    )
+    (change,) = report.changes
+    assert change.key is not None
+    assert change.key.startswith('"photos/deep/')
+    assert change.key.endswith('deep/0.jpg"')
+    assert len(change.key) < 80

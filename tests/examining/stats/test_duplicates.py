@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -11,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordsmith.dataset import Shard
 from recordsmith.examining.stats import duplicates
 from recordsmith.examining.stats.duplicates import SHOWN, DuplicateSearch
 from recordsmith.examining.stats.places import Place, Places, place_numbers
 from recordsmith.examining.stats.sketches import hash_keys
 
 contents = st.lists(st.integers(0, 15), max_size=25)
-PLACES = Places(["a", "b", "c"])
+PLACES = Places([Shard(Path(name), "") for name in "abc"])
 
 
 @given(st.permutations([0, 1, 2]), st.tuples(contents, contents, contents))
@@ -53,7 +55,7 @@ def test_counts_and_places(order: list[int], shards: tuple[list[int], ...]) -> N
         for where in of_split.values()
         if len(where) > 1
     ]
-    pairs.sort(key=lambda pair: (pair[0].path, pair[0].position))
+    pairs.sort(key=lambda pair: (pair[0].path, pair[0].record))
     assert list(found.places) == pairs[:SHOWN]
     both = places["test"].keys() & places["train"].keys()
     assert len(found.shared) == bool(both)
@@ -65,7 +67,7 @@ def test_counts_and_places(order: list[int], shards: tuple[list[int], ...]) -> N
         )
         expected = sorted(
             ((places["test"][value][0], places["train"][value][0]) for value in both),
-            key=lambda pair: pair[0].position,
+            key=lambda pair: pair[0].record,
         )
         assert list(shared.places) == expected[:SHOWN]
 

@@ -153,10 +153,10 @@ def test_contexts_of_all_sorts(write: Any, tmp_path: Path, reference: Any) -> No
     pieces = rs.encode_example({"id": 2}) + rs.encode_example({"name": "two"})
     lists = rs.encode_sequence_example({}, {"steps": [[1], [2]]})
     payloads = [head + lists for head in (context, long, pieces, b"", context)]
-    found = rs.statistics(write(tmp_path / "a.tfrecord", payloads)).to_json()
+    found = rs.stats(write(tmp_path / "a.tfrecord", payloads)).to_json()
     joined = rs.encode_example({"id": 2, "name": "two"})
     plain = [head + lists for head in (context, context, joined, b"", context)]
-    same = rs.statistics(write(tmp_path / "b.tfrecord", plain)).to_json()
+    same = rs.stats(write(tmp_path / "b.tfrecord", plain)).to_json()
     assert found["context"] == same["context"]
     assert found["context"]["id"]["present"] == 4
     assert found["context"]["id"]["values"]["int64"]["top"][0] == {"value": 1, "count": 3}
@@ -183,10 +183,10 @@ def test_any_number_of_features_at_a_time(
     for most in (100, 4):
         monkeypatch.setattr(record_survey, "MOST_FEATURES", most)
         monkeypatch.setattr(feature_blocks, "FEATURES_AT_A_TIME", 1 << 14)
-        whole = [rs.statistics(each).to_json() for each in (path, other)]
+        whole = [rs.stats(each).to_json() for each in (path, other)]
         assert (whole[1]["left_out"] > 0) == (most == 4)
         if most == 4:
             assert [len(whole[0][name]) for name in ("context", "feature_lists")] == [4, 4]
             monkeypatch.setattr(feature_blocks, "FEATURES_AT_A_TIME", 5)
         monkeypatch.setattr(feature_blocks, "CELLS_AT_A_TIME", 7)
-        assert [rs.statistics(each).to_json() for each in (path, other)] == whole
+        assert [rs.stats(each).to_json() for each in (path, other)] == whole

@@ -15,7 +15,8 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.dataset import MANIFEST_NAME
+from recordsmith.dataset import MANIFEST_NAME, records_of
+from recordsmith.examining import SchemaFile
 from recordsmith.examining.verification import verify_report as verification_report
 
 D = rs.Defect
@@ -87,7 +88,7 @@ def test_defects_of_images(write, tmp_path: Path, threads: int) -> None:
     assert report.image_count == len(examples)
     for error in report.defects:
         assert error.record is not None
-        place = rs.open(path).locate_record(error.record)
+        place = records_of(rs.open(path)).locate_record(error.record)
         assert (error.path, error.offset) == (str(place.path), place.offset)
         assert error.feature == "image/encoded"
     assert "swapped" in report.defects[5].remedy
@@ -191,8 +192,8 @@ def test_a_record_with_another_message_type(
     assert (error.found, error.expected) == (types if is_list else types[::-1])
 
 
-def test_against_the_schema_of_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [6, 4], "test": [3]})
+def test_against_the_schema_of_a_manifest(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path / "out", {"train": [6, 4], "test": [3]})
     assert rs.verify(folder, deep=True).is_good
     document = json.loads((folder / MANIFEST_NAME).read_bytes())
     features = document["schema"]["features"]
@@ -248,7 +249,7 @@ def test_unchecked_payloads_are_reported(write, tmp_path: Path) -> None:
     path = write(tmp_path / "a.tfrecord", [b"\xff\xfe\xfd plain data"] * 3)
     report = rs.verify(path, deep=True)
     assert report.is_good
-    assert "not Examples" in report.remarks[0]
+    assert "not Examples" in report.unchecked[0]
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -273,7 +274,7 @@ def test_the_check_stops_at_the_limit_of_defects(
     path = write(tmp_path / "a.tfrecord", [*[{"a": 1}] * 60, *[{"a": "x"}] * 50])
     report = rs.verify(path, deep=True)
     assert report.defect_count == len(report.defects) == 5
-    assert "not checked" in report.remarks[0]
+    assert "not checked" in report.unchecked[0]
 
 
 def test_records_without_bytes_and_files_without_records(write, tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def test_records_without_bytes_and_files_without_records(write, tmp_path: Path) 
     report = rs.verify(path, deep=True)
     assert (report.is_good, report.record_count) == (True, 5)
     rules: Any = {"format": "recordsmith-schema", "features": {"x": {"required": True}}}
-    found = rs.verify(path, schema=rs.SchemaFile.from_json(rules)).defects
+    found = rs.verify(path, schema=SchemaFile.from_json(rules)).defects
     assert [(error.defect, error.record) for error in found] == [
         (D.MISSING_FEATURE, position) for position in range(5)
     ]
@@ -293,8 +294,8 @@ def test_records_without_bytes_and_files_without_records(write, tmp_path: Path) 
     assert [error.defect for error in report.notices] == [D.EMPTY_FILE]
 
 
-def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [0, 0]})
+def test_a_dataset_without_records(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path / "out", {"train": [0, 0]})
     assert rs.verify(folder).is_good
     assert rs.verify(folder, deep=True).is_good
 
@@ -311,9 +312,9 @@ def test_a_pipe_is_read_once(write, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_unreadable_files(tmp_path: Path, made: SimpleNamespace) -> None:
-    made.write_shard(tmp_path / "a.tfrecord", [1])
-    path = made.write_shard(tmp_path / "b.tfrecord", [2])
+def test_unreadable_files(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(tmp_path / "a.tfrecord", [1])
+    path = numbered.write_shard(tmp_path / "b.tfrecord", [2])
     path.chmod(0)
     report = rs.verify(tmp_path)
     assert [(error.defect, error.path) for error in report.defects] == [

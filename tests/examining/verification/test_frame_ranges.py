@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining.verification import frame_ranges, rereading, shard_check
+from recordsmith.examining.verification import VerifyReport, frame_ranges, rereading, shard_check
 from recordsmith.wire import encode_record, encode_records
 
 
-def _summary(report: rs.VerifyReport) -> Any:
+def _summary(report: VerifyReport) -> Any:
     return (
         report.record_count,
         report.size_bytes,
@@ -55,8 +55,8 @@ def test_ranges_and_sequential_reading_agree(
 
 
 @pytest.mark.usefixtures("small_ranges")
-def test_a_manifest_with_the_wrong_compression(tmp_path: Path, made: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [40]})
+def test_a_manifest_with_the_wrong_compression(tmp_path: Path, numbered: Any) -> None:
+    folder = numbered.packed(tmp_path, {"train": [40]})
     path = folder / "dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "compression": "gzip"}))
     (error,) = rs.verify(folder, threads=3).defects
@@ -64,8 +64,8 @@ def test_a_manifest_with_the_wrong_compression(tmp_path: Path, made: Any) -> Non
 
 
 @pytest.mark.usefixtures("small_ranges")
-def test_checksums_of_ranges_are_joined(tmp_path: Path, made: Any) -> None:
-    folder = made.packed(tmp_path, {"train": [40]})
+def test_checksums_of_ranges_are_joined(tmp_path: Path, numbered: Any) -> None:
+    folder = numbered.packed(tmp_path, {"train": [40]})
     assert rs.verify(folder, threads=3).is_good
     (path,) = folder.glob("*.tfrecord")
     data = path.read_bytes()
@@ -91,7 +91,7 @@ def test_a_record_longer_than_the_buffer(tmp_path: Path) -> None:
 
 def test_a_record_over_2_gib(tmp_path: Path) -> None:
     """A sparse file: zeros take no space, and their checksum is worked out, not read."""
-    from recordsmith.wire import crc32c, join_crc32c
+    from recordsmith.wire import combine_crc32c, crc32c
     from recordsmith.wire.framing import stored_crc
 
     size = (2 << 30) + 5
@@ -101,9 +101,9 @@ def test_a_record_over_2_gib(tmp_path: Path) -> None:
     crc = of_piece
     done = len(piece)
     while 2 * done <= size:
-        crc, done = join_crc32c(crc, crc, done), 2 * done
+        crc, done = combine_crc32c(crc, crc, done), 2 * done
     rest = size - done
-    crc = join_crc32c(crc, crc32c(bytes(rest)), rest)
+    crc = combine_crc32c(crc, crc32c(bytes(rest)), rest)
     with open(path, "wb") as file:
         length = size.to_bytes(8, "little")
         file.write(length + stored_crc(crc32c(length)))
@@ -137,9 +137,9 @@ def test_a_bad_read_is_not_a_defect(
 
 
 def test_a_bad_read_of_a_compressed_file(
-    tmp_path: Path, made: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, numbered: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord.gz", range(9), "gzip")
+    path = numbered.write_shard(tmp_path / "a.tfrecord.gz", range(9), "gzip")
     good = path.read_bytes()
     damaged = bytearray(good)
     damaged[20] ^= 1

@@ -19,8 +19,8 @@ def _found(path: Path) -> list[tuple[rs.Defect, str]]:
     return [(error.defect, Path(error.path or "").name) for error in rs.verify(path).defects]
 
 
-def test_three_shards_swapped_in_a_circle(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [4, 5, 6]})
+def test_three_shards_swapped_in_a_circle(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [4, 5, 6]})
     one, two, three = sorted(folder.glob("train-*"))
     data = [path.read_bytes() for path in (one, two, three)]
     for path, content in zip((two, three, one), data, strict=True):
@@ -32,10 +32,12 @@ def test_three_shards_swapped_in_a_circle(tmp_path: Path, made: SimpleNamespace)
     assert report.record_count == 15
 
 
-def test_a_dataset_and_a_shard_without_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_a_dataset_and_a_shard_without_a_manifest(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
     """Only the shards of the dataset have manifest entries."""
-    folder = made.packed(tmp_path / "in", {"train": [4, 5]})
-    other = made.write_shard(tmp_path / "other.tfrecord", [7])
+    folder = numbered.packed(tmp_path / "in", {"train": [4, 5]})
+    other = numbered.write_shard(tmp_path / "other.tfrecord", [7])
     report = rs.verify([folder, other])
     assert (report.is_good, report.record_count) == (True, 10)
     one, two = sorted(folder.glob("train-*"))
@@ -49,8 +51,8 @@ def test_a_dataset_and_a_shard_without_a_manifest(tmp_path: Path, made: SimpleNa
     ]
 
 
-def test_unlisted_shards(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [4, 5], "test": [1]})
+def test_unlisted_shards(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [4, 5], "test": [1]})
     for name in (
         "train-00002-of-00003.tfrecord",  # of another version
         "train-00001-of-00002.tfrecords",  # another extension
@@ -71,9 +73,9 @@ def test_unlisted_shards(tmp_path: Path, made: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("splits", [{}, {"train": []}])
 def test_a_manifest_that_lists_no_shard(
-    tmp_path: Path, made: SimpleNamespace, splits: dict[str, list[object]]
+    tmp_path: Path, numbered: SimpleNamespace, splits: dict[str, list[object]]
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [4, 5]})
+    folder = numbered.packed(tmp_path, {"train": [4, 5]})
     path = folder / "dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "splits": splits, "records": 0}))
     assert _found(folder) == [
@@ -82,21 +84,23 @@ def test_a_manifest_that_lists_no_shard(
     ]
 
 
-def test_two_sets_of_shards_without_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_two_sets_of_shards_without_a_manifest(tmp_path: Path, numbered: SimpleNamespace) -> None:
     for count in (2, 3):
         for number in range(count):
-            made.write_shard(tmp_path / f"train-{number:05d}-of-{count:05d}.tfrecord", [number])
-    made.write_shard(tmp_path / "test-00000-of-00001.tfrecord", [1])
+            numbered.write_shard(tmp_path / f"train-{number:05d}-of-{count:05d}.tfrecord", [number])
+    numbered.write_shard(tmp_path / "test-00000-of-00001.tfrecord", [1])
     assert _found(tmp_path) == [
         (D.EXTRA_SHARD, "train-00000-of-00002.tfrecord"),
         (D.EXTRA_SHARD, "train-00001-of-00002.tfrecord"),
     ]
 
 
-def test_the_label_map_must_name_the_same_classes(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [2]})
+def test_the_label_map_must_name_the_same_classes(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
+    folder = numbered.packed(tmp_path, {"train": [2]})
     path = folder / "label_map.pbtxt"
-    path.write_bytes(label_map_to_bytes(made.class_names))
+    path.write_bytes(label_map_to_bytes(numbered.class_names))
     assert rs.verify(folder).is_good
     for text in (label_map_to_bytes(("daisy", "other")), b"no label map {", b""):
         path.write_bytes(text)
@@ -107,9 +111,9 @@ def test_the_label_map_must_name_the_same_classes(tmp_path: Path, made: SimpleNa
     ("actual", "listed"), [("none", "gzip"), ("gzip", "none"), ("zlib", "gzip")]
 )
 def test_a_wrong_compression_in_the_manifest(
-    tmp_path: Path, made: SimpleNamespace, actual: str, listed: str
+    tmp_path: Path, numbered: SimpleNamespace, actual: str, listed: str
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [4, 5]}, actual)
+    folder = numbered.packed(tmp_path, {"train": [4, 5]}, actual)
     path = folder / "dataset.json"
     assert rs.verify(folder).is_good
     path.write_text(json.dumps({**json.loads(path.read_text()), "compression": listed}))
@@ -123,9 +127,9 @@ def test_a_wrong_compression_in_the_manifest(
 
 @pytest.mark.parametrize("total", [0, 10, -1, "9"])
 def test_a_wrong_total_in_the_manifest(
-    tmp_path: Path, made: SimpleNamespace, total: object
+    tmp_path: Path, numbered: SimpleNamespace, total: object
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [4, 5]})
+    folder = numbered.packed(tmp_path, {"train": [4, 5]})
     path = folder / "dataset.json"
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "records": total}))
@@ -136,21 +140,23 @@ def test_a_wrong_total_in_the_manifest(
     assert rs.verify(folder).is_good
 
 
-def test_a_truncated_shard_also_has_the_wrong_size(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [4, 5]})
+def test_a_truncated_shard_also_has_the_wrong_size(
+    tmp_path: Path, numbered: SimpleNamespace
+) -> None:
+    folder = numbered.packed(tmp_path, {"train": [4, 5]})
     path = folder / "train-00000-of-00002.tfrecord"
     path.write_bytes(path.read_bytes()[:-7])
     assert [defect for defect, _ in _found(folder)] == [D.TRUNCATED_PAYLOAD, D.SHARD_SIZE]
 
 
-def test_symbolic_links(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path / "set", {"train": [2]})
+def test_symbolic_links(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path / "set", {"train": [2]})
     (folder / "train-00007-of-00009.tfrecord").symlink_to("train-00007-of-00009.tfrecord")
     (folder / "train-00008-of-00009.tfrecord").symlink_to("nowhere")
     assert rs.verify(folder).is_good
     foreign = tmp_path / "foreign"
     foreign.mkdir()
-    made.write_shard(foreign / "a.tfrecord", [1])
+    numbered.write_shard(foreign / "a.tfrecord", [1])
     (foreign / "b.tfrecord").symlink_to("b.tfrecord")
     assert rs.verify(foreign).is_good
     with pytest.raises(rs.FileAccessError) as caught:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import MANIFEST_NAME
+from recordsmith.dataset import MANIFEST_NAME, records_of
+from recordsmith.examining import SchemaFile
 
 D = rs.Defect
 KINDS = {"int64": "int64_list", "float": "float_list", "bytes": "bytes_list"}
@@ -56,7 +57,7 @@ def _defects(path: Any, **options: Any) -> list[rs.CorruptDataError]:
     report = rs.verify(path, deep=True, **options)
     for error in report.defects:
         assert error.record is not None
-        place = rs.open(path).locate_record(error.record)
+        place = records_of(rs.open(path)).locate_record(error.record)
         assert (error.path, error.offset) == (str(place.path), place.offset)
     return report.defects
 
@@ -71,7 +72,7 @@ def test_good_lists(write: Any, tmp_path: Path, ranking: Any) -> None:
     lists = [_good(ranking, number) for number in range(50)]
     lists[7:7] = [*nothing, ranking(None, _document(1)), ranking(_query(3))]
     report = rs.verify(write(tmp_path / "a.tfrecord", [*nothing[:1] * 60, *lists]), deep=True)
-    assert (report.is_good, report.remarks) == (True, []), report.defects
+    assert (report.is_good, report.unchecked) == (True, []), report.defects
     assert report.record_count == 115
 
 
@@ -137,7 +138,7 @@ def test_pieces_of_a_context_are_joined(
     lacking = ranking(_query(1)) + ranking(_query(1))
     path = write(tmp_path / "a.tfrecord", [both, split, lacking, both, ranking(None, _document(1))])
     document = {"format": "recordsmith-schema", "payload": "ELWC", "context": rules}
-    schema = rs.SchemaFile.from_json(document | {"other_features": "allowed"})
+    schema = SchemaFile.from_json(document | {"other_features": "allowed"})
     assert [(defect, at, key) for defect, at, key, _ in _found(path, schema=schema)] == [
         (D.MISSING_FEATURE, 2, "user"),
         (D.MISSING_FEATURE, 4, "query"),
@@ -194,7 +195,7 @@ def test_rules_of_a_file(write: Any, tmp_path: Path, ranking: Any) -> None:
     rules = rs.schema(path)
     assert rules.sections["context"]["query"].required
     assert not rules.sections["examples"]["score"].required
-    assert rs.SchemaFile.from_json(rules.to_json()) == rules
+    assert SchemaFile.from_json(rules.to_json()) == rules
     assert _found(path, schema=rules) == []
     document = rules.to_json()
     document["examples"]["score"] |= {"required": True, "max": 1.0}
@@ -204,7 +205,7 @@ def test_rules_of_a_file(write: Any, tmp_path: Path, ranking: Any) -> None:
     lists[11] = ranking(_query(11), _document(0), _document(3), _document(1))
     lists[12] = ranking(_query(12), {**_document(1), "tokens": ("bytes", [b"a", b"b"])})
     path = write(tmp_path / "b.tfrecord", lists)
-    found = _found(path, schema=rs.SchemaFile.from_json(document))
+    found = _found(path, schema=SchemaFile.from_json(document))
     assert [
         (defect, position, key, detail.split(":")[0]) for defect, position, key, detail in found
     ] == [
@@ -221,7 +222,7 @@ def test_a_context_in_pieces_that_are_all_empty(write: Any, tmp_path: Path, rank
     empty = b"\x12\x00"
     lists = [ranking(None, _document(1)) + empty * pieces for pieces in range(4)]
     path = write(tmp_path / "a.tfrecord", [ranking(_query(1), _document(1)), *lists])
-    rules = rs.SchemaFile.from_json(
+    rules = SchemaFile.from_json(
         {
             "format": "recordsmith-schema",
             "payload": "ELWC",
@@ -283,7 +284,7 @@ def test_kinds_against_a_plain_count(
         "examples": {"x": {"kind": "float"}},
     }
     path = write(tmp_path_factory.mktemp("lists") / "a.tfrecord", lists)
-    found = rs.verify(path, schema=rs.SchemaFile.from_json(rules)).defects
+    found = rs.verify(path, schema=SchemaFile.from_json(rules)).defects
     assert [(error.record, error.detail.split(":")[0]) for error in found] == expected
 
 
@@ -291,6 +292,6 @@ def test_real_lists(shared_data: Path) -> None:
     seen = 0
     for path in sorted((shared_data / "zoo" / "tensorflow+ranking").glob("*.tfrecord")):
         report = rs.verify(path, deep=True)
-        assert (report.is_good, report.remarks) == (True, [])
+        assert (report.is_good, report.unchecked) == (True, [])
         seen += report.record_count
     assert seen

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.examining import SchemaFile
 from recordsmith.examining.rules import FeatureRule, Rules
-from recordsmith.examining.verification import section_check, seen_features
+from recordsmith.examining.verification import section_check, shard_features
 from recordsmith.examining.verification.rule_check import RuleCheck
 
 D = rs.Defect
@@ -34,7 +35,7 @@ records_of_features = st.lists(
 
 
 def _found(path: Path, rules: dict[str, Any]) -> list[Any]:
-    report = rs.verify(path, schema=rs.SchemaFile.from_json(rules))
+    report = rs.verify(path, schema=SchemaFile.from_json(rules))
     return sorted((e.record, e.feature, e.defect, e.detail) for e in report.defects)
 
 
@@ -116,7 +117,7 @@ def test_memory_of_a_record_of_very_many_features(
 ) -> None:
     """Memory does not grow with the number of features beyond the size of the record."""
     monkeypatch.setattr(section_check, "COUNTED_AT_ONCE", 200)
-    monkeypatch.setattr(seen_features, "MOST_FEATURES", 200)
+    monkeypatch.setattr(shard_features, "MOST_FEATURES", 200)
     peaks = []
     for count in (400, 8_000):
         features: dict[str, Any] = {f"feature/{number:06d}": number for number in range(count)}

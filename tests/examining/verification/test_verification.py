@@ -26,15 +26,15 @@ def tiny(tmp_path: Path) -> Path:
     return path
 
 
-def _packed(folder: Path, compression: str, made: SimpleNamespace) -> Path:
-    made.packed(folder, {"train": [2]}, compression)
+def _packed(folder: Path, compression: str, numbered: SimpleNamespace) -> Path:
+    numbered.packed(folder, {"train": [2]}, compression)
     (path,) = folder.glob("train-*")
     return path
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_good_data_is_good(tmp_path: Path, made: SimpleNamespace, compression: str) -> None:
-    folder = made.packed(tmp_path, {"train": [2, 0, 3], "test": [1]}, compression)
+def test_good_data_is_good(tmp_path: Path, numbered: SimpleNamespace, compression: str) -> None:
+    folder = numbered.packed(tmp_path, {"train": [2, 0, 3], "test": [1]}, compression)
     shards = sorted(folder.glob("*.tfrecord*"))
     size = sum(path.stat().st_size for path in shards)
     report = rs.verify(folder)
@@ -46,9 +46,9 @@ def test_good_data_is_good(tmp_path: Path, made: SimpleNamespace, compression: s
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_flipped_bit_in_any_byte_is_found(
-    tmp_path: Path, made: SimpleNamespace, compression: str
+    tmp_path: Path, numbered: SimpleNamespace, compression: str
 ) -> None:
-    path = _packed(tmp_path, compression, made)
+    path = _packed(tmp_path, compression, numbered)
     good = path.read_bytes()
     for at in range(len(good)):
         damaged = bytearray(good)
@@ -75,8 +75,10 @@ def test_every_flipped_bit_is_found_without_a_manifest(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_every_truncation_is_found(tmp_path: Path, made: SimpleNamespace, compression: str) -> None:
-    path = _packed(tmp_path, compression, made)
+def test_every_truncation_is_found(
+    tmp_path: Path, numbered: SimpleNamespace, compression: str
+) -> None:
+    path = _packed(tmp_path, compression, numbered)
     good = path.read_bytes()
     for stop in range(len(good)):
         path.write_bytes(good[:stop])
@@ -98,10 +100,10 @@ def test_every_truncation_is_found_without_a_manifest(tiny: Path) -> None:
         assert [error.defect for error in report.notices] == [rs.Defect.EMPTY_FILE] * (stop == 0)
 
 
-def test_trailing_bytes_are_found(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_trailing_bytes_are_found(tmp_path: Path, numbered: SimpleNamespace) -> None:
     for compression in COMPRESSIONS:
         folder = tmp_path / compression
-        path = _packed(folder, compression, made)
+        path = _packed(folder, compression, numbered)
         good = path.read_bytes()
         for more in (b"\0", encode_record(b"more"), good):
             path.write_bytes(good + more)
@@ -121,8 +123,8 @@ def test_damage_does_not_hide_later_defects(tiny: Path) -> None:
     assert {error.defect for error in report.defects} == {rs.Defect.PAYLOAD_CRC}
 
 
-def test_missing_shard(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [2, 3], "test": [1]})
+def test_missing_shard(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [2, 3], "test": [1]})
     missing = sorted(folder.glob("train-*"))[1]
     missing.unlink()
     report = rs.verify(folder)
@@ -132,9 +134,9 @@ def test_missing_shard(tmp_path: Path, made: SimpleNamespace) -> None:
     assert (report.record_count, report.shard_count) == (3, 2)
 
 
-def test_swapped_shards(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_swapped_shards(tmp_path: Path, numbered: SimpleNamespace) -> None:
     """The shards have equal size and count, so only the manifest reveals the swap."""
-    folder = made.packed(tmp_path, {"train": [4, 4]})
+    folder = numbered.packed(tmp_path, {"train": [4, 4]})
     one, two = sorted(folder.glob("train-*"))
     if one.stat().st_size != two.stat().st_size:
         pytest.fail("the test needs shards of equal size")
@@ -148,16 +150,16 @@ def test_swapped_shards(tmp_path: Path, made: SimpleNamespace) -> None:
     assert {error.path for error in report.defects} == {str(one), str(two)}
 
 
-def test_wrong_count_in_the_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [4]})
+def test_wrong_count_in_the_manifest(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [4]})
     document = json.loads((folder / MANIFEST_NAME).read_bytes())
     document["splits"]["train"][0]["records"] = 5
     (folder / MANIFEST_NAME).write_text(json.dumps(document))
     assert [error.defect for error in rs.verify(folder).defects] == [rs.Defect.RECORD_COUNT]
 
 
-def test_compressed_stream_without_end_marker(tmp_path: Path, made: SimpleNamespace) -> None:
-    path = made.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
+def test_compressed_stream_without_end_marker(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    path = numbered.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
     path.write_bytes(path.read_bytes()[:-8])
     assert [error.defect for error in rs.verify(path).defects] == [rs.Defect.TRUNCATED_COMPRESSION]
 
@@ -171,19 +173,19 @@ def test_files_of_other_kinds(tmp_path: Path, data: bytes) -> None:
     assert error.path == str(path)
 
 
-def test_missing_paths_and_splits_raise(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_missing_paths_and_splits_raise(tmp_path: Path, numbered: SimpleNamespace) -> None:
     with pytest.raises(rs.FileAccessError):
         rs.verify(tmp_path / "missing")
-    folder = made.packed(tmp_path / "set", {"train": [1]})
+    folder = numbered.packed(tmp_path / "set", {"train": [1]})
     with pytest.raises(rs.OptionError):
         rs.verify(folder, split="test")
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4, None])
 def test_report_does_not_depend_on_threads(
-    tmp_path: Path, made: SimpleNamespace, threads: int | None
+    tmp_path: Path, numbered: SimpleNamespace, threads: int | None
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [2] * 6})
+    folder = numbered.packed(tmp_path, {"train": [2] * 6})
     for path in sorted(folder.glob("train-*"))[::2]:
         data = bytearray(path.read_bytes())
         data[-1] ^= 1
@@ -199,8 +201,8 @@ def test_report_does_not_depend_on_threads(
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
 
 
-def test_interrupted_verification_stops(tmp_path: Path, made: SimpleNamespace) -> None:
-    folder = made.packed(tmp_path, {"train": [1] * 4})
+def test_interrupted_verification_stops(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(tmp_path, {"train": [1] * 4})
 
     def stop(_done: int, _total: int) -> None:
         raise KeyboardInterrupt
@@ -238,7 +240,7 @@ def test_report_as_json(tiny: Path) -> None:
         "deep": False,
         "defect_count": 1,
         "notices": [],
-        "remarks": [],
+        "unchecked": [],
     }
     assert defect.pop("detail")
     assert defect == {
@@ -250,12 +252,12 @@ def test_report_as_json(tiny: Path) -> None:
     }
 
 
-def test_a_list_with_one_folder(made: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_list_with_one_folder(numbered: SimpleNamespace, tmp_path: Path) -> None:
     """The manifest is used for folders in a list too."""
-    folder = made.packed(tmp_path / "out", {"train": [3, 2]})
+    folder = numbered.packed(tmp_path / "out", {"train": [3, 2]})
     first, second = sorted(folder.glob("*.tfrecord"))
     second.write_bytes(first.read_bytes())
-    for paths in (folder, [folder], [folder, made.packed(tmp_path / "more", {"train": [1]})]):
+    for paths in (folder, [folder], [folder, numbered.packed(tmp_path / "more", {"train": [1]})]):
         (error,) = rs.verify(paths).defects
         assert (error.defect, error.path) == (rs.Defect.SWAPPED_SHARD, str(second))
         assert first.name in error.problem
@@ -267,9 +269,9 @@ def test_a_list_with_one_folder(made: SimpleNamespace, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("labels", [b"", None, b"0:other\n"])
 def test_labels_that_differ_from_the_manifest(
-    made: SimpleNamespace, tmp_path: Path, labels: bytes | None
+    numbered: SimpleNamespace, tmp_path: Path, labels: bytes | None
 ) -> None:
-    folder = made.packed(tmp_path / "out", {"train": [3]})
+    folder = numbered.packed(tmp_path / "out", {"train": [3]})
     if labels is None:
         (folder / "labels.txt").unlink()
     else:

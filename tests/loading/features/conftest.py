@@ -9,8 +9,8 @@ import pytest
 
 from recordsmith.example import SchemaSurvey, decode_columns, encode_columns
 from recordsmith.loading.features import ValueFeature
-from recordsmith.loading.features.contract import Request
-from recordsmith.loading.requests import resolve_requests
+from recordsmith.loading.features.feature import ColumnRequest
+from recordsmith.loading.features.requests import resolve_requests
 
 
 def _read(feature: Any, columns: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def no_rows() -> Any:
     def made(feature: ValueFeature, kind: Any) -> dict[str, Any]:
         from recordsmith.example import FeatureSpec
 
-        def spec(request: Request) -> FeatureSpec:
+        def spec(request: ColumnRequest) -> FeatureSpec:
             return FeatureSpec(kind, request.shape, request.default)
 
         specs = {key: spec(request) for key, request in feature.requests().items()}

@@ -14,10 +14,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.locate import Located
-from recordsmith.dataset.shard import Shard
-from recordsmith.errors import located
+from recordsmith.dataset import AnyShard, ClassNames, Dataset, LocatedBlock, records_of
+from recordsmith.errors import OptionError
 from recordsmith.examining.diff.matching import Digests, as_digests
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.wire import RecordBlock
@@ -36,10 +34,10 @@ MakeDigests: TypeAlias = Callable[[RecordBlock, Int64Array], tuple[Int64Array, D
 
 
 class RecordPlace(NamedTuple):
-    """The place of a record: its file, its number in that file, its split."""
+    """The place of a record: its file, its position in that file, its split."""
 
     path: str
-    number: int
+    record: int
     split: str
 
 
@@ -51,7 +49,7 @@ class Side:
         first pass.
     """
 
-    shards: Sequence[Shard]
+    shards: Sequence[AnyShard]
     class_names: ClassNames | None = None
     has_manifest: bool = False
     survey: SchemaSurvey = field(default_factory=SchemaSurvey)
@@ -59,8 +57,22 @@ class Side:
     starts: Int64Array = field(default_factory=lambda: np.zeros(1, np.int64))
 
     @classmethod
-    def of(cls, found: Located) -> Side:
-        return cls(tuple(found.shards), found.class_names, found.manifest is not None)
+    def of(cls, dataset: Dataset) -> Side:
+        """Return a side with the records of a dataset.
+
+        Raises:
+            OptionError: they are not in the order of their files.
+        """
+        records = records_of(dataset)
+        if not records.positions.is_ascending:
+            raise OptionError(
+                "diff compares datasets in the order of their files",
+                option="dataset",
+                value=dataset,
+                remedy="Pass the dataset unshuffled, with selected positions in ascending order.",
+            )
+        has_manifest = all(shard.entry is not None for shard in dataset.shards)
+        return cls(tuple(records.parts()), dataset.class_names, has_manifest)
 
     @property
     def record_count(self) -> int:
@@ -78,7 +90,8 @@ class Side:
     def place(self, position: int) -> RecordPlace:
         number = int(self.shards_of(np.array([position]))[0])
         shard = self.shards[number]
-        return RecordPlace(str(shard.path), position - int(self.starts[number]), shard.split)
+        place = shard.number_of(position - int(self.starts[number]))
+        return RecordPlace(str(shard.path), place, shard.split)
 
 
 _T = TypeVar("_T")
@@ -101,7 +114,7 @@ class Reading:
             count = 0
             shard, survey = self.sides[side].shards[number], self.sides[side].survey
             for block in self._blocks(shard, None):
-                with located(shard.path, block.position):
+                with LocatedBlock(block, shard).located():
                     survey.update(block.buffer, block.starts, block.lengths)
                     rows, digests = make(block, np.arange(len(block)))
                 count += len(block)
@@ -119,7 +132,7 @@ class Reading:
         def read(side: int, number: int) -> None:
             shard = self.sides[side].shards[number]
             for block, rows in self._chosen(side, number, wanted):
-                with located(shard.path, block.position):
+                with LocatedBlock(block, shard).located():
                     kept, digests = make(block, rows)
                 store.add(side, number, kept + block.position, digests)
 
@@ -141,7 +154,7 @@ class Reading:
         def read(side: int, number: int) -> None:
             first = int(self.sides[side].starts[number])
             for block, rows in self._chosen(side, number, wanted):
-                for row, payload in _payloads(block, rows):
+                for row, payload in payloads_of(block, rows):
                     use(side, first + block.position + row, payload)
 
         self._in_threads(read, self._with_any(wanted))
@@ -172,7 +185,7 @@ class Reading:
             if begin < end:
                 yield block, numbers[begin:end] - block.position
 
-    def _blocks(self, shard: Shard, stop: int | None) -> Iterator[RecordBlock]:
+    def _blocks(self, shard: AnyShard, stop: int | None) -> Iterator[RecordBlock]:
         """Yield the blocks of a shard; report the bytes read."""
         reported = 0
         is_plain = shard.size_bytes > 0 and shard.compression == "none"
@@ -242,7 +255,7 @@ def each(make: MakeDigest) -> MakeDigests:
     def make_all(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
         made = bytearray()
         left_out = []
-        for place, (_, payload) in enumerate(_payloads(block, rows)):
+        for place, (_, payload) in enumerate(payloads_of(block, rows)):
             digest = make(payload)
             if digest is None:
                 left_out.append(place)
@@ -253,7 +266,8 @@ def each(make: MakeDigest) -> MakeDigests:
     return make_all
 
 
-def _payloads(block: RecordBlock, rows: Int64Array) -> Iterator[tuple[int, memoryview]]:
+def payloads_of(block: RecordBlock, rows: Int64Array) -> Iterator[tuple[int, memoryview]]:
+    """Yield some rows of a block with their payloads."""
     starts, lengths = block.starts[rows].tolist(), block.lengths[rows].tolist()
     for row, start, length in zip(rows.tolist(), starts, lengths, strict=True):
         yield row, block.buffer[start : start + length]

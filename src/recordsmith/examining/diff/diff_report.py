@@ -9,6 +9,7 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.diff.comparing import RecordPlace
 from recordsmith.examining.diff.record_changes import FeatureChange
 from recordsmith.examining.diff.schema_changes import SchemaChange
+from recordsmith.summaries import Report
 
 MAX_LISTED = 100
 """How many records of each sort are listed; the others are only counted."""
@@ -42,12 +43,12 @@ class DatasetSummary:
 
 @dataclass(frozen=True)
 class RecordChange:
-    """A record with the same key but different content in both datasets.
+    """A record with the same key but different content in both, or that differs in one feature.
 
-    key: the value of the identifying feature, as text.
+    key: the value of the identifying feature in A, as text; None if it has none.
     """
 
-    key: str
+    key: str | None
     a: RecordPlace
     b: RecordPlace
     features: tuple[FeatureChange, ...]
@@ -85,32 +86,33 @@ class Move(NamedTuple):
     record_count: int
 
 
-@dataclass
-class DiffReport:
+@dataclass(repr=False)
+class DiffReport(Report):
     """The differences between datasets A and B.
 
     a, b: the counts of each dataset.
     same_count: number of records with equal content in both.
     same_bytes_count: how many of them are equal byte for byte.
-    changed_count: number of records with the same key but different content.
+    changed_count: number of records with the same key but different content, and of records that
+        are equal except for one feature.
     left_only_count, right_only_count: number of records only in A, or only in B.
     by: the feature that identifies changed records; None if there is no such feature, or no changed
         records.
     shared_key_count: number of records that were not compared because their key is not unique.
-    renamed_count: how many of the first MAX_COMPARED records only in A differ from records only in
-        B just in the feature `name`, which is None if renamed_count is 0.
     is_same_order: whether the records in both have the same order within each split.
     moves: records in both, in splits of different names.
     splits_are_comparable: whether A and B have a split in common; if not, moves do not count as
         differences.
     schema: differences between features, as far as the schemas list them.
-    remarks: what was not compared, and why.
+    uncompared: what was not compared, and why.
     class_names: the class names of A and B.
     class_names_differ: whether they differ, if both are known or both datasets have manifests.
     changed_features: for each feature, in how many of the first `compared_count` changed records it
         differs.
     changes, left_only, right_only: the first MAX_LISTED of each.
     """
+
+    _shown = ("is_equal",)
 
     a: DatasetSummary
     b: DatasetSummary
@@ -121,13 +123,11 @@ class DiffReport:
     right_only_count: int = 0
     by: str | None = None
     shared_key_count: int = 0
-    renamed_count: int = 0
-    name: str | None = None
     is_same_order: bool = True
     moves: tuple[Move, ...] = ()
     splits_are_comparable: bool = True
     schema: tuple[SchemaChange, ...] = ()
-    remarks: tuple[str, ...] = ()
+    uncompared: tuple[str, ...] = ()
     class_names: tuple[ClassNames | None, ClassNames | None] = (None, None)
     class_names_differ: bool = False
     changed_features: dict[str, int] = field(default_factory=dict)
@@ -162,22 +162,20 @@ class DiffReport:
             "is_equal": self.is_equal,
             "a": self.a.to_json(),
             "b": self.b.to_json(),
-            "same": self.same_count,
-            "same_bytes": self.same_bytes_count,
-            "changed": self.changed_count,
-            "left_only": self.left_only_count,
-            "right_only": self.right_only_count,
+            "same_count": self.same_count,
+            "same_bytes_count": self.same_bytes_count,
+            "changed_count": self.changed_count,
+            "left_only_count": self.left_only_count,
+            "right_only_count": self.right_only_count,
             "by": self.by,
-            "shared_key": self.shared_key_count,
-            "renamed": self.renamed_count,
-            "name": self.name,
+            "shared_key_count": self.shared_key_count,
             "is_same_order": self.is_same_order,
-            "moved": self.moved_count,
+            "moved_count": self.moved_count,
             "moves": [
                 {"a": move.a, "b": move.b, "records": move.record_count} for move in self.moves
             ],
             "schema": [change.to_json() for change in self.schema],
-            "remarks": list(self.remarks),
+            "uncompared": list(self.uncompared),
             "class_names": {
                 "is_equal": not self.class_names_differ,
                 **{
@@ -189,12 +187,12 @@ class DiffReport:
                 {"feature": feature, "records": count}
                 for feature, count in self.changed_features.items()
             ],
-            "compared": self.compared_count,
+            "compared_count": self.compared_count,
             "changes": [change.to_json() for change in self.changes],
-            "records_only_a": [record.to_json() for record in self.left_only],
-            "records_only_b": [record.to_json() for record in self.right_only],
+            "left_only": [record.to_json() for record in self.left_only],
+            "right_only": [record.to_json() for record in self.right_only],
         }
 
 
 def _place_json(place: RecordPlace) -> dict[str, Any]:
-    return {"path": place.path, "record": place.number, "split": place.split}
+    return {"path": place.path, "record": place.record, "split": place.split}

@@ -1,8 +1,8 @@
 """Compares the records of two datasets by content, independent of order and shards.
 
 Matches records in steps: first by bytes, then by content (see `example/canonical.py`), both with
-128-bit digests, then by a feature that identifies a record, to report what changed in it. Each step
-uses only the records left by the previous one.
+128-bit digests, then by a feature that identifies a record, to report what changed in it, last by
+all features but one. Each step uses only the records left by the previous one.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections import Counter
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
-from recordsmith.dataset.locate import Paths, locate_whole
-from recordsmith.examining.diff.comparing import Reading, Side, each
+from recordsmith.dataset import Dataset, dataset_of
+from recordsmith.dataset.locate import Paths
+from recordsmith.examining.diff.comparing import Reading, Side, Wanted, each
 from recordsmith.examining.diff.diff_report import (
     MAX_COMPARED,
     MAX_LISTED,
@@ -24,6 +24,7 @@ from recordsmith.examining.diff.diff_report import (
 )
 from recordsmith.examining.diff.matching import digest_of
 from recordsmith.examining.diff.naming import check_key, is_unique, pairs_by_key, usual_keys
+from recordsmith.examining.diff.one_feature import pairs_but_one
 from recordsmith.examining.diff.partners import Partners
 from recordsmith.examining.diff.record_changes import (
     RecordNotes,
@@ -33,15 +34,15 @@ from recordsmith.examining.diff.record_changes import (
     take_notes,
 )
 from recordsmith.examining.diff.schema_changes import schema_changes
-from recordsmith.examining.shard_summaries import compression_of
+from recordsmith.examining.shard_summaries import output_compression
 from recordsmith.example.canonical import canonical
 from recordsmith.files import Progress
 from recordsmith.work import Work, thread_count
 
 
 def diff(
-    a: Paths,
-    b: Paths,
+    a: Paths | Dataset,
+    b: Paths | Dataset,
     *,
     split: str | None = None,
     by: str | None = None,
@@ -51,11 +52,12 @@ def diff(
     """Compare two datasets by the content of their records, independent of order and shards.
 
     Args:
-        a, b: each a file, folder, glob, or a list of these.
-        split: compare only this split.
+        a, b: each a file, folder, glob, or a list of these; or a Dataset, such as a slice.
+        split: compare only this split, or part of one, as in `recordsmith.open`.
         by: the feature that identifies a record, used to report what changed in it. None uses the
-            first of `naming.KEY_FEATURES` that most records have with unique values. Without such
-            a feature, a changed record counts as one only in A and one only in B.
+            first of `naming.KEY_FEATURES` that most records have with unique values. Records that
+            no key pairs count as changed if they differ in one feature, otherwise as records only
+            in A and only in B.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done_bytes, total_bytes)`; the total grows if records must be
             read again.
@@ -73,7 +75,7 @@ def diff(
         print(report.is_equal, report.changed_count)
     """
     work = Work(thread_count(threads), progress)
-    sides = (Side.of(locate_whole(a, split)), Side.of(locate_whole(b, split)))
+    sides = (Side.of(dataset_of(a, split)), Side.of(dataset_of(b, split)))
     reading = Reading(sides, work)
     partners = Partners(reading)
     partners.match_first(each(digest_of))
@@ -96,8 +98,8 @@ def _report(sides: tuple[Side, Side]) -> DiffReport:
         _summary(a),
         _summary(b),
         schema=schema_changes(a.schema, b.schema),
-        remarks=tuple(
-            f"not all features of {name} were compared by name: {side.schema.remark}"
+        uncompared=tuple(
+            f"not all features of {name} were compared by name: {side.schema.omission}"
             for name, side in (("A", a), ("B", b))
             if not side.schema.is_complete
         ),
@@ -115,7 +117,7 @@ def _summary(side: Side) -> DatasetSummary:
         side.record_count,
         len(side.shards),
         sum(shard.size_bytes for shard in side.shards),
-        compression_of(side.shards),
+        output_compression(side.shards),
         side.schema.payload,
         splits,
     )
@@ -132,56 +134,62 @@ def _compare_rest(report: DiffReport, partners: Partners, by: str | None) -> Non
     if not len(left[0]) and not len(left[1]):
         return
     keys = [by] if by is not None else usual_keys(partners.sides)
-    pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    pairs: Wanted = (np.zeros(0, np.int64), np.zeros(0, np.int64))
     if len(left[0]) and len(left[1]):
         report.by = by or next(
             (key for key in keys if is_unique(partners.reading, key, left)), None
         )
         if report.by is not None:
             pairs, report.shared_key_count = pairs_by_key(partners.reading, left, report.by)
+    lone = _without(left, pairs)
+    if len(lone[0]) and len(lone[1]):
+        more, equal_key_count, is_complete = pairs_but_one(partners.reading, lone, report.by)
+        report.shared_key_count = max(0, report.shared_key_count - equal_key_count)
+        pairs = _joined(pairs, more)
+        lone = _without(left, pairs)
+        if not is_complete:
+            report.uncompared += ("not all records were searched for changes of one feature",)
     report.changed_count = len(pairs[0])
-    lone = (
-        np.setdiff1d(left[0], pairs[0], assume_unique=True),
-        np.setdiff1d(left[1], pairs[1], assume_unique=True),
-    )
     report.left_only_count, report.right_only_count = map(len, lone)
     name = report.by or next(iter(keys), None)  # identifies the listed records
-    _list_records(report, partners, name, pairs, (lone[0], lone[1]))
+    _list_records(report, partners, name, pairs, lone)
+
+
+def _without(wanted: Wanted, pairs: Wanted) -> Wanted:
+    a, b = (
+        np.setdiff1d(every, some, assume_unique=True)
+        for every, some in zip(wanted, pairs, strict=True)
+    )
+    return a, b
+
+
+def _joined(pairs: Wanted, more: Wanted) -> Wanted:
+    """Return the pairs of both, in the order of A."""
+    a, b = (np.concatenate(both) for both in zip(pairs, more, strict=True))
+    order = np.argsort(a)
+    return a[order], b[order]
 
 
 def _list_records(
     report: DiffReport,
     partners: Partners,
     name: str | None,
-    pairs: tuple[Int64Array, Int64Array],
-    lone: tuple[Int64Array, Int64Array],
+    pairs: Wanted,
+    lone: Wanted,
 ) -> None:
-    """List the first changed records and the first records in only one dataset.
-
-    Also counts records that differ only in the feature `name`.
-    """
+    """List the first changed records and the first records in only one dataset."""
     compared = (pairs[0][:MAX_COMPARED], pairs[1][:MAX_COMPARED])
     notes: tuple[dict[int, RecordNotes], dict[int, RecordNotes]] = ({}, {})
     keys: tuple[dict[int, str], dict[int, str]] = ({}, {})
-    lone = (lone[0][:MAX_COMPARED], lone[1][:MAX_COMPARED])
-    are_lone = (set(lone[0].tolist()), set(lone[1].tolist()))
-    unnamed: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
-    may_be_renamed = name is not None and bool(are_lone[0] and are_lone[1])
+    lone = (lone[0][:MAX_LISTED], lone[1][:MAX_LISTED])
+    changed = (set(compared[0].tolist()), set(compared[1].tolist()))
 
     def note(side: int, position: int, payload: memoryview) -> None:
         value = None if name is None else key_of(payload, name)
         if value is not None:
             keys[side][position] = describe_value(value)
-        if position not in are_lone[side]:
+        if position in changed[side]:
             notes[side][position] = take_notes(payload) or {}
-        elif may_be_renamed and value is not None:
-            rest = sorted(
-                (place, feature.digest)
-                for place, feature in (take_notes(payload) or {}).items()
-                if place[1] != name
-            )
-            if rest:
-                unnamed[side][position] = digest_of(repr(rest).encode())
 
     wanted = tuple(
         np.union1d(of_side, alone) for of_side, alone in zip(compared, lone, strict=True)
@@ -193,13 +201,10 @@ def _list_records(
         counts.update(change.feature for change in changes)
         if len(report.changes) < MAX_LISTED:
             places = partners.sides[0].place(a), partners.sides[1].place(b)
-            report.changes.append(RecordChange(keys[0][a], *places, changes))
+            report.changes.append(RecordChange(keys[0].get(a), *places, changes))
     report.changed_features = dict(counts.most_common())
     report.compared_count = len(compared[0])
-    both = Counter(unnamed[0].values()) & Counter(unnamed[1].values())
-    report.renamed_count = both.total()
-    report.name = name if report.renamed_count else None
     for side, listed in enumerate((report.left_only, report.right_only)):
-        for position in lone[side][:MAX_LISTED].tolist():
+        for position in lone[side].tolist():
             place = partners.sides[side].place(position)
             listed.append(LoneRecord(keys[side].get(position), place))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, names_like
+from recordsmith.errors import OptionError, suggest_names
 from recordsmith.examining.diff.comparing import MakeDigests, Reading, Side, Wanted, each
 from recordsmith.examining.diff.matching import (
     Digests,
@@ -43,7 +43,7 @@ def check_key(by: str, sides: tuple[Side, Side]) -> None:
     for side in sides:
         known = side.schema.sections.get(_key_section(side.schema), {})
         if by not in known and side.record_count and side.schema.is_complete:
-            hint = names_like(by, known, "its records have no features")
+            hint = suggest_names(by, known, "its records have no features")
             raise OptionError(
                 f"no record in {side.shards[0].path} has the feature {by!r}; {hint}",
                 option="by",

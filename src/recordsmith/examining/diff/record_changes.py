@@ -7,7 +7,7 @@ without keeping their images in memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -18,9 +18,12 @@ from recordsmith.errors import CorruptDataError
 from recordsmith.examining.diff.matching import digest_of
 from recordsmith.example import FeatureValue, SequenceExample, decode_payload
 from recordsmith.example.raw_fields import as_text
+from recordsmith.words import shortened
 
 _VALUES_SHOWN = 4
-_TEXT_SHOWN = 40
+_TEXT_SHOWN = 60
+_LONGEST_TEXT = 4096
+_FEATURE_LISTS = "feature_lists"
 
 Features = Mapping[str, FeatureValue]
 
@@ -63,17 +66,20 @@ def take_notes(payload: memoryview) -> RecordNotes | None:
     example = _decoded(payload)
     if example is None:
         return None
-    if not isinstance(example, SequenceExample):
-        return {("features", key): _note(value) for key, value in example.items()}
-    notes = {("context", key): _note(value) for key, value in example.context.items()}
-    for key, steps in example.feature_lists.items():
-        parts = [_note(step) for step in steps]
-        digest = b"".join(part.digest for part in parts)
-        text = f"{len(parts)} step{'' if len(parts) == 1 else 's'}"
-        if parts:
-            text += f", the first {parts[0].text}"
-        notes["feature_lists", key] = FeatureNote(digest_of(digest), text)
-    return notes
+    return {
+        place: FeatureNote(
+            digest, (_describe_steps if place[0] == _FEATURE_LISTS else describe_value)(value)
+        )
+        for place, value, digest in _features_of(example)
+    }
+
+
+def feature_digests(payload: memoryview) -> dict[tuple[str, str], bytes] | None:
+    """Return a digest of each feature; None if the record is not an Example or SequenceExample."""
+    example = _decoded(payload)
+    if example is None:
+        return None
+    return {place: digest for place, _, digest in _features_of(example)}
 
 
 def changes_between(a: RecordNotes, b: RecordNotes) -> tuple[FeatureChange, ...]:
@@ -136,12 +142,27 @@ def _decoded(payload: memoryview) -> Features | SequenceExample | None:
         return None
 
 
-def _note(value: FeatureValue) -> FeatureNote:
-    return FeatureNote(value_digest(value), describe_value(value))
+def _features_of(
+    example: Features | SequenceExample,
+) -> Iterator[tuple[tuple[str, str], Any, bytes]]:
+    """Yield section and name, the value or the steps, and their digest."""
+    if not isinstance(example, SequenceExample):
+        for key, value in example.items():
+            yield ("features", key), value, value_digest(value)
+        return
+    for key, value in example.context.items():
+        yield ("context", key), value, value_digest(value)
+    for key, steps in example.feature_lists.items():
+        yield (_FEATURE_LISTS, key), steps, digest_of(b"".join(map(value_digest, steps)))
+
+
+def _describe_steps(steps: Sequence[FeatureValue]) -> str:
+    text = f"{len(steps)} step{'' if len(steps) == 1 else 's'}"
+    return f"{text}, the first {describe_value(steps[0])}" if steps else text
 
 
 def _describe_bytes(value: bytes) -> str:
-    text = as_text(value) if len(value) <= 4 * _TEXT_SHOWN else None
-    if text is None or len(text) > _TEXT_SHOWN:
+    text = as_text(value) if len(value) <= _LONGEST_TEXT else None
+    if text is None:
         return f"{len(value):,} byte{'' if len(value) == 1 else 's'}"
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(shortened(text, _TEXT_SHOWN), ensure_ascii=False)

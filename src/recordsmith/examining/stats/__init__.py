@@ -1,8 +1,8 @@
 """Computes statistics of a dataset: features, classes, images and duplicates."""
 
-from recordsmith.examining.stats.dataset_statistics import Statistics, statistics
+from recordsmith.examining.stats.stats_report import StatsReport, stats
 
 __all__ = [
-    "Statistics",
-    "statistics",
+    "StatsReport",
+    "stats",
 ]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.examining.stats.bytes_statistics import FrequentValues
-from recordsmith.examining.stats.feature_statistics import FeatureStatisticsSurvey
+from recordsmith.examining.stats.bytes_stats import FrequentValues
+from recordsmith.examining.stats.feature_stats import FeatureStatsSurvey
 from recordsmith.examining.stats.value_counts import EXACT_DISTINCT, ValueCounts
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
 
@@ -64,7 +64,7 @@ class ClassCount:
 
 
 @dataclass(frozen=True)
-class ClassStatistics:
+class ClassStats:
     """The classes of one feature.
 
     splits: the classes of each split, most frequent first.
@@ -110,7 +110,7 @@ class ClassSurvey:
         self._numbers: dict[str, ValueCounts] = {}
         self._texts: dict[str, FrequentValues] = {}
 
-    def add(self, split: str, feature: FeatureStatisticsSurvey) -> None:
+    def add(self, split: str, feature: FeatureStatsSurvey) -> None:
         """Add the labels of a feature, collected from records of one split."""
         if "int64" in feature.numbers:
             numbers = self._numbers.setdefault(split, ValueCounts(np.int64))
@@ -118,7 +118,7 @@ class ClassSurvey:
         if feature.bytes is not None:
             self._texts.setdefault(split, FrequentValues()).merge(feature.bytes.frequent)
 
-    def finish(self, class_names: ClassNames | None) -> ClassStatistics | None:
+    def finish(self, class_names: ClassNames | None) -> ClassStats | None:
         """Return the classes; None if the feature does not hold labels."""
         if self._numbers and not self._texts:
             return self._finish_numbers(class_names or ())
@@ -126,7 +126,7 @@ class ClassSurvey:
             return self._finish_texts()
         return None
 
-    def _finish_numbers(self, class_names: ClassNames) -> ClassStatistics:
+    def _finish_numbers(self, class_names: ClassNames) -> ClassStats:
         splits, error = {}, 0
         for split, numbers in self._numbers.items():
             top, top_error = numbers.top(EXACT_DISTINCT)
@@ -134,9 +134,9 @@ class ClassSurvey:
             splits[split] = tuple(
                 ClassCount(label, _name(label, class_names), count) for label, count in top
             )
-        return ClassStatistics(splits, is_numbered=True, error=error)
+        return ClassStats(splits, is_numbered=True, error=error)
 
-    def _finish_texts(self) -> ClassStatistics | None:
+    def _finish_texts(self) -> ClassStats | None:
         splits, error = {}, 0
         for split, texts in self._texts.items():
             top, top_error = texts.top(EXACT_DISTINCT)
@@ -145,7 +145,7 @@ class ClassSurvey:
             if any(text is None for text, _ in counts):  # images, such as masks
                 return None
             splits[split] = tuple(ClassCount(text or "", None, count) for text, count in counts)
-        return ClassStatistics(splits, is_numbered=False, error=error)
+        return ClassStats(splits, is_numbered=False, error=error)
 
 
 def _name(label: int, class_names: ClassNames) -> str | None:

@@ -51,7 +51,7 @@ class SharedContent:
 
 
 @dataclass(frozen=True)
-class DuplicateStatistics:
+class DuplicateStats:
     """The duplicates of a dataset.
 
     feature: the feature whose values were compared; None for whole records.
@@ -158,7 +158,7 @@ class DuplicateSearch:
             for seen in self._splits.values():
                 seen.keep_sample(self._bits)
 
-    def finish(self, places: Places) -> DuplicateStatistics:
+    def finish(self, places: Places) -> DuplicateStats:
         """Return the duplicates."""
         with self._lock:
             self._settle()
@@ -185,7 +185,7 @@ class DuplicateSearch:
                     )
                 )
         every = [seen.hashes for seen in splits.values()]
-        return DuplicateStatistics(
+        return DuplicateStats(
             self.feature,
             self._count,
             len(count_sorted(np.sort(np.concatenate(every)))[0]) * scale if every else 0,

@@ -27,7 +27,7 @@ from recordsmith.example import (
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, decode_key
 from recordsmith.example.schema import UNBOUNDED
-from recordsmith.example.spans import payloads_of
+from recordsmith.example.spans import payload_views
 
 Values = npt.NDArray[Any] | BytesArray
 
@@ -107,7 +107,7 @@ def example_blocks(
             blocks,
             (
                 {key: [value] for key, value in decode_example(payload).items() if key in mixed}
-                for payload in payloads_of(buffer, starts, lengths)
+                for payload in payload_views(buffer, starts, lengths)
             ),
             has_steps=False,
         )

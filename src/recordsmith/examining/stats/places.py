@@ -9,23 +9,24 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset import AnyShard
 
 _POSITION_BITS = 40
 
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a record: its file and its position in it, counted from 0."""
+    """The place of a record: its file and its position in that file, counted from 0."""
 
     path: str
-    position: int
+    record: int
 
     def __str__(self) -> str:
-        return f"{self.path}, record {self.position}"
+        return f"{self.path}, record {self.record}"
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict."""
-        return {"path": self.path, "position": self.position}
+        return {"path": self.path, "record": self.record}
 
 
 def place_numbers(shard: int, position: int, count: int) -> Int64Array:
@@ -37,10 +38,10 @@ def place_numbers(shard: int, position: int, count: int) -> Int64Array:
 class Places:
     """Turns the numbers of records back into places."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        """`paths`: the path of each shard."""
-        self._paths = paths
+    def __init__(self, shards: Sequence[AnyShard]) -> None:
+        self._shards = shards
 
     def __call__(self, number: int) -> Place:
         """Return the place of a record number."""
-        return Place(self._paths[number >> _POSITION_BITS], number & ((1 << _POSITION_BITS) - 1))
+        shard = self._shards[number >> _POSITION_BITS]
+        return Place(str(shard.path), shard.number_of(number & ((1 << _POSITION_BITS) - 1)))

@@ -14,31 +14,31 @@ import numpy as np
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.stats import feature_blocks
-from recordsmith.examining.stats.duplicates import DuplicateSearch, DuplicateStatistics
+from recordsmith.examining.stats.duplicates import DuplicateSearch, DuplicateStats
 from recordsmith.examining.stats.feature_blocks import (
     LISTS_FIELD,
     FeatureBlock,
     example_blocks,
 )
-from recordsmith.examining.stats.feature_statistics import FeatureStatisticsSurvey
-from recordsmith.examining.stats.image_statistics import DeclaredSizes, ImageSurvey
+from recordsmith.examining.stats.feature_stats import FeatureStatsSurvey
+from recordsmith.examining.stats.image_stats import DeclaredSizes, ImageSurvey
 from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL, LabelTexts
-from recordsmith.examining.stats.number_statistics import NumberSurvey
+from recordsmith.examining.stats.number_stats import NumberSurvey
 from recordsmith.examining.stats.places import Places
 from recordsmith.examining.stats.sketches import Hashes
 from recordsmith.examining.stats.step_blocks import list_blocks
 from recordsmith.example import (
     BytesArray,
-    context_payload,
+    context_as_example,
+    field_spans,
     hash_spans,
     inner_spans,
-    spans_of_field,
 )
 from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.keys import HEIGHT, IMAGE, WIDTH, is_of_mask
+from recordsmith.example.keys import HEIGHT, IMAGE, WIDTH, is_mask_key
 from recordsmith.example.payload import PAYLOAD_KINDS
-from recordsmith.example.pieces import narrowed
-from recordsmith.example.spans import are_wide, field_bytes
+from recordsmith.example.pieces import select_features
+from recordsmith.example.spans import field_sizes, have_many_entries
 from recordsmith.wire import RecordBlock
 
 MOST_FEATURES = 10_000
@@ -54,7 +54,7 @@ MOST_IMAGE_FEATURES = 4
 
 _CONTEXT_TAG = 0x0A
 
-Section = dict[str, FeatureStatisticsSurvey]
+Section = dict[str, FeatureStatsSurvey]
 
 
 class DuplicateSearches:
@@ -72,7 +72,7 @@ class DuplicateSearches:
                 self._images[key] = DuplicateSearch(key)
             return self._images.get(key)
 
-    def finish(self, places: Places) -> list[DuplicateStatistics]:
+    def finish(self, places: Places) -> list[DuplicateStats]:
         """Return the duplicates: records, then images by key."""
         searches = [self.records, *(self._images[key] for key in sorted(self._images))]
         return [search.finish(places) for search in searches]
@@ -180,8 +180,8 @@ class RecordSurvey:
     def _add_contexts(self, sequences: Messages) -> None:
         """Add contexts; the context field of a SequenceExample has the same bytes as an Example."""
         buffer, starts, lengths, places = sequences
-        found = spans_of_field(buffer, starts, lengths, 1)
-        fields = field_bytes(found.lengths)
+        found = field_spans(buffer, starts, lengths, 1)
+        fields = field_sizes(found.lengths)
         begins = found.starts + found.lengths - fields
         is_plain = (np.bincount(found.owners, minlength=len(starts)) == 1)[found.owners]
         is_plain &= np.frombuffer(as_view(buffer), np.uint8)[begins] == _CONTEXT_TAG
@@ -190,7 +190,7 @@ class RecordSurvey:
             plain = Messages(buffer, begins[is_plain], fields[is_plain], places[owners])
             self._add_messages("context", plain)
         for row in np.setdiff1d(found.owners, owners):
-            context = context_payload(sequences.payload(row))
+            context = context_as_example(sequences.payload(row))
             with _counting(np.array([row])):
                 self._add_messages("context", Messages.of(context, places[row]))
 
@@ -203,12 +203,12 @@ class RecordSurvey:
         read = list_blocks if is_lists else example_blocks
         takes = partial(self._takes, section)
         spans = messages.buffer, messages.starts, messages.lengths
-        wide = np.flatnonzero(are_wide(*spans, field, feature_blocks.FEATURES_AT_A_TIME))
+        wide = np.flatnonzero(have_many_entries(*spans, field, feature_blocks.FEATURES_AT_A_TIME))
         at, size, count = 0, len(messages.starts), len(messages.starts)
         while at < count:
             until = int(wide[np.searchsorted(wide, at)]) if len(wide) and wide[-1] >= at else count
             if until == at:
-                some = narrowed(messages.payload(at), takes, [field])
+                some = select_features(messages.payload(at), takes, [field])
                 piece, part = slice(at, at + 1), Messages.of(some, messages.places[at])
             else:
                 piece = slice(at, min(at + size, until))
@@ -229,7 +229,7 @@ class RecordSurvey:
         if len(features) >= MOST_FEATURES:
             self._leave_out({key})
             return False
-        features[key] = FeatureStatisticsSurvey()
+        features[key] = FeatureStatsSurvey()
         return True
 
     def _add_section(
@@ -248,7 +248,7 @@ class RecordSurvey:
 
     def _add_images(
         self,
-        feature: FeatureStatisticsSurvey,
+        feature: FeatureStatsSurvey,
         block: FeatureBlock,
         blocks: Mapping[str, FeatureBlock],
         hashes: Hashes,
@@ -260,7 +260,7 @@ class RecordSurvey:
         feature.bytes.images = feature.bytes.images or ImageSurvey()
         declared = _declared(block, blocks, len(places))
         chosen = feature.bytes.images.add(values, places[rows], declared)
-        if not is_of_mask(block.key):  # masks of small objects are often equal
+        if not is_mask_key(block.key):  # masks of small objects are often equal
             search = self._duplicates.of_images(block.key)
             if search is not None:
                 search.add(self.split, hashes[chosen], places[rows[chosen]])
@@ -280,7 +280,7 @@ class RecordSurvey:
                 if key not in mine and len(mine) >= MOST_FEATURES:
                     self._leave_out({key})
                 else:
-                    mine.setdefault(key, FeatureStatisticsSurvey()).merge(feature)
+                    mine.setdefault(key, FeatureStatsSurvey()).merge(feature)
 
     def _leave_out(self, keys: set[str]) -> None:
         """Count features without statistics, up to MOST_LEFT_OUT."""

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from recordsmith.examining.stats.dataset_statistics import Statistics
+from recordsmith.examining.stats.findings import Finding
+from recordsmith.examining.stats.places import Place
 from recordsmith.examining.stats.record_survey import MOST_FEATURES, MOST_LEFT_OUT
-from recordsmith.examining.stats.remarks import Remark
+from recordsmith.examining.stats.stats_report import StatsReport
 from recordsmith.words import count
 
 _PAYLOADS = {  # singular and plural
@@ -21,25 +22,27 @@ _PAYLOADS = {  # singular and plural
 _FOREIGN = ("Event", "other")
 
 
-class RemarkGroup(NamedTuple):
-    """Remarks with the same kind and text on several features.
+class FindingGroup(NamedTuple):
+    """Findings with the same kind and text on several features.
 
-    features: the first features; empty if the remark is about the dataset.
+    features: the first features; empty if the finding is about the dataset.
     more: the number of further features.
+    places: records that show the problem.
     """
 
     kind: str
     features: tuple[str, ...]
     more: int
     text: str
+    places: tuple[Place, ...] = ()
 
 
-def payloads_in_words(statistics: Statistics) -> str:
+def payloads_text(report: StatsReport) -> str:
     """Describe the message types: "Examples", or "12 Examples, 1 TensorBoard event"."""
-    if len(statistics.payloads) == 1:
-        ((payload, n),) = statistics.payloads.items()
+    if len(report.payloads) == 1:
+        ((payload, n),) = report.payloads.items()
         return _PAYLOADS[payload][n != 1]
-    return ", ".join(count(n, *_PAYLOADS[payload]) for payload, n in statistics.payloads.items())
+    return ", ".join(count(n, *_PAYLOADS[payload]) for payload, n in report.payloads.items())
 
 
 def heading_of(section: str) -> tuple[str, str]:
@@ -52,47 +55,48 @@ def heading_of(section: str) -> tuple[str, str]:
     }[section]
 
 
-def left_out_in_words(statistics: Statistics) -> str | None:
+def left_out_text(report: StatsReport) -> str | None:
     """Describe features without statistics; None if all have statistics."""
-    if not statistics.left_out:
+    if not report.left_out:
         return None
-    least = "at least " if statistics.left_out >= MOST_LEFT_OUT else ""
-    have = "has" if statistics.left_out == 1 else "have"
+    least = "at least " if report.left_out >= MOST_LEFT_OUT else ""
+    have = "has" if report.left_out == 1 else "have"
     return (
-        f"{least}{count(statistics.left_out, 'more feature')} {have} no statistics: only the "
+        f"{least}{count(report.left_out, 'more feature')} {have} no statistics: only the "
         f"first {MOST_FEATURES:,} get them. If feature names contain values, such as an id, "
         "store these in one feature with the same name in all records."
     )
 
 
-def not_looked_into(statistics: Statistics) -> str | None:
+def uncounted_text(report: StatsReport) -> str | None:
     """Describe records with unknown contents; None if all contents are known."""
-    number = sum(statistics.payloads.get(payload, 0) for payload in _FOREIGN)
+    number = sum(report.payloads.get(payload, 0) for payload in _FOREIGN)
     if not number:
         return None
-    records = "all records" if number == statistics.record_count else count(number, "record")
-    are = "is not an Example" if number == 1 != statistics.record_count else "are not Examples"
+    records = "all records" if number == report.record_count else count(number, "record")
+    are = "is not an Example" if number == 1 != report.record_count else "are not Examples"
     return f"{records} {are}: only sizes are shown. `recordsmith head` shows their contents"
 
 
-def groups_of(remarks: Iterable[Remark], features: int, of_a_kind: int) -> Iterator[RemarkGroup]:
-    """Group equal remarks, with the first few features, and keep the first few groups of a kind.
+def groups_of(findings: Iterable[Finding], features: int, of_a_kind: int) -> Iterator[FindingGroup]:
+    """Group equal findings, with the first few features, and keep the first few groups of a kind.
 
-    A last group counts the other remarks of its kind.
+    A last group counts the other findings of its kind.
     """
-    groups: dict[tuple[str, str], list[str | None]] = {}
-    for remark in remarks:
-        groups.setdefault((remark.kind, remark.text), []).append(remark.feature)
+    groups: dict[tuple[str, str, tuple[Place, ...]], list[str | None]] = {}
+    for finding in findings:
+        same = (finding.kind, finding.text, finding.places)
+        groups.setdefault(same, []).append(finding.feature)
     shown: Counter[str] = Counter()
     hidden: Counter[str] = Counter()
-    for (kind, text), keys in groups.items():
+    for (kind, text, places), keys in groups.items():
         named = [key for key in keys if key is not None]
         if shown[kind] == of_a_kind:
             hidden[kind] += len(keys)
             continue
         shown[kind] += 1
-        yield RemarkGroup(kind, tuple(named[:features]), len(named[features:]), text)
+        yield FindingGroup(kind, tuple(named[:features]), len(named[features:]), text, places)
     for kind, number in hidden.items():
-        yield RemarkGroup(
-            kind, (), 0, f"and {count(number, 'more such remark')}; the JSON report lists all."
+        yield FindingGroup(
+            kind, (), 0, f"and {count(number, 'more such finding')}; the JSON report lists all."
         )

@@ -26,10 +26,10 @@ from recordsmith.example import (
     decode_example,
     decode_sequence_example,
     delimited,
-    spans_of_field,
+    field_spans,
 )
 from recordsmith.example.payload import KIND_NUMBERS, decode_key
-from recordsmith.example.spans import entries_of, field_bytes, payloads_of
+from recordsmith.example.spans import field_sizes, map_entries, payload_views
 
 _NUMBER_BYTES = 128  # smaller bytes end a number
 
@@ -51,7 +51,7 @@ def list_blocks(
         if key not in lists or not _take_steps(block, buffer, lists[key])
     }
     if odd:
-        decoded = map(decode_sequence_example, payloads_of(buffer, starts, lengths))
+        decoded = map(decode_sequence_example, payload_views(buffer, starts, lengths))
         rows = (
             {key: steps for key, steps in example.feature_lists.items() if key in odd}
             for example in decoded
@@ -66,15 +66,15 @@ def _lists_by_name(
     """Find the steps of each list: one span for each record that has it. Skips lists that occur
     twice in a record or are encoded unusually.
     """
-    entries = entries_of(buffer, starts, lengths, LISTS_FIELD)
+    entries = map_entries(buffer, starts, lengths, LISTS_FIELD)
     numbers = np.arange(len(entries.owners))
-    keys = spans_of_field(buffer, entries.starts, entries.lengths, 1)
-    values = spans_of_field(buffer, entries.starts, entries.lengths, 2)
+    keys = field_spans(buffer, entries.starts, entries.lengths, 1)
+    values = field_spans(buffer, entries.starts, entries.lengths, 2)
     for found in (keys, values):  # one key and one value per entry
         if not np.array_equal(found.owners, numbers):
             return {}
     by_name: dict[bytes, list[int]] = {}
-    for number, key in enumerate(payloads_of(buffer, keys.starts, keys.lengths)):
+    for number, key in enumerate(payload_views(buffer, keys.starts, keys.lengths)):
         by_name.setdefault(bytes(key), []).append(number)
     lists = {}
     for name, places in by_name.items():
@@ -90,11 +90,11 @@ def _take_steps(block: FeatureBlock, buffer: BytesLike, lists: InnerSpans) -> bo
     kinds: list[Any] = [kind for kind in block.records if kind != "none"]
     if len(kinds) > 1:
         return False
-    steps = spans_of_field(buffer, lists.starts, lists.lengths, 1)
+    steps = field_spans(buffer, lists.starts, lists.lengths, 1)
     counts = np.zeros(len(steps.owners), np.int64)
     if kinds:
-        of_kind = spans_of_field(buffer, steps.starts, steps.lengths, KIND_NUMBERS[kinds[0]])
-        found = spans_of_field(buffer, of_kind.starts, of_kind.lengths, 1)
+        of_kind = field_spans(buffer, steps.starts, steps.lengths, KIND_NUMBERS[kinds[0]])
+        found = field_spans(buffer, of_kind.starts, of_kind.lengths, 1)
         if not (_cover(steps.lengths, of_kind) and _cover(of_kind.lengths, found)):
             return False
         values, per_span = _values(kinds[0], buffer, found)
@@ -110,7 +110,7 @@ def _take_steps(block: FeatureBlock, buffer: BytesLike, lists: InnerSpans) -> bo
 def _cover(lengths: Int64Array, inner: InnerSpans) -> bool:
     """Return whether messages of these lengths have only the fields found in them."""
     covered = np.zeros(len(lengths), np.int64)
-    np.add.at(covered, inner.owners, field_bytes(inner.lengths))
+    np.add.at(covered, inner.owners, field_sizes(inner.lengths))
     return np.array_equal(covered, lengths)
 
 
@@ -121,7 +121,7 @@ def _values(kind: str, buffer: BytesLike, found: InnerSpans) -> tuple[Values, In
         whole = np.frombuffer(as_view(buffer), np.uint8)
         views = BytesArray(whole, ends, np.arange(0, len(ends), 2))
         return views, np.ones(len(found.starts), np.int64)
-    packed = b"".join(payloads_of(buffer, found.starts, found.lengths))
+    packed = b"".join(payload_views(buffer, found.starts, found.lengths))
     if kind == "float":
         return np.frombuffer(packed, "<f4").astype(np.float32), found.lengths // 4
     is_last = np.frombuffer(packed, np.uint8) < _NUMBER_BYTES

@@ -14,21 +14,22 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from recordsmith.dataset import Dataset, dataset_of, records_of, source_of
 from recordsmith.dataset.locate import Located, Paths, locate
-from recordsmith.errors import CorruptDataError, FileAccessError
+from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
 from recordsmith.examining.verification.deep_check import DeepCheck, ShardContents
-from recordsmith.examining.verification.seen_features import MOST_COMPARED
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
 from recordsmith.examining.verification.shard_comparison import compare_shards
+from recordsmith.examining.verification.shard_features import MOST_COMPARED
 from recordsmith.examining.verification.verify_report import (
     MAX_DEFECTS_PER_SHARD,
     ShardFindings,
     VerifyReport,
 )
-from recordsmith.example.payload import PAYLOAD_WORDS
+from recordsmith.example.payload import PAYLOAD_NAMES
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.files import PathLike, Progress
 from recordsmith.work import Work, thread_count
@@ -37,7 +38,7 @@ _AHEAD = 4  # jobs that wait per thread: few, whatever the number of shards
 
 
 def verify(
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     split: str | None = None,
     *,
     deep: bool = False,
@@ -48,7 +49,7 @@ def verify(
     """Verify every record of every shard, and the shards against the manifest.
 
     Args:
-        paths: a file, folder, glob, or a list of these.
+        paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset of whole splits.
         split: verify only this split.
         deep: also check the contents. Each payload must parse and match the schema of the manifest
             or, without a manifest, the other shards. Each image must decode with the size and
@@ -63,7 +64,7 @@ def verify(
     Raises:
         FileAccessError: a path does not exist or cannot be read.
         OptionError: no file looks like a TFRecord file, the split does not exist, or the schema
-            file is invalid.
+            file is invalid; or the dataset is a selection of records.
 
     Example:
         report = rs.verify("out", deep=True)
@@ -72,6 +73,7 @@ def verify(
     """
     count = thread_count(threads)
     report = VerifyReport()
+    paths, split = _whole_files(paths_or_dataset, split)
     if schema is not None and not isinstance(schema, SchemaFile):
         schema = SchemaFile.load(schema)
     try:
@@ -103,6 +105,28 @@ def verify(
     return report
 
 
+def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[Paths, str | None]:
+    """The paths and the split to verify.
+
+    Raises:
+        OptionError: the dataset is a selection of records.
+    """
+    if not isinstance(paths_or_dataset, Dataset):
+        return paths_or_dataset, split
+    dataset = dataset_of(paths_or_dataset, split)
+    if not records_of(dataset).positions.is_everything_known:
+        raise OptionError(
+            "verify reads whole files, but the dataset is a selection of their records",
+            option="dataset",
+            value=dataset,
+            remedy="Pass the path, or the dataset as it was opened.",
+        )
+    paths, splits = source_of(dataset)
+    if splits is None or len(splits) == 1:
+        return paths, None if splits is None else splits[0]
+    return [str(shard.path) for shard in dataset.shards], None
+
+
 def _check_deeply(
     located: Located,
     work: Work,
@@ -120,26 +144,26 @@ def _check_deeply(
     by_shard = [(shard, checked[shard.path].check) for shard in found if shard.path in checked]
     compare_shards(by_shard, rules)
     if is_of_manifest and located.manifest is not None and not located.manifest.schema.is_complete:
-        report.remarks.append(f"schema of the manifest: {located.manifest.schema.remark}")
-    _add_remarks(report, checked)
+        report.unchecked.append(f"schema of the manifest: {located.manifest.schema.omission}")
+    _add_unchecked(report, checked)
     return found
 
 
-def _add_remarks(report: VerifyReport, checked: Mapping[str, ShardContents]) -> None:
-    """Add remarks on what was not checked."""
+def _add_unchecked(report: VerifyReport, checked: Mapping[str, ShardContents]) -> None:
+    """List what was not checked."""
     for path, contents in checked.items():
         if contents.is_cut_short:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has many bad records: contents were not checked after the first "
                 f"{MAX_DEFECTS_PER_SHARD:,}"
             )
         if contents.check.seen.is_full:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has more than {MOST_FEATURES:,} different features: the kinds of the "
                 "others were not checked"
             )
         elif contents.check.seen.is_cut and len(checked) > 1:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has more than {MOST_COMPARED:,} different features: the kinds of the "
                 "others were not compared between shards"
             )
@@ -149,8 +173,8 @@ def _add_remarks(report: VerifyReport, checked: Mapping[str, ShardContents]) -> 
         if contents.check.payload not in (None, *SECTION_FIELDS)
     }
     for payload in sorted(filter(None, foreign)):
-        report.remarks.append(
-            f"some payloads are {PAYLOAD_WORDS[payload][1]}, not Examples: their checksums were "
+        report.unchecked.append(
+            f"some payloads are {PAYLOAD_NAMES[payload][1]}, not Examples: their checksums were "
             "checked, their contents were not"
         )
 

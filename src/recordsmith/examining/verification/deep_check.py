@@ -18,7 +18,7 @@ from recordsmith.examining.verification.record_parts import RecordParts
 from recordsmith.examining.verification.rule_check import RuleCheck
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.example import Features, decode_example, decode_sequence_example
-from recordsmith.example.pieces import narrowed
+from recordsmith.example.pieces import select_features
 from recordsmith.wire import HEADER_BYTES, RecordBlock
 
 _PIECES = 4  # of a block, per thread: images differ in size
@@ -96,7 +96,7 @@ class ShardContents:
             start = int(parts.starts[row])
             payload = as_view(parts.buffer)[start : start + int(parts.lengths[row])]
             try:
-                features = _features_of(narrowed(payload, names.__contains__), parts)
+                features = _features_of(select_features(payload, names.__contains__), parts)
                 decoded, wrong = check_example_images(features, keys)
             except CorruptDataError as error:
                 decoded, wrong = 0, [error]

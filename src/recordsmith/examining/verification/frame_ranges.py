@@ -30,7 +30,7 @@ from recordsmith.examining.verification.rereading import (
 from recordsmith.files import accessing
 from recordsmith.wire import FRAME_BYTES, HEAD_BYTES, HEADER_BYTES, check_frames, crc32c
 from recordsmith.wire.framing import Frames, describe_defect, find_header, stored_crc
-from recordsmith.wire.stream import BLOCK_BYTES, foreign_defect
+from recordsmith.wire.stream import BLOCK_BYTES, other_format_defect
 
 RANGE_BYTES = 64 << 20
 """Larger files are divided into ranges of about this size, one per thread at a time."""
@@ -265,7 +265,7 @@ class _Walk:
         if defect is Defect.LENGTH_CRC and self._at == 0:
             head = bytes(block[:HEAD_BYTES])
             tail = bytes(self._check.read(max(0, self._check.size - _TAIL_BYTES), _TAIL_BYTES))
-            error = foreign_defect(head, tail) or error
+            error = other_format_defect(head, tail) or error
         if error.defect is not Defect.NOT_A_TFRECORD:
             error.advise(_describe_rereading(again is not None))
         self._add_error(error)

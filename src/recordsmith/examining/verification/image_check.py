@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_of_mask
+from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
 from recordsmith.image import channel_count
-from recordsmith.image.decoding.memory import room_to_decode
-from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, look_at_image
+from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, read_image_head
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
 USUAL_KEYS = (IMAGE, MASK, OBJECT_MASK)
@@ -57,13 +57,13 @@ def find_declared(key: str, known: Collection[str], image_keys: Collection[str])
 
     def find(what: str) -> str | None:
         names = []
-        if is_main and folder and not is_of_mask(key):
+        if is_main and folder and not is_mask_key(key):
             names += [f"{folder}/{name}" for name in _PLAIN_NAMES[what]]
-        if is_of_mask(key) and folder and what == "format":
+        if is_mask_key(key) and folder and what == "format":
             names.append(f"{folder}/format")
-        if is_of_mask(key) and what in ("height", "width"):
+        if is_mask_key(key) and what in ("height", "width"):
             names += [f"image/{what}", *_PLAIN_NAMES[what]]
-        if len(image_keys) == 1 and not is_of_mask(key):
+        if len(image_keys) == 1 and not is_mask_key(key):
             names += [f"image/{name}" for name in _PLAIN_NAMES[what]]
             names += _PLAIN_NAMES[what]
         return next((name for name in names if name in known), None)
@@ -125,8 +125,8 @@ def _check(
     ):
         _check_raw(key, data, example, declared, sides)
         return
-    head = look_at_image(data)
-    with room_to_decode(data, *head[:3], max_pixels=MAX_PIXELS):
+    head = read_image_head(data)
+    with reserve_for_decoding(data, *head[:3], max_pixels=MAX_PIXELS):
         decode_pixels(data, head, channels=3, bits=None, on_damage=add_damage)
     sides_found = head.height, head.width
     if any(side not in (None, true) for side, true in zip(sides, sides_found, strict=True)):
@@ -179,7 +179,7 @@ def _check_raw(
     height, width = sides
     if height is None or width is None:
         return
-    is_mask = is_of_mask(key)
+    is_mask = is_mask_key(key)
     name = _text(example, MASK_DTYPE if is_mask else DTYPE) or "uint8"
     try:
         item = np.dtype(name).itemsize

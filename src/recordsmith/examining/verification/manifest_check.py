@@ -181,7 +181,11 @@ def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[
 def check_total(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
     """Check that the total number of records in the manifest is the sum over its shards."""
     manifest, folder = located.manifest, located.folder
-    if manifest is None or folder is None or manifest.told_total in (None, manifest.record_count):
+    if (
+        manifest is None
+        or folder is None
+        or manifest.stated_record_count in (None, manifest.record_count)
+    ):
         return []
     if any(error.defect is Defect.RECORD_COUNT for shard in found for error in shard.defects):
         return []  # reported already: the count of a shard is wrong
@@ -189,7 +193,7 @@ def check_total(located: Located, found: Sequence[ShardFindings]) -> list[Corrup
         CorruptDataError(
             Defect.BROKEN_MANIFEST,
             "the total number of records differs from the sum over the shards",
-            found=f"{manifest.told_total!r:.60}",
+            found=f"{manifest.stated_record_count!r:.60}",
             expected=str(manifest.record_count),
             remedy=f"The manifest was changed after packing. {_FETCH}",
             path=folder / MANIFEST_NAME,

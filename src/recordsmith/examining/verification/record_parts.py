@@ -15,8 +15,8 @@ from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import SECTION_FIELDS, RulePayload
 from recordsmith.example import InnerSpans, classify, decode_example, inner_spans
-from recordsmith.example.payload import malformed_example
-from recordsmith.example.spans import field_bytes
+from recordsmith.example.payload import malformed_example_error
+from recordsmith.example.spans import field_sizes
 
 _FIELDS = b"\x0a\x12"  # the first bytes of the Examples of a list, and of its context
 
@@ -128,7 +128,7 @@ def explain_invalid_list(payload: memoryview) -> CorruptDataError | None:
         payload, np.zeros(1, np.int64), np.full(1, len(payload), np.int64)
     )
     lengths = np.concatenate([contexts.lengths, examples.lengths])
-    covered = int(field_bytes(lengths).sum())
+    covered = int(field_sizes(lengths).sum())
     if covered != len(payload):
         if payload[covered] in _FIELDS:
             return CorruptDataError(
@@ -145,7 +145,7 @@ def explain_invalid_list(payload: memoryview) -> CorruptDataError | None:
                 continue
             try:
                 decode_example(inner)
-                error = malformed_example()
+                error = malformed_example_error()
             except CorruptDataError as found:
                 error = found
             problem = error.problem

@@ -21,10 +21,10 @@ from recordsmith.examining.verification.record_parts import (
     parts_of,
 )
 from recordsmith.examining.verification.section_check import SectionCheck
-from recordsmith.examining.verification.seen_features import SeenFeatures
+from recordsmith.examining.verification.shard_features import ShardFeatures
 from recordsmith.example import decode_example
 from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.payload import PAYLOAD_KINDS, PAYLOAD_WORDS
+from recordsmith.example.payload import PAYLOAD_KINDS, PAYLOAD_NAMES
 
 _NUMBERS: dict[str, int] = {name: number for number, name in enumerate(PAYLOAD_KINDS)}
 
@@ -39,7 +39,7 @@ class RuleCheck:
     def __init__(self, rules: Rules | None) -> None:
         self._rules = rules
         self.payload: str | None = None if rules is None else rules.payload
-        self.seen = SeenFeatures()
+        self.seen = ShardFeatures()
 
     def check_records(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
@@ -93,8 +93,8 @@ class RuleCheck:
             yield CorruptDataError(
                 Defect.NOT_AN_EXAMPLE,
                 "the record differs in type from the records before it",
-                found=PAYLOAD_WORDS[PAYLOAD_KINDS[kinds[row]]][0],
-                expected=PAYLOAD_WORDS[str(self.payload)][0],
+                found=PAYLOAD_NAMES[PAYLOAD_KINDS[kinds[row]]][0],
+                expected=PAYLOAD_NAMES[str(self.payload)][0],
                 record=row,
             )
 
@@ -122,6 +122,6 @@ def _not_expected(payload: memoryview, found: Any, expected: str) -> CorruptData
     return CorruptDataError(
         Defect.NOT_AN_EXAMPLE,
         "the record differs in type from the others",
-        found=PAYLOAD_WORDS[found][0],
-        expected=PAYLOAD_WORDS[expected][0],
+        found=PAYLOAD_NAMES[found][0],
+        expected=PAYLOAD_NAMES[expected][0],
     )

@@ -19,7 +19,7 @@ from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import FeatureRule, Rules
 from recordsmith.examining.verification.record_parts import RecordParts
-from recordsmith.examining.verification.seen_features import Counted, SeenFeatures
+from recordsmith.examining.verification.shard_features import Counted, ShardFeatures
 from recordsmith.examining.verification.value_check import (
     bad_values,
     describe_range,
@@ -32,10 +32,10 @@ from recordsmith.example import (
     RaggedArray,
 )
 from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import KIND_NAMES, decode_key, malformed_example
+from recordsmith.example.payload import KIND_NAMES, decode_key, malformed_example_error
 from recordsmith.example.pieces import delimited
 from recordsmith.example.schema import UNBOUNDED
-from recordsmith.example.spans import are_wide, entries_of
+from recordsmith.example.spans import have_many_entries, map_entries
 
 COUNTED_AT_ONCE = 1 << 14
 """How many different features are counted at once; each takes about a kilobyte."""
@@ -46,7 +46,7 @@ _NO_RULE = FeatureRule()
 class SectionCheck:
     """Checks the messages of one section against rules, or against earlier records."""
 
-    def __init__(self, parts: RecordParts, rules: Rules | None, seen: SeenFeatures) -> None:
+    def __init__(self, parts: RecordParts, rules: Rules | None, seen: ShardFeatures) -> None:
         self._parts = parts
         self._seen = seen
         self._rules = {} if rules is None else rules.sections.get(parts.section, {})
@@ -58,7 +58,7 @@ class SectionCheck:
         """Yield the defects; the record number of an error is that of the message."""
         parts = self._parts
         spans = parts.buffer, parts.starts, parts.lengths
-        is_wide = are_wide(*spans, parts.field, COUNTED_AT_ONCE)
+        is_wide = have_many_entries(*spans, parts.field, COUNTED_AT_ONCE)
         waiting = [np.flatnonzero(~is_wide)]
         while waiting:
             rows = waiting.pop()
@@ -66,10 +66,10 @@ class SectionCheck:
                 continue
             survey, done = self._count(rows)
             if done < len(rows):
-                yield _placed(malformed_example(), rows[done])
+                yield _placed(malformed_example_error(), rows[done])
                 waiting += [rows[done + 1 :], rows[:done]]
             elif survey.settle() and self._are_good(counted := _finish(survey), len(rows)):
-                self._seen.learn_images(parts.section, counted)
+                self._seen.add_images(parts.section, counted)
                 yield from self._wrong_values(rows)
             elif len(rows) > 1:
                 waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
@@ -88,7 +88,7 @@ class SectionCheck:
         return survey, survey.update(parts.buffer, *spans, parts.field, parts.is_lists)
 
     def _are_good(self, counted: Counted, count: int) -> bool:
-        self._seen.learn_kinds(self._parts.section, counted)
+        self._seen.add_kinds(self._parts.section, counted)
         return next(self._wrong(counted, count), None) is None
 
     def _wrong(self, counted: Counted, count: int) -> Iterator[CorruptDataError]:
@@ -188,13 +188,13 @@ class SectionCheck:
             survey.update(piece, *span, parts.field, parts.is_lists)
             counted = _finish(survey)
             required -= counted.keys()
-            self._seen.learn_kinds(parts.section, counted)
+            self._seen.add_kinds(parts.section, counted)
             for key, about in counted.items():
                 for error in self._wrong_feature(key, *about):
                     is_good = False
                     yield error
             if is_good:
-                self._seen.learn_images(parts.section, counted)
+                self._seen.add_images(parts.section, counted)
         for error in self._missing(self._rules.keys() - required):
             is_good = False
             yield error
@@ -215,7 +215,7 @@ def _pieces(parts: RecordParts, row: int) -> Iterator[bytes]:
     """Split a message into messages with COUNTED_AT_ONCE of its features each, in order."""
     view = as_view(parts.buffer)
     span = parts.starts[row : row + 1], parts.lengths[row : row + 1]
-    found = entries_of(parts.buffer, *span, parts.field)
+    found = map_entries(parts.buffer, *span, parts.field)
     for at in range(0, len(found.starts), COUNTED_AT_ONCE):
         piece = slice(at, at + COUNTED_AT_ONCE)
         spans = zip(found.starts[piece].tolist(), found.lengths[piece].tolist(), strict=True)

@@ -27,7 +27,7 @@ from recordsmith.examining.verification.rereading import BEING_WRITTEN
 from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.files import accessing, open_file, read_head
-from recordsmith.wire import HEAD_BYTES, Compression, detect_compression, join_crc32c
+from recordsmith.wire import HEAD_BYTES, Compression, combine_crc32c, detect_compression
 from recordsmith.work import Work
 
 _SHARED_FROM_BYTES = 128 << 20  # several threads share uncompressed shards of this size
@@ -104,7 +104,7 @@ def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
         if not part.start:
             checksum = part.checksum
         elif checksum is not None:
-            checksum = join_crc32c(checksum, part.checksum, part.stop - part.start)
+            checksum = combine_crc32c(checksum, part.checksum, part.stop - part.start)
         if part.is_lost:  # the rest was not read
             checksum = None
     findings.checksum = checksum

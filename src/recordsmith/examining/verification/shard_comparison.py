@@ -11,7 +11,7 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import Rules
 from recordsmith.examining.verification.rule_check import RuleCheck
 from recordsmith.examining.verification.verify_report import ShardFindings
-from recordsmith.example.payload import PAYLOAD_WORDS
+from recordsmith.example.payload import PAYLOAD_NAMES
 
 _Checked: TypeAlias = tuple[ShardFindings, RuleCheck]
 
@@ -91,7 +91,7 @@ def _compare_payloads(checked: Sequence[_Checked]) -> None:
 
 
 def _plural(payload: str | None) -> str:
-    return PAYLOAD_WORDS[str(payload)][1]
+    return PAYLOAD_NAMES[str(payload)][1]
 
 
 def _usual(checked: Sequence[_Checked], values: Sequence[str | None]) -> str | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordsmith.errors import CorruptDataError
-from recordsmith.examining.verification.explanations import explain
+from recordsmith.examining.verification.defect_explanations import explain
+from recordsmith.summaries import Report
 from recordsmith.wire import Compression
 
 MAX_DEFECTS_PER_SHARD = 1000
@@ -65,8 +66,8 @@ class ShardFindings:
             self.notices.append(error)
 
 
-@dataclass
-class VerifyReport:
+@dataclass(repr=False)
+class VerifyReport(Report):
     """The report of a verification.
 
     record_count: number of intact records.
@@ -81,8 +82,10 @@ class VerifyReport:
     shards: the findings for each shard.
     image_count: number of decoded images.
     is_deep: whether payloads and images were checked, not only checksums.
-    remarks: what was not checked, and why.
+    unchecked: what was not checked, and why.
     """
+
+    _shown = ("is_good",)
 
     record_count: int = 0
     expected_record_count: int | None = None
@@ -94,7 +97,7 @@ class VerifyReport:
     shards: list[ShardFindings] = field(default_factory=list)
     image_count: int = 0
     is_deep: bool = False
-    remarks: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
@@ -129,7 +132,7 @@ class VerifyReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return records, expected, shards, size_bytes, images, deep, defect_count, defects,
-        notices, explanations and remarks.
+        notices, explanations and unchecked.
 
         Each defect and notice has defect, path, record, offset, feature (null if unknown) and
         detail. `explanations` maps each defect name that occurs to its meaning and advice.
@@ -146,7 +149,7 @@ class VerifyReport:
             "defects": [_to_json(error) for error in self.defects],
             "notices": [_to_json(error) for error in self.notices],
             "explanations": {name: explain(name)._asdict() for name in names},
-            "remarks": self.remarks,
+            "unchecked": self.unchecked,
         }
 
 

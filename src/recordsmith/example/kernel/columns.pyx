@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from recordsmith.example.kernel.memory cimport Memory, growing, push_bytes, push_int64, release, take
+from recordsmith.example.kernel.memory cimport Memory, growable_array, push_bytes, push_int64, release, take
 from recordsmith.example.kernel.message cimport (
     FIELD_1,
     GOOD,
@@ -53,17 +53,17 @@ cdef struct column_state:
     bint is_borrowed        # of bytes: stores positions in the buffer, not values
     int64_t required        # how many values a record must have; -1: any number
     int64_t default_count   # -1: no default
-    growing default_values
-    growing default_ends    # bytes only: the end of each value
-    growing values
-    growing ends
-    growing splits          # the number of values after each record; empty while all
+    growable_array default_values
+    growable_array default_ends    # bytes only: the end of each value
+    growable_array values
+    growable_array ends
+    growable_array splits          # the number of values after each record; empty while all
                             # records have equally many
     int64_t count
     int64_t min_length
     int64_t max_length
     int64_t present
-    growing validity        # a bit for each record, as in Arrow; empty while no key is missing
+    growable_array validity        # a bit for each record, as in Arrow; empty while no key is missing
     # the state before the current record, restored when a key is repeated
     int64_t row
     int64_t row_count

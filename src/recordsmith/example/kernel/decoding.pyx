@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
-from recordsmith.example.kernel.memory cimport growing, release
+from recordsmith.example.kernel.memory cimport growable_array, release
 from recordsmith.example.kernel.message cimport (
     FIELD_1,
     FIELD_2,
@@ -35,7 +35,7 @@ from recordsmith.example.kernel.message cimport (
 import numpy as np
 
 
-cdef object decode_feature(span feature, growing *scratch):
+cdef object decode_feature(span feature, growable_array *scratch):
     """Decode a list of bytes or an int64 or float32 array; [] without a kind, None if malformed."""
     cdef int kind, odd = 0, code
     cdef span values, items, item
@@ -72,7 +72,7 @@ cdef object decode_feature(span feature, growing *scratch):
     )
 
 
-cdef object decode_feature_list(span feature_list, growing *scratch):
+cdef object decode_feature_list(span feature_list, growable_array *scratch):
     cdef uint32_t tag
     cdef span feature
     cdef list steps = []
@@ -91,7 +91,7 @@ cdef object decode_feature_list(span feature_list, growing *scratch):
     return steps
 
 
-cdef bint decode_map(span message, bint lists, growing *scratch, dict into, int *odd) except -1:
+cdef bint decode_map(span message, bint lists, growable_array *scratch, dict into, int *odd) except -1:
     """Add the entries of a Features or FeatureLists message; False if malformed."""
     cdef uint32_t tag
     cdef span inner
@@ -124,7 +124,7 @@ cdef tuple decode_features(span payload):
     cdef uint32_t tag
     cdef bint good = True
     cdef int odd = 0
-    cdef growing scratch
+    cdef growable_array scratch
     cdef dict features = {}
     memset(&scratch, 0, sizeof(scratch))
     try:
@@ -157,7 +157,7 @@ cdef tuple decode_sequence(span payload):
     cdef uint32_t tag
     cdef bint good = True
     cdef int odd = 0
-    cdef growing scratch
+    cdef growable_array scratch
     cdef dict context = {}, lists = {}
     memset(&scratch, 0, sizeof(scratch))
     try:

@@ -21,7 +21,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from recordsmith.example.kernel.memory cimport Memory, growing, push_bytes, push_int64, release, take
+from recordsmith.example.kernel.memory cimport Memory, growable_array, push_bytes, push_int64, release, take
 from recordsmith.example.kernel.message cimport KIND_BYTES, KIND_FLOAT, KIND_INT64, KIND_NONE
 
 import numpy as np
@@ -299,7 +299,7 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
     cdef column_source *sources = <column_source *>calloc(count + 1, sizeof(column_source))
     cdef column_source *c
     cdef backward scratch
-    cdef growing data, offsets
+    cdef growable_array data, offsets
     cdef const uint8_t[::1] values, valid
     cdef const int64_t[::1] ends, splits
     cdef bint good = True

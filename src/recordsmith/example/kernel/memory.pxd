@@ -4,20 +4,20 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-cdef extern from "growing.h" nogil:
-    ctypedef struct growing:
+cdef extern from "growable_array.h" nogil:
+    ctypedef struct growable_array:
         uint8_t *data
         size_t size
         size_t capacity
-    void trim(growing *g)
-    void release(growing *g)
-    int push_int64(growing *g, int64_t value)
-    int push_bytes(growing *g, const void *data, size_t size)
+    void trim(growable_array *g)
+    void release(growable_array *g)
+    int push_int64(growable_array *g, int64_t value)
+    int push_bytes(growable_array *g, const void *data, size_t size)
 
 
 cdef class Memory:
-    cdef growing held
+    cdef growable_array held
 
 
-cdef Memory take(growing *g)
-cdef Memory take_as_it_is(growing *g)
+cdef Memory take(growable_array *g)
+cdef Memory take_as_it_is(growable_array *g)

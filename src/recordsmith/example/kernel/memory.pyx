@@ -19,15 +19,15 @@ cdef class Memory:
         PyBuffer_FillInfo(view, self, self.held.data, self.held.size, 0, flags)
 
 
-cdef Memory take(growing *g):
+cdef Memory take(growable_array *g):
     """Take the memory of `g`, trimmed to its size."""
     trim(g)
     return take_as_it_is(g)
 
 
-cdef Memory take_as_it_is(growing *g):
+cdef Memory take_as_it_is(growable_array *g):
     """Take the memory of `g` untrimmed: freed pieces of equal size are reused."""
     cdef Memory memory = Memory.__new__(Memory)
     memory.held = g[0]
-    memset(g, 0, sizeof(growing))
+    memset(g, 0, sizeof(growable_array))
     return memory

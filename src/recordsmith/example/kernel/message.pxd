@@ -4,7 +4,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from recordsmith.example.kernel.memory cimport growing
+from recordsmith.example.kernel.memory cimport growable_array
 
 cdef extern from "message.h" nogil:
     enum:
@@ -37,7 +37,7 @@ cdef extern from "classify.h" nogil:
     int may_be_plain_example(span s)
 
 cdef extern from "values.h" nogil:
-    int append_values(span lst, int kind, const uint8_t *origin, growing *values, growing *ends,
+    int append_values(span lst, int kind, const uint8_t *origin, growable_array *values, growable_array *ends,
                       int64_t *count)
 
 

@@ -5,7 +5,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from recordsmith.example.kernel.memory cimport growing, push_int64, take
+from recordsmith.example.kernel.memory cimport growable_array, push_int64, take
 from recordsmith.example.kernel.message cimport (
     DELIMITED,
     c_classify,
@@ -46,7 +46,7 @@ def submessages(const uint8_t[::1] buffer not None, const int64_t[::1] starts no
 
     `owners` is the number of the payload that each lies in. Malformed payloads end where they do.
     """
-    cdef growing owner, start, length
+    cdef growable_array owner, start, length
     cdef Py_ssize_t i
     cdef span rest, inner
     cdef uint32_t tag, wanted = field << 3 | DELIMITED

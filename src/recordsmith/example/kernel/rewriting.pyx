@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from recordsmith.example.kernel.memory cimport (
-    growing,
+    growable_array,
     push_bytes,
     push_int64,
     release,
@@ -48,8 +48,8 @@ from recordsmith.example.kernel.places cimport spans_fit
 
 import os
 
-cdef extern from "growing.h" nogil:
-    int reserve(growing *g, size_t extra)
+cdef extern from "growable_array.h" nogil:
+    int reserve(growable_array *g, size_t extra)
 
 cdef extern from "result_cache.h" nogil:
     ctypedef struct cached_result:
@@ -145,9 +145,9 @@ cdef class Rewriter:
     cdef object new_value_of
     cdef result_cache keys
     cdef result_cache *values     # [2][recoder_count]
-    cdef growing entries     # of the current record
-    cdef growing sections
-    cdef growing fresh       # results that are not cached
+    cdef growable_array entries     # of the current record
+    cdef growable_array sections
+    cdef growable_array fresh       # results that are not cached
     cdef int64_t serial
     cdef bint is_free        # no two features of the record get one name
     cdef const uint8_t *owner  # the map that gets the added features, or NULL
@@ -507,7 +507,7 @@ cdef class Rewriter:
         that are asked is handed on, and `row` is the record.
         """
         cdef Py_ssize_t count = starts.shape[0]
-        cdef growing data, offsets
+        cdef growable_array data, offsets
         cdef int code = GOOD
         memset(&data, 0, sizeof(data))
         memset(&offsets, 0, sizeof(offsets))
@@ -531,8 +531,8 @@ cdef class Rewriter:
             release(&offsets)
 
     cdef int rewrite_some(self, const uint8_t *base, const int64_t[::1] starts,
-                          const int64_t[::1] lengths, size_t enough, growing *data,
-                          growing *offsets) except -1 nogil:
+                          const int64_t[::1] lengths, size_t enough, growable_array *data,
+                          growable_array *offsets) except -1 nogil:
         cdef span payload
         cdef int code
         cdef size_t size = 0

@@ -14,19 +14,19 @@ typedef struct {
     uint64_t a, b, c, d;
 } sip_state;
 
-static inline uint64_t sip_turn(uint64_t value, int by) { return value << by | value >> (64 - by); }
+static inline uint64_t sip_rotate(uint64_t value, int by) { return value << by | value >> (64 - by); }
 
 static inline void sip_round(sip_state *s) {
     s->a += s->b;
-    s->b = sip_turn(s->b, 13) ^ s->a;
-    s->a = sip_turn(s->a, 32);
+    s->b = sip_rotate(s->b, 13) ^ s->a;
+    s->a = sip_rotate(s->a, 32);
     s->c += s->d;
-    s->d = sip_turn(s->d, 16) ^ s->c;
+    s->d = sip_rotate(s->d, 16) ^ s->c;
     s->a += s->d;
-    s->d = sip_turn(s->d, 21) ^ s->a;
+    s->d = sip_rotate(s->d, 21) ^ s->a;
     s->c += s->b;
-    s->b = sip_turn(s->b, 17) ^ s->c;
-    s->c = sip_turn(s->c, 32);
+    s->b = sip_rotate(s->b, 17) ^ s->c;
+    s->c = sip_rotate(s->c, 32);
 }
 
 /* the numbers of a machine: hashes are not kept, so their order of bytes does not matter */

@@ -8,7 +8,7 @@ from libc.stdint cimport INT64_MAX, SIZE_MAX, int64_t, uint8_t, uint32_t, uint64
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from recordsmith.example.kernel.memory cimport growing, push_int64, release
+from recordsmith.example.kernel.memory cimport growable_array, push_int64, release
 from recordsmith.example.kernel.message cimport (
     DELIMITED,
     FIELD_1,
@@ -88,7 +88,7 @@ cdef class FeatureSurvey:
     cdef int state_capacity
     cdef dict numbers        # key -> number; Python's dict, as the keys come from the file
     cdef list keys           # the memory of each feature's key
-    cdef growing touched     # numbers of the features of the current record
+    cdef growable_array touched     # numbers of the features of the current record
     cdef int64_t row
     cdef int64_t most_keys, most_key_bytes, listed_keys, listed_key_bytes
     cdef int64_t room, room_bytes  # limits above which keys are dropped

@@ -2,14 +2,14 @@
 #ifndef RECORDSMITH_VALUES_H
 #define RECORDSMITH_VALUES_H
 
-#include "growing.h"
+#include "growable_array.h"
 #include "message.h"
 
 /* Append the values of one list message: int64 and float32 in machine order, bytes end to end
  * with the end of each in `ends`; or of bytes, if there is an `origin`, two int64: where each
  * begins and ends, from there on. Return 1, 0 if malformed, -1 when out of memory. */
-static inline int append_values(span list, int kind, const uint8_t *origin, growing *values,
-                                growing *ends, int64_t *count) {
+static inline int append_values(span list, int kind, const uint8_t *origin, growable_array *values,
+                                growable_array *ends, int64_t *count) {
     uint32_t tag;
     span inner;
     uint64_t value;

@@ -16,7 +16,7 @@
 #define XXH_P4 0x85EBCA77C2B2AE63ull
 #define XXH_P5 0x27D4EB2F165667C5ull
 
-static inline uint64_t xxh_turn(uint64_t value, int by) { return value << by | value >> (64 - by); }
+static inline uint64_t xxh_rotate(uint64_t value, int by) { return value << by | value >> (64 - by); }
 
 /* numbers lie in memory with their low byte first, whatever the machine */
 static inline uint64_t xxh_read(const uint8_t *at, size_t size) {
@@ -30,7 +30,7 @@ static inline uint64_t xxh_read(const uint8_t *at, size_t size) {
 }
 
 static inline uint64_t xxh_round(uint64_t lane, uint64_t word) {
-    return xxh_turn(lane + word * XXH_P2, 31) * XXH_P1;
+    return xxh_rotate(lane + word * XXH_P2, 31) * XXH_P1;
 }
 
 static inline uint64_t xxh_join(uint64_t hash, uint64_t lane) {
@@ -48,17 +48,17 @@ static uint64_t xxh64(const uint8_t *at, size_t size) {
             c = xxh_round(c, xxh_read(at + 16, 8));
             d = xxh_round(d, xxh_read(at + 24, 8));
         }
-        hash = xxh_turn(a, 1) + xxh_turn(b, 7) + xxh_turn(c, 12) + xxh_turn(d, 18);
+        hash = xxh_rotate(a, 1) + xxh_rotate(b, 7) + xxh_rotate(c, 12) + xxh_rotate(d, 18);
         hash = xxh_join(xxh_join(xxh_join(xxh_join(hash, a), b), c), d);
     }
     hash += size;
     for (; end - at >= 8; at += 8)
-        hash = xxh_turn(hash ^ xxh_round(0, xxh_read(at, 8)), 27) * XXH_P1 + XXH_P4;
+        hash = xxh_rotate(hash ^ xxh_round(0, xxh_read(at, 8)), 27) * XXH_P1 + XXH_P4;
     if (end - at >= 4) {
-        hash = xxh_turn(hash ^ xxh_read(at, 4) * XXH_P1, 23) * XXH_P2 + XXH_P3;
+        hash = xxh_rotate(hash ^ xxh_read(at, 4) * XXH_P1, 23) * XXH_P2 + XXH_P3;
         at += 4;
     }
-    for (; at < end; at++) hash = xxh_turn(hash ^ *at * XXH_P5, 11) * XXH_P1;
+    for (; at < end; at++) hash = xxh_rotate(hash ^ *at * XXH_P5, 11) * XXH_P1;
     hash = (hash ^ hash >> 33) * XXH_P2;
     hash = (hash ^ hash >> 29) * XXH_P3;
     return hash ^ hash >> 32;

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.decoding.memory import room_to_decode
-from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.storing.image_options import MOST_PIXELS
 
@@ -25,14 +25,14 @@ def decode_image(data: BytesLike) -> Pixels:
     Raises:
         CorruptDataError: unreadable-image: the image is damaged, unsupported or too large.
     """
-    head = look_at_image(data, max_pixels=None)
+    head = read_image_head(data, max_pixels=None)
     if head.height * head.width > MOST_PIXELS:
         raise unreadable(
             "the image is too large to decode",
             found=f"{head.width:,} x {head.height:,} pixels",
             expected=f"at most {MOST_PIXELS:,}",
         )
-    with room_to_decode(data, *head[:3], max_pixels=MOST_PIXELS):
+    with reserve_for_decoding(data, *head[:3], max_pixels=MOST_PIXELS):
         pixels: Any = decode_pixels(data, head)
     return pixels  # type: ignore[no-any-return]
 

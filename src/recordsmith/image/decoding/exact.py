@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
-from recordsmith.image.decoding.memory import array_of, check_size, convert_rows, take_more
+from recordsmith.image.decoding.memory import check_size, convert_rows, image_to_array, reserve_more
 from recordsmith.image.formats import bmp, webp
 from recordsmith.image.formats.jpeg import find_frame
 from recordsmith.image.formats.pillow import read_by_pillow, unreadable
@@ -175,9 +175,9 @@ def _by_pillow(data: bytes, max_pixels: int) -> Decoded:
             if image.format == "GIF":
                 _check_frame(data, image)
             elif image.format == "WEBP":
-                take_more(_ANIMATED_WEBP_PEAK * image.height * image.width)
+                reserve_more(_ANIMATED_WEBP_PEAK * image.height * image.width)
             image.load()
-            pixels = array_of(image, _plain_channels)
+            pixels = image_to_array(image, _plain_channels)
         return Decoded(pixels, is_animated, image.mode == "CMYK")
 
 
@@ -200,7 +200,7 @@ def _deep_tiff(data: bytes, image: Any) -> Any:
         return None
     if max(image.tag_v2.get(_BITS_PER_SAMPLE, (8,))) <= 8:
         return None
-    take_more(16 * image.height * image.width)
+    reserve_more(16 * image.height * image.width)
     return _by_opencv(data, cv2.IMREAD_UNCHANGED)
 
 

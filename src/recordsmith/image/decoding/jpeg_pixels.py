@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.decoding.memory import array_of, convert_rows, take_more
+from recordsmith.image.decoding.memory import convert_rows, image_to_array, reserve_more
 from recordsmith.image.formats.jpeg import (
     END,
     read_frame,
@@ -74,7 +74,7 @@ def decode_jpeg(
     try:
         pixels = decode_jpeg(data, *options, True)
     except ValueError as error:
-        take_more(_DAMAGED_PEAK * height * width)
+        reserve_more(_DAMAGED_PEAK * height * width)
         data = with_plain_header(bytes(data))
         try:
             whole = decode_jpeg(data, colours, True, False, 0, 0, 1, None, False)
@@ -143,7 +143,7 @@ def _decode_unusual(data: bytes, is_grey: bool, divisor: int) -> npt.NDArray[np.
             image.draft("L", image.size)
         is_fast = is_grey or not _is_interpolated(data)
         image.decoderconfig = (1, int(is_fast))  # type: ignore[attr-defined]
-        pixels: Any = array_of(
+        pixels: Any = image_to_array(
             image,
             lambda part: np.array(part if part.mode in ("L", "RGB") else part.convert("RGB")),
         )

@@ -104,14 +104,14 @@ class Memory:
 
 
 _memory = Memory(MOST_BYTES)
-_thread = threading.local()  # `room`: the _Room of this thread
+_thread = threading.local()  # `reservation`: the _Reservation of this thread
 _NOTHING_HELD: AbstractContextManager[None] = nullcontext()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_memory.renew_lock)
 
 
-def room_to_decode(
+def reserve_for_decoding(
     data: BytesLike,
     format_: str,
     height: int,
@@ -140,28 +140,28 @@ def room_to_decode(
     pixel_count = height * width
     if pixel_count > max_pixels:
         check_size(height, width, max_pixels)
-    if pixel_count <= UNCOUNTED_PIXELS or getattr(_thread, "room", None) is not None:
+    if pixel_count <= UNCOUNTED_PIXELS or getattr(_thread, "reservation", None) is not None:
         return _NOTHING_HELD
     peak = peak_bytes(data, format_, pixel_count, channels=channels, divisor=divisor)
     limit = BYTES_PER_PIXEL * max(max_pixels, MAX_PIXELS)
     _check_peak(peak, limit)
-    return _Room(peak + extra * pixel_count, limit)
+    return _Reservation(peak + extra * pixel_count, limit)
 
 
-def hold(byte_count: int) -> AbstractContextManager[None]:
+def reserve_memory(byte_count: int) -> AbstractContextManager[None]:
     """Reserve memory for another operation on a large image, for the duration of the block.
 
     Small amounts are not counted. A thread that already holds memory reserves nothing more.
     """
     if (
         byte_count <= BYTES_PER_PIXEL * UNCOUNTED_PIXELS
-        or getattr(_thread, "room", None) is not None
+        or getattr(_thread, "reservation", None) is not None
     ):
         return _NOTHING_HELD
-    return _Room(byte_count, MOST_BYTES)
+    return _Reservation(byte_count, MOST_BYTES)
 
 
-def take_more(byte_count: int) -> None:
+def reserve_more(byte_count: int) -> None:
     """Increase the memory that this thread holds, before another decoder tries the same image.
 
     Call it only while no pixels are in memory: other threads may take the memory in between.
@@ -169,9 +169,9 @@ def take_more(byte_count: int) -> None:
     Raises:
         CorruptDataError: unreadable-image: this is more than one image may use.
     """
-    room = getattr(_thread, "room", None)
-    if room is not None:
-        room.exchange(byte_count)
+    reservation = getattr(_thread, "reservation", None)
+    if reservation is not None:
+        reservation.exchange(byte_count)
 
 
 def check_size(height: int, width: int, max_pixels: int) -> None:
@@ -185,7 +185,7 @@ def check_size(height: int, width: int, max_pixels: int) -> None:
         )
 
 
-class _Room:
+class _Reservation:
     """The memory that one thread holds for one image."""
 
     def __init__(self, byte_count: int, limit: int) -> None:
@@ -195,10 +195,10 @@ class _Room:
 
     def __enter__(self) -> None:
         self._held = _memory.take(self._wanted)
-        _thread.room = self
+        _thread.reservation = self
 
     def __exit__(self, *error: object) -> None:
-        _thread.room = None
+        _thread.reservation = None
         _memory.give_back(self._held)
 
     def exchange(self, byte_count: int) -> None:
@@ -233,10 +233,10 @@ def peak_bytes(
         frame = find_frame(view)
         assert frame is not None
         decoded = 7 if channels == 4 else 4 if frame.component_count == 4 else 3
-        coefficients = pixel_count * _bytes_of_coefficients(view, frame)
+        coefficients = pixel_count * _coefficient_bytes(view, frame)
         return coefficients + pixel_count * decoded // divisor**2
     if format_ == "png":
-        peak, depth = _peak_of_png(bytes(data))  # bytes are not copied
+        peak, depth = _png_peak(bytes(data))  # bytes are not copied
     elif format_ == "webp":
         kind = bytes(view[12:16])
         is_animated = kind == b"VP8X" and bool(view[20] & 2)
@@ -248,7 +248,7 @@ def peak_bytes(
     return peak * depth * pixel_count
 
 
-def _bytes_of_coefficients(data: memoryview, frame: FrameHeader) -> int:
+def _coefficient_bytes(data: memoryview, frame: FrameHeader) -> int:
     """The bytes per pixel that libjpeg keeps for a JPEG with several scans: 2 per coefficient."""
     if frame.marker not in PROGRESSIVE:
         scan = next((segment for segment in segments(data) if segment.marker == SCAN), None)
@@ -260,7 +260,7 @@ def _bytes_of_coefficients(data: memoryview, frame: FrameHeader) -> int:
     return -(-2 * samples // max(1, largest))
 
 
-def _peak_of_png(data: bytes) -> tuple[int, int]:
+def _png_peak(data: bytes) -> tuple[int, int]:
     """The bytes per pixel for 8-bit channels, and the bytes of a channel."""
     header = read_header(data)
     assert header is not None
@@ -299,7 +299,7 @@ def convert_rows(
     return out
 
 
-def array_of(image: Any, convert: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def image_to_array(image: Any, convert: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Convert a Pillow image to an array, in strips of rows if it is large.
 
     Pillow makes several copies when it converts and exports; strips keep them small.

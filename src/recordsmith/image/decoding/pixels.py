@@ -1,8 +1,8 @@
 """Decode images for training with the requested channels and bits, like TensorFlow.
 
 simplejpeg (libjpeg-turbo) decodes JPEG, optionally at 1/2, 1/4 or 1/8 of its size. `exact` decodes
-the other formats. `look_at_image` reads the header first, so that limits apply before decoding. The
-EXIF orientation is not applied.
+the other formats. `read_image_head` reads the header first, so that limits apply before decoding.
+The EXIF orientation is not applied.
 
 As in TensorFlow, alpha is dropped without compositing, a transparent colour is alpha, 16 bits
 become 8 by dropping the lower ones, and 8 become 16 by multiplying with 257. Conversions that
@@ -21,7 +21,7 @@ from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import check_size, convert_rows
 from recordsmith.image.formats import bmp, webp
 from recordsmith.image.formats.jpeg import find_frame
-from recordsmith.image.formats.pillow import format_of, read_by_pillow, unreadable
+from recordsmith.image.formats.pillow import pillow_format, read_by_pillow, unreadable
 from recordsmith.image.formats.png import read_header
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
@@ -43,7 +43,7 @@ class ImageHead(NamedTuple):
     component_count: int = 0
 
 
-def look_at_image(data: BytesLike, *, max_pixels: int | None = MAX_PIXELS) -> ImageHead:
+def read_image_head(data: BytesLike, *, max_pixels: int | None = MAX_PIXELS) -> ImageHead:
     """Read the header of an encoded image, which may be truncated.
 
     Raises:
@@ -53,7 +53,7 @@ def look_at_image(data: BytesLike, *, max_pixels: int | None = MAX_PIXELS) -> Im
     view = as_view(data)
     frame = find_frame(view)
     if frame is None:
-        head = _look_at_other(view)
+        head = _read_other_head(view)
     elif frame.precision == 8:
         head = ImageHead("jpeg", frame.height, frame.width, frame.component_count)
     else:
@@ -83,7 +83,7 @@ def decode_pixels(
     """Decode an image.
 
     Args:
-        head: its header, from `look_at_image`.
+        head: its header, from `read_image_head`.
         channels: 1 for grey, 3 for RGB, 4 for RGBA.
         bits: 8 or 16; None for the stored bit depth.
         divisor: 2, 4 or 8 to decode a JPEG at 1/`divisor` of its size, with sides rounded up.
@@ -113,7 +113,7 @@ def decode_pixels(
     return pixels  # type: ignore[no-any-return]
 
 
-def _look_at_other(data: memoryview) -> ImageHead:
+def _read_other_head(data: memoryview) -> ImageHead:
     header = read_header(data)
     if header is not None:
         return ImageHead("png", header.height, header.width)
@@ -123,7 +123,7 @@ def _look_at_other(data: memoryview) -> ImageHead:
     if not data:
         raise unreadable("the image is empty")
     with read_by_pillow(bytes(data)) as image:
-        return ImageHead(format_of(image), image.height, image.width)
+        return ImageHead(pillow_format(image), image.height, image.width)
 
 
 def with_channels(pixels: ExactPixels, channels: int) -> ExactPixels:

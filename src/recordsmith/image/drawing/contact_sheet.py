@@ -8,7 +8,7 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw, ImageFont
 
 from recordsmith.image.decoding.decode import Pixels
-from recordsmith.image.drawing.lettering import font_name_for, font_of
+from recordsmith.image.drawing.lettering import find_font, load_font
 from recordsmith.image.drawing.overlay import shortened
 from recordsmith.image.masks.colours import Colour
 
@@ -63,12 +63,12 @@ def contact_sheet(
     sheet = Image.new("RGB", (width, head + gap + rows * (high + caption + gap)), _PAPER)
     draw = ImageDraw.Draw(sheet)
     captions = [text for image in tiles for text in (image.caption, image.detail)]
-    font = font_name_for([title, subtitle, *(name for _, name in legend), *captions])
-    large, middle = font_of(font, tile // 6), font_of(font, tile // 12)
+    font = find_font([title, subtitle, *(name for _, name in legend), *captions])
+    large, middle = load_font(font, tile // 6), load_font(font, tile // 12)
     draw.text((gap, gap), shortened(title, large, width - 2 * gap), _INK, large)
     under = gap + tile // 5
     draw.text((gap, under), shortened(subtitle, middle, width - 2 * gap), _FAINT, middle)
-    _draw_legend(draw, legend, (gap, under + tile // 6), width - gap, font_of(font, tile // 14))
+    _draw_legend(draw, legend, (gap, under + tile // 6), width - gap, load_font(font, tile // 14))
     for number, (image, fitted) in enumerate(zip(tiles, fitted_images, strict=True)):
         left = gap + number % columns * (tile + gap)
         top = head + number // columns * (high + caption + gap)
@@ -88,7 +88,7 @@ def _draw_caption(
     draw: ImageDraw.ImageDraw, image: Tile, corner: tuple[int, int], tile: int, font_name: str
 ) -> None:
     left, line = corner
-    font, small = font_of(font_name, tile // 13), font_of(font_name, tile // 16)
+    font, small = load_font(font_name, tile // 13), load_font(font_name, tile // 16)
     indent = 0
     if image.colour is not None:
         dot = tile // 18

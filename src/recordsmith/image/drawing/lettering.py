@@ -47,14 +47,14 @@ _PLAIN = str.maketrans(
 """Letters that Unicode does not decompose into plain ones."""
 
 
-def font_of(name: str, size: int) -> ImageFont.FreeTypeFont:
-    """Load the font with a name that `font_name_for` returned."""
+def load_font(name: str, size: int) -> ImageFont.FreeTypeFont:
+    """Load the font with a name that `find_font` returned."""
     if not name:
         return ImageFont.load_default(size)  # type: ignore[return-value]
     return ImageFont.truetype(name, size)
 
 
-def font_name_for(texts: Iterable[str]) -> str:
+def find_font(texts: Iterable[str]) -> str:
     """The name of the font that has most letters of these texts; "" for Pillow's own."""
     letters: set[str] = set()
     for text in texts:
@@ -69,7 +69,7 @@ def drawable(text: str, font: ImageFont.FreeTypeFont) -> str:
         return text
     name = font.path if isinstance(font.path, str) else ""  # Pillow's own font has no path
     # macOS decomposes letters in file names; fonts have the composed ones
-    return "".join(_drawn(letter, name) for letter in unicodedata.normalize("NFC", text))
+    return "".join(_draw_pools(letter, name) for letter in unicodedata.normalize("NFC", text))
 
 
 @functools.lru_cache(maxsize=256)
@@ -83,7 +83,7 @@ def _name_for(letters: frozenset[str]) -> str:
     return min(lacking, key=lacking.__getitem__)
 
 
-def _drawn(letter: str, name: str) -> str:
+def _draw_pools(letter: str, name: str) -> str:
     if _has(name, letter):
         return letter
     apart = unicodedata.normalize("NFKD", letter.translate(_PLAIN))
@@ -116,6 +116,6 @@ def _shape(font: ImageFont.FreeTypeFont, letter: str) -> tuple[tuple[int, int], 
 def _probed(name: str) -> ImageFont.FreeTypeFont | None:
     """The font in a small size; None if it is not installed."""
     try:
-        return font_of(name, _PROBED_SIZE)
+        return load_font(name, _PROBED_SIZE)
     except OSError:
         return None

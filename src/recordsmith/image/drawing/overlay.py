@@ -48,7 +48,7 @@ _LONGEST = 400  # letters of a text; no tile has room for more
 _TINY = 3  # from this scale on, an image is enlarged by whole pixels
 
 
-def colour_of(label: int) -> Colour:
+def label_colour(label: int) -> Colour:
     """The colour of a class."""
     return _PALETTE[label % len(_PALETTE)]
 
@@ -111,7 +111,7 @@ def draw_boxes(
     """
     from PIL import Image, ImageDraw
 
-    from recordsmith.image.drawing.lettering import font_name_for, font_of
+    from recordsmith.image.drawing.lettering import find_font, load_font
 
     image = Image.fromarray(pixels)
     draw = ImageDraw.Draw(image, "RGBA")
@@ -120,13 +120,13 @@ def draw_boxes(
     areas = [_area(box, height, width) for box in boxes]
     order = sorted(range(len(boxes)), key=lambda number: -_size(areas[number]))
     for number in order:
-        _draw_frame(draw, areas[number], colour_of(labels[number]), line)
+        _draw_frame(draw, areas[number], label_colour(labels[number]), line)
     size = max(11, round(min(max(height, width) / 18, min(height, width) / 5)))
-    font = font_of(font_name_for(texts), size)
+    font = load_font(find_font(texts), size)
     taken: list[_Area] = []
     for number in order:
         if texts[number]:
-            tag = _Tag(texts[number], colour_of(labels[number]), font, width)
+            tag = _Tag(texts[number], label_colour(labels[number]), font, width)
             tag.draw(draw, areas[number], (width, height), taken)
     return np.array(image)
 
@@ -135,7 +135,7 @@ def message_tile(tile: int, title: str, text: str) -> Pixels:
     """A square with a message instead of an image."""
     from PIL import Image, ImageDraw
 
-    from recordsmith.image.drawing.lettering import drawable, font_name_for, font_of
+    from recordsmith.image.drawing.lettering import drawable, find_font, load_font
 
     image = Image.new("RGB", (tile, tile), (244, 232, 228))
     draw = ImageDraw.Draw(image)
@@ -143,10 +143,10 @@ def message_tile(tile: int, title: str, text: str) -> Pixels:
         draw.line((start, tile, start + tile, 0), (236, 219, 213), max(1, tile // 60))
     gap = tile // 12
     text = " ".join(text[:_LONGEST].split())
-    name = font_name_for([title, text])
-    large = font_of(name, tile // 13)
+    name = find_font([title, text])
+    large = load_font(name, tile // 13)
     draw.text((gap, gap), drawable(title, large), (150, 40, 30), large)
-    font = font_of(name, max(10, tile // 18))
+    font = load_font(name, max(10, tile // 18))
     lines = _wrapped(drawable(text, font), font, tile - 2 * gap)
     most = (tile - 3 * gap - tile // 13) // round(tile / 13)
     for number, line in enumerate(lines[:most]):

@@ -38,7 +38,7 @@ def exif_orientation(data: bytes) -> int:
     return UPRIGHT if start is None else _orientation_in_tiff(data, start)
 
 
-def look_at_jpeg(data: bytes) -> tuple[bool, int]:
+def read_jpeg_info(data: bytes) -> tuple[bool, int]:
     """(is progressive, EXIF orientation) of a JPEG; (False, 1) for other bytes."""
     frame, exif = read_head(data)
     is_progressive = frame is not None and frame.marker in PROGRESSIVE

@@ -63,7 +63,7 @@ def read_by_pillow(data: bytes, noun: str = "image") -> Iterator[Image.Image]:
     name = None
     try:
         with open_by_pillow(io.BytesIO(data)) as image:
-            name = format_of(image)
+            name = pillow_format(image)
             yield image
     except RecordsmithError:
         raise
@@ -73,7 +73,7 @@ def read_by_pillow(data: bytes, noun: str = "image") -> Iterator[Image.Image]:
         raise unreadable(_reason(data, noun, name, error)) from None
 
 
-def format_of(image: Image.Image) -> str:
+def pillow_format(image: Image.Image) -> str:
     """The format of an opened image, as TensorFlow names it: jpeg, png, …"""
     return (image.format or "unknown").lower()
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 from typing import BinaryIO, NamedTuple
 
 from recordsmith.errors import CorruptDataError
-from recordsmith.image.decoding.memory import hold
+from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.image.formats.jpeg import START, read_frame
-from recordsmith.image.formats.pillow import format_of, open_by_pillow, read_by_pillow, unreadable
+from recordsmith.image.formats.pillow import (
+    open_by_pillow,
+    pillow_format,
+    read_by_pillow,
+    unreadable,
+)
 from recordsmith.image.formats.png import CHANNELS, PALETTE, SIGNATURE, read_header
 
 _IMAGE_ENDINGS = (
@@ -73,7 +78,7 @@ def read_image_header(data: bytes | memoryview) -> ImageHeader | None:
     try:
         with read_by_pillow(bytes(data)) as image:
             channels = 3 if image.mode == "P" else len(image.getbands())
-            return ImageHeader(format_of(image), image.height, image.width, channels)
+            return ImageHeader(pillow_format(image), image.height, image.width, channels)
     except CorruptDataError:
         return None
 
@@ -122,7 +127,7 @@ def channel_count(data: bytes) -> int:
 def _check_by_decoding(data: bytes) -> None:
     """Raise CorruptDataError unless a JPEG without end mark still has all its pixels."""
     try:
-        with read_by_pillow(data) as image, hold(_LOADED * image.width * image.height):
+        with read_by_pillow(data) as image, reserve_memory(_LOADED * image.width * image.height):
             image.load()
     except CorruptDataError:
         raise unreadable("the JPEG file is truncated: its last pixels are missing") from None
@@ -132,9 +137,9 @@ def _probe_with_pillow(data: bytes) -> ImageInfo:
     if not data:
         raise unreadable("the file is empty")
     with read_by_pillow(data) as image:
-        name = format_of(image)
+        name = pillow_format(image)
         width, height = image.size
         if name not in _CHECKED_WHEN_OPENED:
-            with hold(_LOADED * width * height):
+            with reserve_memory(_LOADED * width * height):
                 image.load()
     return ImageInfo(name, height, width)

@@ -30,7 +30,7 @@ def divisor_for(placement: Placement, height: int, width: int) -> int:
     return 8 if factor >= 8 else 4 if factor >= 4 else 2 if factor >= 2 else 1
 
 
-def lay_in_frame(
+def place_image(
     pixels: npt.NDArray[Any],
     placement: Placement,
     frame: npt.NDArray[Any],
@@ -48,7 +48,7 @@ def lay_in_frame(
             times the pixels of its target, otherwise `linear`. `nearest` selects the same pixels
             as for masks.
     """
-    part, target = _part_of(pixels, placement, divisor), frame
+    part, target = _crop(pixels, placement, divisor), frame
     to_height, to_width = placement.to_height, placement.to_width
     if frame.shape[:2] != (to_height, to_width):
         top, left = placement.at_top, placement.at_left
@@ -62,7 +62,7 @@ def lay_in_frame(
         _flip(frame, placement)
 
 
-def lay_numbers_in_frame(
+def place_mask(
     numbers: npt.NDArray[Number], placement: Placement, frame: npt.NDArray[Any], *, fill: int
 ) -> None:
     """Write class numbers into a frame by nearest neighbour, as `resize_nearest` does.
@@ -86,7 +86,7 @@ def lay_numbers_in_frame(
         frame[:] = frame[::rows_step, ::columns_step].copy()
 
 
-def _part_of(pixels: npt.NDArray[Any], placement: Placement, divisor: int) -> npt.NDArray[Any]:
+def _crop(pixels: npt.NDArray[Any], placement: Placement, divisor: int) -> npt.NDArray[Any]:
     top, left, height, width = placement[:4]
     if pixels.shape[:2] == (height, width) and divisor == 1:
         return pixels

@@ -29,7 +29,7 @@ _TURNS = {
 }
 
 
-def turn(pixels: npt.NDArray[Number], orientation: int) -> npt.NDArray[Number]:
+def apply_orientation(pixels: npt.NDArray[Number], orientation: int) -> npt.NDArray[Number]:
     """Transform pixels as a viewer does that applies an EXIF orientation from 1 to 8.
 
     Args:
@@ -50,12 +50,12 @@ def swaps_sides(orientation: int) -> bool:
     return _TURNS[orientation][0]
 
 
-def undone_by(orientation: int) -> int:
+def inverse_orientation(orientation: int) -> int:
     """The orientation that undoes this one."""
     return {6: 8, 8: 6}.get(orientation, orientation)
 
 
-def turn_box(box: Box, orientation: int) -> Box:
+def orient_box(box: Box, orientation: int) -> Box:
     """Transform a box as `turn` transforms pixels."""
     is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]
     ymin, xmin, ymax, xmax = box

@@ -19,7 +19,7 @@ LARGEST_NUMBER = 65535
 """The largest value in a PNG."""
 
 
-class Unknown(NamedTuple):
+class UnknownColours(NamedTuple):
     """Pixels whose colours are not in the table.
 
     Attributes:
@@ -56,9 +56,9 @@ def grey_colours() -> dict[Colour, int]:
     return {(level, level, level): level for level in range(256)}
 
 
-def number_colours(
+def colours_to_numbers(
     pixels: npt.NDArray[np.uint8], colours: Mapping[Colour, int]
-) -> npt.NDArray[Any] | Unknown:
+) -> npt.NDArray[Any] | UnknownColours:
     """Convert colours to class numbers.
 
     Args:
@@ -82,11 +82,11 @@ def number_colours(
         y, x = divmod(first, pixels.shape[1])
         red, green, blue = pixels[y, x].tolist()
         unknown = codes[is_unknown]
-        return Unknown(len(unknown), len(np.unique(unknown)), (red, green, blue), x, y)
+        return UnknownColours(len(unknown), len(np.unique(unknown)), (red, green, blue), x, y)
     return numbers[places].reshape(pixels.shape[:2])
 
 
-def colours_in(pixels: npt.NDArray[np.uint8]) -> list[Colour]:
+def distinct_colours(pixels: npt.NDArray[np.uint8]) -> list[Colour]:
     """The different colours of an image, uint8, (height, width, 3), the most frequent first."""
     codes, counts = np.unique(_codes(pixels), return_counts=True)
     ordered = codes[np.argsort(-counts, kind="stable")].tolist()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from recordsmith.image.formats.pillow import format_of, read_by_pillow, unreadable
+from recordsmith.image.formats.pillow import pillow_format, read_by_pillow, unreadable
 from recordsmith.image.formats.png import (
     GREY,
     GREY_ALPHA,
@@ -79,7 +79,7 @@ def probe_mask(data: bytes) -> MaskInfo:
 def _probe_with_pillow(data: bytes) -> MaskInfo:
     with read_by_pillow(data, "mask") as image:
         mode, (width, height) = image.mode, image.size
-        name = format_of(image)
+        name = pillow_format(image)
         is_lossy = name in ("jpeg", "mpo") or image.info.get("compression") == "jpeg"
     bits = {"1": 1, "I": 32}.get(mode, 16 if mode.startswith("I;16") else 8)
     kind = _PILLOW_KINDS.get(mode.partition(";16")[0], "colour")

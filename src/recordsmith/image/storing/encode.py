@@ -60,7 +60,7 @@ def encode_png(pixels: ExactPixels) -> bytes:
     return encode_png_values(pixels, bits=8 * pixels.itemsize, colour_type=colour_type)
 
 
-def lay_on_background(pixels: ExactPixels, background: tuple[int, int, int]) -> ExactPixels:
+def flatten_alpha(pixels: ExactPixels, background: tuple[int, int, int]) -> ExactPixels:
     """Composite 8-bit grey or RGB pixels with alpha on a plain colour.
 
     Returns:

@@ -32,7 +32,7 @@ _BASELINE = frozenset((0xC0, 0xC1))
 _PNG_LEVEL = 2
 
 
-class CannotKeepError(Exception):
+class NotLosslessError(Exception):
     """An image cannot be rewritten without loss. Internal to this package."""
 
 
@@ -40,7 +40,7 @@ def shrink_png(data: bytes) -> bytes:
     """Recompress a PNG. Returns `data` itself if that gains nothing.
 
     Raises:
-        CannotKeepError: the image is damaged.
+        NotLosslessError: the image is damaged.
         MissingExtraError: pyoxipng is not installed.
     """
     try:
@@ -58,7 +58,7 @@ def shrink_png(data: bytes) -> bytes:
             grayscale_reduction=False,
         )
     except oxipng.PngError as error:
-        raise CannotKeepError(str(error)) from None
+        raise NotLosslessError(str(error)) from None
     return smaller if len(smaller) < len(data) else data
 
 
@@ -66,7 +66,7 @@ def shrink_jpeg(data: bytes) -> bytes:
     """Recompress a JPEG as progressive. Returns `data` itself if that gains nothing.
 
     Raises:
-        CannotKeepError: the image is damaged, or rewriting would lose something.
+        NotLosslessError: the image is damaged, or rewriting would lose something.
         MissingExtraError: mozjpeg-lossless-optimization is not installed.
     """
     try:
@@ -77,8 +77,8 @@ def shrink_jpeg(data: bytes) -> bytes:
     try:
         coded = mozjpeg_lossless_optimization.optimize(data)
     except ValueError as error:
-        raise CannotKeepError(str(error)) from None
-    smaller = _with_metadata_of(data, coded)
+        raise NotLosslessError(str(error)) from None
+    smaller = _copy_metadata(data, coded)
     return smaller if len(smaller) < len(data) else data
 
 
@@ -88,7 +88,7 @@ def to_baseline(data: bytes) -> bytes:
     Both images are decoded to verify that the pixels are the same.
 
     Raises:
-        CannotKeepError: the image is damaged, or rewriting would lose something.
+        NotLosslessError: the image is damaged, or rewriting would lose something.
         MissingExtraError: jpeglib is not installed.
     """
     try:
@@ -97,26 +97,26 @@ def to_baseline(data: bytes) -> bytes:
         raise MissingExtraError("shrink", "jpeglib") from None
     _check_is_plain(data)
     coded = _coded_pixels(data)
-    rewritten = _with_metadata_of(data, _recode(jpeglib, coded))
+    rewritten = _copy_metadata(data, _recode(jpeglib, coded))
     if not _same_pixels(data, rewritten):
-        raise CannotKeepError("the pixels changed")
+        raise NotLosslessError("the pixels changed")
     return rewritten
 
 
 def _check_is_plain(data: bytes) -> None:
-    """Raise CannotKeepError for kinds of JPEG that the packages may not rewrite correctly."""
+    """Raise NotLosslessError for kinds of JPEG that the packages may not rewrite correctly."""
     frame = read_frame(data)
     if frame is None or frame.marker not in _BASELINE | {PROGRESSIVE_HUFFMAN}:
-        raise CannotKeepError("it is not Huffman-coded")
+        raise NotLosslessError("it is not Huffman-coded")
     if frame.precision != 8 or frame.component_count not in (1, 3, 4):
-        raise CannotKeepError("it does not have 1, 3 or 4 channels of 8 bits")
+        raise NotLosslessError("it does not have 1, 3 or 4 channels of 8 bits")
     parts, stop = all_segments(data)
     if stop is None or not frame.height or not frame.width:
-        raise CannotKeepError("its size or its end is missing")
+        raise NotLosslessError("its size or its end is missing")
     if data[stop:].strip(b"\0"):
-        raise CannotKeepError("data follows the image")
+        raise NotLosslessError("data follows the image")
     if any(_is_metadata(part) for part in parts[_first_scan(parts) :]):
-        raise CannotKeepError("metadata lies between its scans")
+        raise NotLosslessError("metadata lies between its scans")
 
 
 def _first_scan(parts: list[Segment]) -> int:
@@ -133,7 +133,7 @@ def _coded_pixels(data: bytes) -> bytes:
     return data[:2] + _select(data, lambda segment: not _is_metadata(segment)) + _scans(data)
 
 
-def _with_metadata_of(data: bytes, coded: bytes) -> bytes:
+def _copy_metadata(data: bytes, coded: bytes) -> bytes:
     """The coded pixels of one JPEG with the metadata of another."""
     without_metadata = _select(coded, lambda segment: not _is_metadata(segment))
     return data[:2] + _select(data, _is_metadata) + without_metadata + _scans(coded)
@@ -161,12 +161,12 @@ def _recode(jpeglib: Any, coded: bytes) -> bytes:
             image.qt = -1  # keep the quantization tables and component names of the file
             image.write_dct(target, flags=["+OPTIMIZE_CODING"])
         except (OSError, ValueError, KeyError) as error:
-            raise CannotKeepError(str(error)) from None
+            raise NotLosslessError(str(error)) from None
         with open(target, "rb") as file:
             rewritten = file.read()
     frame = read_frame(rewritten)
     if frame is None or frame.marker not in _BASELINE or all_segments(rewritten)[1] is None:
-        raise CannotKeepError("jpeglib did not write an image")
+        raise NotLosslessError("jpeglib did not write an image")
     return rewritten
 
 
@@ -179,7 +179,7 @@ def _same_pixels(first: bytes, second: bytes) -> bool:
             if (frame := read_frame(data)) is not None
         )
     except CorruptDataError as error:
-        raise CannotKeepError(error.detail) from None
+        raise NotLosslessError(error.detail) from None
     if damage:
-        raise CannotKeepError(damage[0])
+        raise NotLosslessError(damage[0])
     return np.array_equal(one, two)

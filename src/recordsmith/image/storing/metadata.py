@@ -35,12 +35,12 @@ def colour_profile(data: bytes) -> bytes | None:
     return profile if isinstance(profile, bytes) and len(profile) <= _PROFILE_LIMIT else None
 
 
-def fits(profile: bytes, channel_count: int) -> bool:
+def profile_fits(profile: bytes, channel_count: int) -> bool:
     """Whether a profile is valid for this number of channels."""
     return profile[16:20] == _SPACE_OF_CHANNELS[channel_count]
 
 
-def with_metadata(encoded: bytes, *, orientation: int, profile: bytes | None) -> bytes:
+def add_metadata(encoded: bytes, *, orientation: int, profile: bytes | None) -> bytes:
     """Add an orientation and a profile to a newly encoded JPEG or PNG."""
     if encoded[:2] == START:
         return _in_jpeg(encoded, orientation, profile)

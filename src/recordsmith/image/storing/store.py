@@ -24,20 +24,30 @@ import numpy as np
 
 from recordsmith.errors import SourceError, option
 from recordsmith.image.decoding.exact import Decoded, ExactPixels, decode_exact
-from recordsmith.image.decoding.memory import check_size, convert_rows, hold, room_to_decode
+from recordsmith.image.decoding.memory import (
+    check_size,
+    convert_rows,
+    reserve_for_decoding,
+    reserve_memory,
+)
 from recordsmith.image.formats.jpeg import is_progressive
 from recordsmith.image.formats.orientation import exif_orientation
 from recordsmith.image.formats.probe import probe_image
-from recordsmith.image.geometry.rotation import swaps_sides, turn
+from recordsmith.image.geometry.rotation import apply_orientation, swaps_sides
 from recordsmith.image.storing.encode import (
     check_bits_for_jpeg,
     encode_jpeg,
     encode_png,
-    lay_on_background,
+    flatten_alpha,
 )
 from recordsmith.image.storing.image_options import ImageOptions
-from recordsmith.image.storing.lossless import CannotKeepError, shrink_jpeg, shrink_png, to_baseline
-from recordsmith.image.storing.metadata import colour_profile, fits, with_metadata
+from recordsmith.image.storing.lossless import (
+    NotLosslessError,
+    shrink_jpeg,
+    shrink_png,
+    to_baseline,
+)
+from recordsmith.image.storing.metadata import add_metadata, colour_profile, profile_fits
 
 TURNED = "images were rotated upright by their EXIF orientation"
 RESIZED = "images were resized"
@@ -114,8 +124,8 @@ def store_image(data: bytes, options: ImageOptions) -> StoredImage:
     else:
         # after decoding: another copy to encode; for alpha, also rows as floats
         extra = 4 if size == upright else 4 + 16 * size[1] // upright[1]
-        with room_to_decode(data, *info, max_pixels=options.max_pixels, extra=extra):
-            stored = _store_anew(data, _target_format(info.format, options), size, options)
+        with reserve_for_decoding(data, *info, max_pixels=options.max_pixels, extra=extra):
+            stored = _reencode(data, _target_format(info.format, options), size, options)
     return _rewrite(stored, options)
 
 
@@ -139,17 +149,17 @@ def _target_format(format_: str, options: ImageOptions) -> str:
     return "jpeg" if format_ == "jpeg" else "png"
 
 
-def _store_anew(
+def _reencode(
     data: bytes, format_: str, size: tuple[int, int], options: ImageOptions
 ) -> StoredImage:
     """Decode, rotate, resize and encode an image."""
     decoded = decode_exact(data, max_pixels=options.max_pixels)
-    changes = _changes_of(decoded)
+    changes = _decoding_changes(decoded)
     pixels = decoded.pixels
     orientation = exif_orientation(data)
     applied, kept = (orientation, 1) if options.orientation == "apply" else (1, orientation)
     if applied != 1:
-        pixels = turn(pixels, applied)
+        pixels = apply_orientation(pixels, applied)
         changes.append(TURNED)
     if format_ == "jpeg":
         check_bits_for_jpeg(pixels)
@@ -161,7 +171,7 @@ def _store_anew(
         changes.append(RESIZED)
     changes.append(ENCODED[format_])
     profile = colour_profile(data)
-    if profile is not None and (format_ == "raw" or not fits(profile, pixels.shape[2])):
+    if profile is not None and (format_ == "raw" or not profile_fits(profile, pixels.shape[2])):
         profile = None
         changes.append(NO_PROFILE)
     depth, dtype = pixels.shape[2], str(pixels.dtype)
@@ -174,11 +184,11 @@ def _store_anew(
     else:
         encoded = encode_png(pixels)
     if kept != 1 or profile:
-        encoded = with_metadata(encoded, orientation=kept, profile=profile)
+        encoded = add_metadata(encoded, orientation=kept, profile=profile)
     return StoredImage(encoded, format_, *size, None, None, applied, tuple(changes))
 
 
-def _changes_of(decoded: Decoded) -> list[str]:
+def _decoding_changes(decoded: Decoded) -> list[str]:
     changes = []
     if decoded.is_animated:
         changes.append(FIRST_FRAME)
@@ -203,7 +213,7 @@ def _without_alpha(pixels: ExactPixels, options: ImageOptions) -> tuple[ExactPix
             ),
         )
     background = options.background
-    return convert_rows(pixels, lambda rows: lay_on_background(rows, background)), ON_BACKGROUND
+    return convert_rows(pixels, lambda rows: flatten_alpha(rows, background)), ON_BACKGROUND
 
 
 def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
@@ -239,7 +249,7 @@ def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
     if not is_rewritten:
         return stored
     check_size(stored.height, stored.width, options.max_pixels)  # the packages have no limit
-    with hold(_REWRITING * stored.height * stored.width):
+    with reserve_memory(_REWRITING * stored.height * stored.width):
         return _rewritten(stored, options)
 
 
@@ -254,7 +264,7 @@ def _rewritten(stored: StoredImage, options: ImageOptions) -> StoredImage:
         if options.shrink and not stored.changes:  # images encoded here already have optimal tables
             smaller = to_baseline(stored.data)
             return _changed(stored, min(smaller, stored.data, key=len), SHRUNK)
-    except CannotKeepError:
+    except NotLosslessError:
         return stored._replace(changes=(*stored.changes, NOT_REWRITTEN))
     return stored
 

@@ -1,30 +1,31 @@
 """The features that users declare for a batch, one module for each kind."""
 
-from recordsmith.loading.features.boxes import Boxes
-from recordsmith.loading.features.bytes import Bytes
-from recordsmith.loading.features.contract import (
+from recordsmith.loading.features.feature import (
     BatchRows,
+    ColumnRequest,
     Feature,
     Filling,
     ImageFeature,
     ImageFilling,
     PixelFeature,
-    Request,
     ValueFeature,
 )
-from recordsmith.loading.features.images import Image
-from recordsmith.loading.features.masks import Mask
-from recordsmith.loading.features.numbers import Scalar, Tensor
-from recordsmith.loading.features.padded import Padded
-from recordsmith.loading.features.position import Position
-from recordsmith.loading.features.ragged import Ragged
-from recordsmith.loading.features.raw import Raw
-from recordsmith.loading.features.text import Text
+from recordsmith.loading.features.images.boxes import Boxes
+from recordsmith.loading.features.images.image import Image
+from recordsmith.loading.features.images.mask import Mask
+from recordsmith.loading.features.values.bytes import Bytes
+from recordsmith.loading.features.values.numbers import Scalar, Tensor
+from recordsmith.loading.features.values.padded import Padded
+from recordsmith.loading.features.values.position import Position
+from recordsmith.loading.features.values.ragged import Ragged
+from recordsmith.loading.features.values.raw import Raw
+from recordsmith.loading.features.values.text import Text
 
 __all__ = [
     "BatchRows",
     "Boxes",
     "Bytes",
+    "ColumnRequest",
     "Feature",
     "Filling",
     "Image",
@@ -36,7 +37,6 @@ __all__ = [
     "Position",
     "Ragged",
     "Raw",
-    "Request",
     "Scalar",
     "Tensor",
     "Text",

@@ -17,19 +17,19 @@ from recordsmith.building import (
     WRITING_THREADS,
     check_folder,
     clean_up,
+    cleaning_up,
     finish_publishing,
-    is_no_file_name,
+    is_valid_file_name,
+    locked_folder,
     publish_dataset,
-    tidying_up,
-    working_in,
 )
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     MANIFEST_NAME,
     Manifest,
-    begun_path,
-    read_begun,
+    publish_note_path,
     read_manifest,
+    read_publish_note,
 )
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
@@ -46,15 +46,15 @@ from recordsmith.files import (
     remove,
 )
 from recordsmith.reshaping.appending.joined_manifest import (
-    compare_schemas,
-    joined,
-    joined_class_names,
-    repeated,
-    steps_of,
+    append_history,
+    check_schemas_match,
+    merge_class_names,
+    merge_manifest,
+    repeated_shard_notices,
 )
 from recordsmith.reshaping.appending.renumbering import Renumbered, renumbered
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
-from recordsmith.reshaping.inputs.fingerprints import fingerprint, fingerprint_of_bytes
+from recordsmith.reshaping.inputs.fingerprints import fingerprint, fingerprint_bytes
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
@@ -106,7 +106,7 @@ def append(
     """
     folder = as_path(out)
     check_folder(folder)
-    if split is not None and (not isinstance(split, str) or is_no_file_name(split)):
+    if split is not None and (not isinstance(split, str) or not is_valid_file_name(split)):
         raise OptionError(option="split", value=split, expected="part of a valid file name")
     if not folder.is_dir():
         raise OptionError(
@@ -119,7 +119,7 @@ def append(
     inputs = find_inputs(paths, None, folder)
     if split is not None:
         inputs = _of_one_split(inputs, split)
-    with working_in(folder, needs_lock=lock) as notices:
+    with locked_folder(folder, needs_lock=lock) as notices:
         report = _Job(inputs, folder, work).run(again=again)
     report.notices += notices
     return report
@@ -136,27 +136,27 @@ class _Job:
     def run(self, *, again: bool) -> AppendReport:
         folder = self._folder
         manifest = read_manifest(folder)
-        begun = read_begun(folder)
-        if begun is not None and begun.base:
-            if begun.plan == self._fingerprint(begun.base):
-                finished = finish_publishing(folder, begun)
+        note = read_publish_note(folder)
+        if note is not None and note.base:
+            if note.fingerprint == self._fingerprint(note.base):
+                finished = finish_publishing(folder, note)
                 clean_up(folder)
-                return AppendReport.of(folder, finished, steps_of(finished)[-1])
+                return AppendReport.from_manifest(folder, finished, append_history(finished)[-1])
             if (
                 manifest is not None
             ):  # another append, which has not renamed anything or is complete
-                remove(begun_path(folder))
+                remove(publish_note_path(folder))
         manifest = self._checked(manifest)
-        for step in steps_of(manifest):
-            if not again and step.get("plan") == self._fingerprint(str(step.get("base"))):
-                report = AppendReport.of(folder, manifest, step)
+        for step in append_history(manifest):
+            if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
+                report = AppendReport.from_manifest(folder, manifest, step)
                 report.is_new = False
                 clean_up(folder)
                 return report
         files: list[str] = []
-        with tidying_up(folder, files):
+        with cleaning_up(folder, files):
             new = self._build(manifest, files)
-        return AppendReport.of(folder, new, steps_of(new)[-1])
+        return AppendReport.from_manifest(folder, new, append_history(new)[-1])
 
     def _checked(self, manifest: Manifest | None) -> Manifest:
         """Return the manifest if the dataset is complete."""
@@ -192,9 +192,9 @@ class _Job:
         old_names = manifest.class_names
         if old_names is None:
             old_names = read_labels(folder)
-        names, more = joined_class_names(old_names, inputs.class_names, folder)
-        compare_schemas(manifest.schema, Schema.merged(list(inputs.schemas.values())))
-        base = fingerprint_of_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
+        names, more = merge_class_names(old_names, inputs.class_names, folder)
+        check_schemas_match(manifest.schema, Schema.merged(list(inputs.schemas.values())))
+        base = fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
         job = self._fingerprint(base)
         records, notices = open_records(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
@@ -203,10 +203,10 @@ class _Job:
         work.total += plan.size_bytes
         results = ShardCopies(folder, plan, job, inputs, records, work, surveyed=plan.pools).run()
         schema = Schema.merged(result.schema for result in results)
-        notices += [*plan.notices, *more, *compare_schemas(manifest.schema, schema)]
-        notices += repeated(manifest, results)
+        notices += [*plan.notices, *more, *check_schemas_match(manifest.schema, schema)]
+        notices += repeated_shard_notices(manifest, results)
         step = {
-            "plan": job,
+            "fingerprint": job,
             "base": base,
             "files": list(inputs.names),
             "records": sum(result.record_count for result in results),
@@ -215,7 +215,7 @@ class _Job:
         }
         splits = [shard.split for shard in plan.shards]
         added = list(zip(splits, results, strict=True))
-        new = joined(manifest, added, renamed, names, step)
+        new = merge_manifest(manifest, added, renamed, names, step)
         publish_dataset(
             folder,
             job,

@@ -16,7 +16,7 @@ from recordsmith.words import first_of
 _NAMED = 5  # features in a notice
 
 
-def joined_class_names(
+def merge_class_names(
     old: ClassNames | None, new: ClassNames | None, folder: Path
 ) -> tuple[ClassNames | None, list[str]]:
     """Join class names, and return them with notices.
@@ -51,7 +51,7 @@ def joined_class_names(
     return tuple(names), []
 
 
-def compare_schemas(old: Schema, new: Schema) -> list[str]:
+def check_schemas_match(old: Schema, new: Schema) -> list[str]:
     """Compare the schemas of a dataset and of appended records, and return notices.
 
     Raises:
@@ -103,7 +103,7 @@ def _check_related(old: Schema, new: Schema) -> None:
         )
 
 
-def repeated(manifest: Manifest, results: Sequence[ShardResult]) -> list[str]:
+def repeated_shard_notices(manifest: Manifest, results: Sequence[ShardResult]) -> list[str]:
     """Return notices about new shards that duplicate existing ones."""
     known = {(shard.size_bytes, shard.crc32c): shard.file for shard in manifest.shards}
     return [
@@ -114,7 +114,7 @@ def repeated(manifest: Manifest, results: Sequence[ShardResult]) -> list[str]:
     ]
 
 
-def joined(
+def merge_manifest(
     manifest: Manifest,
     added: Sequence[tuple[str, ShardResult]],
     renamed: Mapping[str, str],
@@ -150,11 +150,15 @@ def joined(
         manifest.compression,
         class_names,
         # not the plan of the job that created the dataset, which would not reproduce this one
-        {**manifest.made_from, "plan": step["plan"], "appended": [*steps_of(manifest), step]},
+        {
+            **manifest.provenance,
+            "fingerprint": step["fingerprint"],
+            "appended": [*append_history(manifest), step],
+        },
     )
 
 
-def steps_of(manifest: Manifest) -> list[Mapping[str, Any]]:
+def append_history(manifest: Manifest) -> list[Mapping[str, Any]]:
     """Return the history of appended records, the newest last."""
-    steps = manifest.made_from.get("appended")
+    steps = manifest.provenance.get("appended")
     return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from recordsmith.building import files_of_splits, is_no_file_name
+from recordsmith.building import is_valid_file_name, shard_files_by_split
 from recordsmith.errors import OptionError
 from recordsmith.wire import Compression
 
@@ -56,7 +56,7 @@ def renumbered(
     new: dict[str, list[str]] = {}
     for split, count in added.items():
         old = files.get(split, ())
-        pattern = _pattern_of(old) if old else _pattern_like(split, files)
+        pattern = _find_pattern(old) if old else _pattern_like(split, files)
         if pattern is None and old:
             raise OptionError(
                 f"the shards of split {split!r} are not numbered consistently: {old[0]!r}",
@@ -66,7 +66,7 @@ def renumbered(
             )
         total = len(old) + count
         if pattern is None:
-            names = files_of_splits({split: total}, compression)[split]
+            names = shard_files_by_split({split: total}, compression)[split]
         else:
             names = [pattern.name(number, total) for number in range(total)]
         renamed |= {a: b for a, b in zip(old, names, strict=False) if a != b}
@@ -75,7 +75,7 @@ def renumbered(
     return Renumbered(renamed, new)
 
 
-def _pattern_of(names: Sequence[str]) -> _Pattern | None:
+def _find_pattern(names: Sequence[str]) -> _Pattern | None:
     """Return the pattern of the first name, or None if other names do not match it."""
     match = _NUMBERED.fullmatch(names[0])
     if match is None:
@@ -87,10 +87,10 @@ def _pattern_of(names: Sequence[str]) -> _Pattern | None:
 
 def _pattern_like(split: str, files: Mapping[str, Sequence[str]]) -> _Pattern | None:
     """Return the pattern of another split with the name of a new one, or None."""
-    if is_no_file_name(split):
+    if not is_valid_file_name(split):
         raise OptionError(option="split", value=split, expected="part of a valid file name")
     for other, names in files.items():
-        pattern = _pattern_of(names) if names else None
+        pattern = _find_pattern(names) if names else None
         if pattern is not None and pattern.head.count(other) == 1 and other not in pattern.tail:
             return pattern._replace(head=pattern.head.replace(other, split))
     return None

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recordsmith.building import Shards
-from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.building import ShardCounts
+from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
 from recordsmith.files import PathLike, Progress
 from recordsmith.reshaping.changes import Selection
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import TableLike
-from recordsmith.reshaping.resharding.reshard import reshard_by
-from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
+from recordsmith.reshaping.resharding.reshard import reshard_from_options
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, parse_selection
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 
 
 def edit(
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     out: PathLike,
     *,
     drop: Iterable[str] = (),
@@ -28,7 +28,7 @@ def edit(
     recode: Mapping[str, TableLike] | None = None,
     where: Selection | str | None = None,
     split: str | None = None,
-    shards: Shards | None = None,
+    shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     compression: str | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
@@ -42,7 +42,7 @@ def edit(
     `rename`, `recode` and `where` use the features of the input; features are added last.
 
     Args:
-        paths, out: as in `reshard`.
+        paths_or_dataset, out: as in `reshard`.
         drop: names of features, or patterns such as `image/object/*`.
         rename: new names by old ones.
         add: values by name, equal for all records, as in `encode_example`. In SequenceExamples
@@ -52,7 +52,7 @@ def edit(
             the default for values without a row; the new value `*` leaves those unchanged. Class
             names follow recoded labels.
         where: a condition that records must match, such as "image/class/label in (1, 2)".
-        split: only this split.
+        split: only this split, or part of one.
         shards, shard_size_bytes, shard_names: write other shards, as in `reshard`.
         compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
         overwrite: replace an existing dataset.
@@ -84,10 +84,12 @@ def edit(
         split=split,
         shards=shards,
         shard_size_bytes=shard_size_bytes,
-        where=selection_of(where),
+        where=parse_selection(where),
         change=change,
         compression=compression,
         shard_names=shard_names,
         keep_shards=not has_shard_options,
     )
-    return reshard_by(options, paths, out, overwrite=overwrite, threads=threads, progress=progress)
+    return reshard_from_options(
+        options, paths_or_dataset, out, overwrite=overwrite, threads=threads, progress=progress
+    )

@@ -55,7 +55,7 @@ class Actions:
                 )
             )
 
-    def number_of(self, key: bytes) -> int:
+    def action_number(self, key: bytes) -> int:
         """Return the number of the action for an encoded key."""
         if self._drop and self.dropped_by(decode_key(key)) is not None:
             return DROPPED
@@ -81,7 +81,7 @@ class Actions:
         """
         kept, renamed = set(), []
         for field, key in keys:
-            action = self.numbered[self.number_of(key)]
+            action = self.numbered[self.action_number(key)]
             if action.name is not None:
                 renamed.append((field, action.name, key))
             elif not action.drops:

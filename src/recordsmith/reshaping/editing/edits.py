@@ -15,11 +15,11 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike
 from recordsmith.dataset import ClassNames
-from recordsmith.errors import CorruptDataError, OptionError, names_like, option
+from recordsmith.errors import CorruptDataError, OptionError, option, suggest_names
 from recordsmith.example import Rewriter, Schema, encode_example
-from recordsmith.example.keys import text_of_label
+from recordsmith.example.keys import label_text_key
 from recordsmith.example.payload import encode_key
-from recordsmith.reshaping.changes import Payloads, RefusedError
+from recordsmith.reshaping.changes import Payloads, RecordOptionError
 from recordsmith.reshaping.editing.edit_actions import Actions
 from recordsmith.reshaping.editing.recode_table import RecodeTable, TableLike
 from recordsmith.reshaping.editing.recoded_classes import check_class_names, recoded_class_names
@@ -55,10 +55,12 @@ class Edits:
         self.rename = dict(_checked("rename", rename))
         self.add = dict(_checked("add", add))
         tables = _checked("recode", recode)
-        self.recode = {key: RecodeTable.of(table, key) for key, table in tables.items()}
+        self.recode = {key: RecodeTable.from_option(table, key) for key, table in tables.items()}
         recoders = {key: Recoder(key, table) for key, table in self.recode.items()}
         self._actions = Actions(self.drop, self.rename, self.add, recoders)
-        self._added = {encode_key(key): _field_of(key, value) for key, value in self.add.items()}
+        self._added = {
+            encode_key(key): _encode_value(key, value) for key, value in self.add.items()
+        }
         self._idle: list[Rewriter] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -70,14 +72,14 @@ class Edits:
         """Whether nothing would change."""
         return not (self.drop or self.rename or self.add or self.recode)
 
-    def changed(self, block: RecordBlock) -> Iterator[Payloads]:
+    def rewrite(self, block: RecordBlock) -> Iterator[Payloads]:
         """Yield the payloads of a block with these edits.
 
         Raises:
             CorruptDataError: a payload is neither an Example nor a SequenceExample; a value is
                 missing in its table (feature-value-mismatch). `record` counts from the start of
                 the block.
-            RefusedError: a feature gets the name of another feature of the record.
+            RecordOptionError: a feature gets the name of another feature of the record.
         """
         rewriter = self._rewriter()
         try:
@@ -87,7 +89,7 @@ class Edits:
             error.record = rewriter.row
             raise
         except OptionError as error:
-            raise RefusedError(rewriter.row, error) from None
+            raise RecordOptionError(rewriter.row, error) from None
         self._idle.append(rewriter)
 
     def apply(self, payload: BytesLike) -> bytes:
@@ -124,7 +126,7 @@ class Edits:
             self._actions.check_section(field, features, schema.record_count)
         for key, table in self.recode.items():
             if key in known and known[key].kind in ("bytes", "float", "int64"):
-                table.of_kind(known[key].kind, key)
+                table.for_kind(known[key].kind, key)
         staying = [key for key in known if self._actions.dropped_by(key) is None]
         check_class_names(self.recode, schema, staying, class_names)
 
@@ -133,7 +135,7 @@ class Edits:
         known = {key for part in schema.sections.values() for key in part}
         notices = []
         for key in self.recode:
-            text = text_of_label(key)
+            text = label_text_key(key)
             if text is None or text in self.recode or self._actions.dropped_by(text) is not None:
                 continue
             now = self.rename.get(text, text)
@@ -165,7 +167,9 @@ class Edits:
             return self._idle.pop()
         except IndexError:
             actions = self._actions
-            return Rewriter(actions.numbered, actions.number_of, self._added, actions.check_record)
+            return Rewriter(
+                actions.numbered, actions.action_number, self._added, actions.check_record
+            )
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:
@@ -189,7 +193,7 @@ def _checked(name: str, given: Any) -> Mapping[str, Any]:
     return given
 
 
-def _field_of(key: str, value: Any) -> bytes:
+def _encode_value(key: str, value: Any) -> bytes:
     """Encode an added feature as a map entry."""
     if value is None:
         raise OptionError(f"{option('add')} has no value for {key!r}", option="add")
@@ -199,7 +203,7 @@ def _field_of(key: str, value: Any) -> bytes:
 
 
 def _unknown(name: str, known: Mapping[str, Any]) -> OptionError:
-    hint = names_like(name, known, "the records have no features")
+    hint = suggest_names(name, known, "the records have no features")
     return OptionError(f"no record has a feature {name!r}; {hint}", value=name)
 
 

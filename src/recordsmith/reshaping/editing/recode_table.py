@@ -72,7 +72,7 @@ class RecodeTable:
     where: str
 
     @classmethod
-    def of(cls, given: TableLike, key: str) -> RecodeTable:
+    def from_option(cls, given: TableLike, key: str) -> RecodeTable:
         """Read the table of one feature from a dict or a file.
 
         Raises:
@@ -87,12 +87,12 @@ class RecodeTable:
         else:
             path = as_path(given)
             where = str(path)
-            rows = tuple(_rows_of(path))
+            rows = tuple(_read_rows(path))
         if not rows:
             raise _invalid(f"{where} has no rows", None, "new values by old ones")
         return cls(rows, where)
 
-    def of_kind(self, kind: str, key: str) -> Recoding:
+    def for_kind(self, kind: str, key: str) -> Recoding:
         """Convert the table for a feature of this kind.
 
         Raises:
@@ -122,10 +122,10 @@ class RecodeTable:
         return [[row.old, row.new, row.name] for row in self.rows]
 
 
-def _rows_of(path: Path) -> Iterator[Row]:
+def _read_rows(path: Path) -> Iterator[Row]:
     data = read_document(path)
     if path.suffix.lower() == ".json":
-        yield from _rows_of_json(data, path)
+        yield from _read_json_rows(data, path)
         return
     try:
         text = text_of(data)
@@ -154,7 +154,7 @@ def _rows_of(path: Path) -> Iterator[Row]:
         raise _invalid(f"{path}, line {lines.line_num}: {error}", None) from None
 
 
-def _rows_of_json(data: bytes, path: Path) -> Iterator[Row]:
+def _read_json_rows(data: bytes, path: Path) -> Iterator[Row]:
     try:
         document = json_of(data, with_keys_once=True)
     except ValueError as error:

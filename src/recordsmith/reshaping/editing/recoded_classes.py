@@ -8,7 +8,7 @@ from typing import Any
 from recordsmith.dataset import ClassNames, class_names_of
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
-from recordsmith.example.keys import MASK, is_of_classes
+from recordsmith.example.keys import MASK, is_class_key
 from recordsmith.reshaping.editing.recode_table import OTHERS, RecodeTable
 
 
@@ -24,7 +24,7 @@ def recoded_class_names(
         tables: of all recoded features, by key.
         names: before recoding.
     """
-    of_labels = [table for key, table in tables.items() if is_of_classes(key)]
+    of_labels = [table for key, table in tables.items() if is_class_key(key)]
     if not of_labels:
         return names
     try:
@@ -52,7 +52,7 @@ def check_class_names(
         OptionError: class names would be wrong for some features, or a label with a name would
             become negative.
     """
-    recoded = {key: table for key, table in tables.items() if is_of_classes(key)}
+    recoded = {key: table for key, table in tables.items() if is_class_key(key)}
     if not recoded or names is None:
         return
     schema.check_complete("the features with class labels are unknown")
@@ -60,7 +60,7 @@ def check_class_names(
     _check_numbers(table, names)
     for key in sorted(staying):
         is_mask = key == MASK
-        if not (is_mask or is_of_classes(key)):
+        if not (is_mask or is_class_key(key)):
             continue
         other = recoded.get(key)
         if other is None or other.to_json() != table.to_json():
@@ -75,7 +75,7 @@ def check_class_names(
 
 
 def _moved_names(table: RecodeTable, names: ClassNames) -> dict[int, str]:
-    recoding = table.of_kind("int64", "label")
+    recoding = table.for_kind("int64", "label")
     old_names = {label: name for label, name in enumerate(names) if name is not None}
     moved: dict[Any, str] = {}
     for row in table.rows:
@@ -94,7 +94,7 @@ def _moved_names(table: RecodeTable, names: ClassNames) -> dict[int, str]:
 def _check_numbers(table: RecodeTable, names: ClassNames) -> None:
     """Check that no class with a name gets a negative label."""
     try:
-        recoding = table.of_kind("int64", "label")
+        recoding = table.for_kind("int64", "label")
     except OptionError:  # the labels are text
         return
     moved = [(name, recoding.new(label)) for label, name in enumerate(names)]

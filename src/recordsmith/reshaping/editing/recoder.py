@@ -37,13 +37,15 @@ class Recoder:
         values = decode_example(delimited(1, delimited(1, value)))[""]
         if not len(values):
             return value
-        return _value_of(encode_example({"": self._new(values)}))
+        return _feature_bytes(encode_example({"": self._new(values)}))
 
     def _lists(self, value: bytes) -> bytes:
         steps = decode_sequence_example(delimited(2, delimited(1, value))).feature_lists[""]
         if not any(map(len, steps)):
             return value
-        return _value_of(encode_sequence_example({}, {"": [self._new(step) for step in steps]}))
+        return _feature_bytes(
+            encode_sequence_example({}, {"": [self._new(step) for step in steps]})
+        )
 
     def _new(self, values: Any) -> Any:
         """Return the new values of a feature."""
@@ -52,7 +54,7 @@ class Recoder:
         kind = "bytes" if isinstance(values, list) else str(values.dtype).removesuffix("32")
         recoding = self._of_kind.get(kind)
         if recoding is None:
-            recoding = self._of_kind[kind] = self._table.of_kind(kind, self._key)
+            recoding = self._of_kind[kind] = self._table.for_kind(kind, self._key)
         olds = values if kind == "bytes" else values.tolist()
         news = [recoding.new(old) for old in olds]
         if None in news:
@@ -68,7 +70,7 @@ class Recoder:
         return news if kind == "bytes" else np.array(news, np.int64)
 
 
-def _value_of(payload: bytes) -> bytes:
+def _feature_bytes(payload: bytes) -> bytes:
     """Return the value field of the only map entry of a payload, which has an empty key."""
     return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
 

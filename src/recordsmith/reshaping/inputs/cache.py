@@ -13,7 +13,7 @@ _Value = TypeVar("_Value")
 _MOST_VALUES = 64  # some hold an open file
 
 
-class Recent(Generic[_Value]):
+class LruCache(Generic[_Value]):
     """A cache of values by number with a limited total size. Thread-safe.
 
     The latest value is always kept. Two threads may create the same value; the first one is kept.
@@ -21,7 +21,7 @@ class Recent(Generic[_Value]):
 
     def __init__(self, size_of: Callable[[int, _Value], int], most: int) -> None:
         """`size_of`: called with a number and its value; `most`: the largest total size."""
-        self._size_of = size_of
+        self._pool_size_bytes = size_of
         self._most = most
         self._size = 0
         self._values: OrderedDict[int, _Value] = OrderedDict()
@@ -37,11 +37,11 @@ class Recent(Generic[_Value]):
         with self._lock:
             if number not in self._values:
                 self._values[number] = created
-                self._size += self._size_of(number, created)
+                self._size += self._pool_size_bytes(number, created)
             value = self._values[number]
             self._values.move_to_end(number)
             while len(self._values) > 1 and (
                 self._size > self._most or len(self._values) > _MOST_VALUES
             ):
-                self._size -= self._size_of(*self._values.popitem(last=False))
+                self._size -= self._pool_size_bytes(*self._values.popitem(last=False))
             return value

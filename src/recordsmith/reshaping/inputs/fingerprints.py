@@ -9,9 +9,9 @@ from typing import Any
 
 def fingerprint(document: Any) -> str:
     """Hash a JSON-able document to 32 hexadecimal digits."""
-    return fingerprint_of_bytes(json.dumps(document, sort_keys=True).encode())
+    return fingerprint_bytes(json.dumps(document, sort_keys=True).encode())
 
 
-def fingerprint_of_bytes(data: bytes) -> str:
+def fingerprint_bytes(data: bytes) -> str:
     """Hash bytes to 32 hexadecimal digits."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()

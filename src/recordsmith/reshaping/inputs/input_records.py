@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from recordsmith.dataset import Dataset, Shard
+from recordsmith.dataset import SelectedRecords, Shard, joined_shards
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.reshaping.inputs.cache import Recent
+from recordsmith.reshaping.inputs.cache import LruCache
 from recordsmith.reshaping.inputs.input_shards import InputShard
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.work import Work
@@ -39,7 +39,7 @@ class InputRecords:
         """
         self._shards = tuple(shards)
         self._unpacked = unpacked
-        self._recent: Recent[Shard] = Recent(lambda number, _: self.counts[number], _REMEMBERED)
+        self._recent: LruCache[Shard] = LruCache(lambda number, _: self.counts[number], _REMEMBERED)
         measured = work.each(self._measure, self._shards)
         self.counts = [count for count, _ in measured]
         self.sizes = [size for _, size in measured]
@@ -51,7 +51,7 @@ class InputRecords:
         """Return the given file, for messages."""
         return self._shards[number].path
 
-    def given(self, path: Path) -> Path:
+    def input_path(self, path: Path) -> Path:
         """Return the given file of which `path` is the decompressed one."""
         return next(
             (self.path(number) for number, plain in self._unpacked.items() if plain == path), path
@@ -61,7 +61,7 @@ class InputRecords:
         """Return the shard to read input `number` from."""
         return self._recent.get(number, lambda number: self._open(self._shards[number]))
 
-    def joined(self) -> Dataset:
+    def joined(self) -> SelectedRecords:
         """Return all inputs as one dataset, which keeps all indexes in memory.
 
         Raises:
@@ -71,7 +71,7 @@ class InputRecords:
         for number, shard in enumerate(shards):
             if shard.index.record_count != self.counts[number]:
                 raise self.count_error(number, shard.index.record_count)
-        return Dataset(shards)
+        return joined_shards(shards)
 
     def count_error(self, number: int, found: int) -> CorruptDataError:
         """Return the error for an input with a wrong number of records."""

@@ -17,12 +17,19 @@ from recordsmith.dataset import (
     Shard,
     carried_class_names,
 )
-from recordsmith.dataset.locate import Located, Paths, as_paths, check_split, locate_each
+from recordsmith.dataset.locate import (
+    Located,
+    Paths,
+    as_paths,
+    check_split,
+    locate_each,
+    split_names,
+)
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
 from recordsmith.files import accessing
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
-from recordsmith.sources.splits import joined_notice, splits_of_shards
+from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.wire import Compression
 from recordsmith.words import first_of
 
@@ -80,7 +87,7 @@ class Inputs:
     schemas: by split, if known from manifests.
     has_label_map: whether the class names come with a label map.
     names: of the given paths.
-    made_from: the history of the inputs from their manifests, the newest step last.
+    provenance: the history of the inputs from their manifests, the newest step last.
     """
 
     shards: tuple[InputShard, ...]
@@ -89,7 +96,7 @@ class Inputs:
     class_names: ClassNames | None
     has_label_map: bool
     names: tuple[str, ...]
-    made_from: tuple[Any, ...]
+    provenance: tuple[Any, ...]
     notices: tuple[str, ...]
 
     @property
@@ -114,12 +121,12 @@ class Inputs:
         return found.pop() if len(found) == 1 else "none"
 
 
-def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
-    """Find the shards of `paths`, of one split or of all.
+def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Path) -> Inputs:
+    """Find the shards of `paths`, of some splits or of all.
 
     Args:
         paths: files, folders or globs.
-        split: None for all.
+        splits: None for all.
         out: the output folder.
 
     Raises:
@@ -131,14 +138,15 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     listed = as_paths(paths)
     check_separate(out, [path for path in listed if path.is_dir()])
     parts = locate_each(listed)
-    if split is not None:
-        check_split(split, parts)
+    if splits is not None:
+        for split in splits:
+            check_split(split, split_names(parts))
         for part in parts:
-            part.keep_split(split)
+            part.keep_splits(splits)
     for part in parts:
         part.check_whole()
     found = [shard for part in parts for shard in part.shards]
-    of_each = splits_of_shards(found)
+    of_each = shard_splits(found)
     shards = tuple(
         _input(number, shard, split)
         for number, (shard, split) in enumerate(zip(found, of_each, strict=True))
@@ -278,12 +286,12 @@ def _history(manifests: Iterable[Manifest | None]) -> list[Any]:
     steps: list[Any] = []
     for manifest in manifests:
         if manifest is not None:
-            step = dict(manifest.made_from)
+            step = dict(manifest.provenance)
             source = step.get("source")
-            if isinstance(source, Mapping) and isinstance(source.get("made_from"), list):
-                steps += source["made_from"]
+            if isinstance(source, Mapping) and isinstance(source.get("provenance"), list):
+                steps += source["provenance"]
                 step["source"] = {
-                    name: value for name, value in source.items() if name != "made_from"
+                    name: value for name, value in source.items() if name != "provenance"
                 }
             steps.append(step)
     return steps[-_MOST_STEPS:]

@@ -18,7 +18,7 @@ from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.where.expression import Where
 
 
-def check_with(schema: Schema, options: ReshardOptions, class_names: ClassNames | None) -> None:
+def check_options(schema: Schema, options: ReshardOptions, class_names: ClassNames | None) -> None:
     """Check the condition and the change against a schema.
 
     Raises:

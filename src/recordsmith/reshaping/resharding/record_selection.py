@@ -7,61 +7,47 @@ sample has exactly the requested number of records, and new splits are disjoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset.shares import Draw
+from recordsmith.errors import located
 from recordsmith.permutation import Permutations
-from recordsmith.reshaping.inputs.cache import Recent
+from recordsmith.reshaping.changes import Selection
+from recordsmith.reshaping.inputs.cache import LruCache
+from recordsmith.reshaping.inputs.input_records import InputRecords
+from recordsmith.wire import FRAME_BYTES
 
-_AT_A_TIME = 1 << 20
+_AT_ONCE = 1 << 20
 _REMEMBERED = 32 << 20  # record numbers in memory: 256 MiB
 
 
-@dataclass(frozen=True)
-class Draw:
-    """Keeps the ranks whose place in a random order is in low:high."""
-
-    permutation: Permutations
-    low: int
-    high: int
-
-    def keeps(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
-        """Whether each of the ranks start:stop is kept: bool, (stop - start,)."""
-        kept = np.empty(stop - start, np.bool_)
-        for low in range(start, stop, _AT_A_TIME):
-            high = min(low + _AT_A_TIME, stop)
-            places = self.permutation.numbers(0, np.arange(low, high))
-            kept[low - start : high - start] = (self.low <= places) & (places < self.high)
-        return kept
-
-
-def count_drawn(
-    permutation: Permutations, starts: Int64Array, bounds: Sequence[int]
-) -> npt.NDArray[np.int64]:
-    """Count the ranks of each input that several draws of one order keep.
+def count_drawn(draws: Sequence[Draw], starts: Int64Array) -> npt.NDArray[np.int64]:
+    """Count the ranks of each input that disjoint draws of one order keep.
 
     Args:
+        draws: in the order of their places, without gaps.
         starts: int64, (inputs + 1,): the rank of the first record of each input, and the end.
-        bounds: the draws keep bounds[i]:bounds[i + 1].
 
     Returns:
         int64, (draws, inputs).
     """
-    counts = np.zeros((len(bounds) - 1, len(starts) - 1), np.int64)
-    edges = np.asarray(bounds)
+    counts = np.zeros((len(draws), len(starts) - 1), np.int64)
+    permutation = draws[0].permutation
+    edges = np.array([draws[0].low, *(draw.high for draw in draws)])
     for at, (start, stop) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
-        for low in range(start, stop, _AT_A_TIME):
-            places = permutation.numbers(0, np.arange(low, min(low + _AT_A_TIME, stop)))
-            draws = np.searchsorted(edges, places, side="right") - 1
-            counts[:, at] += np.bincount(draws, minlength=len(edges))[: len(edges) - 1]
+        for low in range(start, stop, _AT_ONCE):
+            places = permutation.numbers(0, np.arange(low, min(low + _AT_ONCE, stop)))
+            found = np.searchsorted(edges, places, side="right") - 1
+            counts[:, at] += np.bincount(found, minlength=len(edges))[: len(draws)]
     return counts
 
 
-class KeptRecords:
+class MatchedRecords:
     """The records of one input that match a condition, one bit per record."""
 
     def __init__(self, chosen: Sequence[npt.NDArray[np.bool_]], size_bytes: int) -> None:
@@ -85,7 +71,7 @@ class Pool:
     starts: int64, (len(inputs) + 1,): the rank of each input's first record, and the end.
     drawn_from: the same, before anything was drawn.
     size_bytes: how much all of them take, framing included; about, where they were drawn.
-    is_whole: all records of all its inputs are there.
+    has_all_records: all records of all its inputs are there.
     """
 
     def __init__(
@@ -93,7 +79,7 @@ class Pool:
         inputs: Sequence[int],
         record_counts: Sequence[int],
         sizes: Sequence[int],
-        kept: Mapping[int, KeptRecords] | None,
+        kept: Mapping[int, MatchedRecords] | None,
         draw: Draw | None,
         drawn_counts: Int64Array | None,
     ) -> None:
@@ -114,8 +100,8 @@ class Pool:
         self.drawn_from = _starts(record_counts)
         self.starts = self.drawn_from if drawn_counts is None else _starts(drawn_counts)
         self.size_bytes = sum(sizes) * len(self) // max(1, int(self.drawn_from[-1]))
-        self._recent: Recent[Int64Array] = Recent(lambda _, numbers: len(numbers), _REMEMBERED)
-        self.is_whole = len(self) == sum(self._record_counts)
+        self._recent: LruCache[Int64Array] = LruCache(lambda _, numbers: len(numbers), _REMEMBERED)
+        self.has_all_records = len(self) == sum(self._record_counts)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -133,7 +119,7 @@ class Pool:
             return numbers
         return numbers[self._draw.keeps(int(self.drawn_from[at]), int(self.drawn_from[at + 1]))]
 
-    def has_all_of(self, at: int) -> bool:
+    def has_all_records_at(self, at: int) -> bool:
         """Whether all records of `inputs[at]` are selected."""
         return int(self.starts[at + 1] - self.starts[at]) == self._record_counts[at]
 
@@ -155,3 +141,41 @@ def _starts(counts: Sequence[int] | Int64Array) -> Int64Array:
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
+
+
+def select(
+    records: InputRecords,
+    number: int,
+    where: Selection | None,
+    selected: npt.NDArray[np.bool_] | None,
+    advance: Callable[[int], None],
+) -> MatchedRecords:
+    """Return the selected records of input `number` that match `where`.
+
+    Args:
+        records: of all inputs.
+        number: of the input.
+        where: the condition; None: none.
+        selected: whether each record is selected; None: all.
+        advance: called with the number of bytes read since the last call.
+
+    Raises:
+        CorruptDataError: a record is damaged or cannot be parsed.
+    """
+    if where is None:
+        assert selected is not None
+        numbers = np.flatnonzero(selected)
+        sizes = records.shard(number).sizes(numbers) if len(numbers) else numbers
+        return MatchedRecords([selected], int(sizes.sum()) + FRAME_BYTES * len(numbers))
+    chosen = []
+    size_bytes = 0
+    if records.counts[number]:
+        with located(records.path(number)):
+            for block in records.shard(number).blocks():
+                flags = np.asarray(where.matches(block), np.bool_)
+                if selected is not None:
+                    flags = flags & selected[block.position : block.position + len(block)]
+                chosen.append(flags)
+                size_bytes += int((block.lengths[flags] + FRAME_BYTES).sum())
+                advance(len(block.frames()))
+    return MatchedRecords(chosen, size_bytes)

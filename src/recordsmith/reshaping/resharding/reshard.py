@@ -8,24 +8,25 @@ complete shards in a hidden folder for resuming.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
+    ShardCounts,
     ShardResult,
-    Shards,
     check_folder,
-    clean_up_after,
-    complete_shards,
-    earlier_dataset,
-    manifest_of,
+    clean_up_after_kill,
+    cleaning_up,
+    completed_files,
+    existing_dataset,
+    files_to_replace,
+    locked_folder,
+    make_manifest,
     publish_dataset,
-    replaced_names,
-    tidying_up,
-    working_in,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
+from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
 from recordsmith.example import Schema
@@ -35,22 +36,30 @@ from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
-from recordsmith.reshaping.resharding.feature_checks import check_features_found, check_with, survey
-from recordsmith.reshaping.resharding.record_selection import KeptRecords
-from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
-from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, fingerprint_of, make_plan
+from recordsmith.reshaping.inputs.selected_inputs import SelectedInputs, selected_inputs
+from recordsmith.reshaping.resharding.feature_checks import (
+    check_features_found,
+    check_options,
+    survey,
+)
+from recordsmith.reshaping.resharding.record_selection import MatchedRecords, select
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, parse_selection
+from recordsmith.reshaping.resharding.reshard_plan import (
+    ReshardPlan,
+    make_plan,
+    reshard_fingerprint,
+)
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
-from recordsmith.reshaping.resharding.where_selection import select
 from recordsmith.work import Work, thread_count
 
 
 def reshard(
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     out: PathLike,
     *,
     split: str | None = None,
-    shards: Shards | None = None,
+    shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     shuffle: bool = False,
     seed: int = 0,
@@ -70,10 +79,11 @@ def reshard(
     Applies `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
 
     Args:
-        paths: a file, a folder, a glob pattern, or a list of these; splits with the same name
-            are joined in this order.
+        paths_or_dataset: a file, a folder, a glob pattern, or a list of these; splits with the
+            same name are joined in this order. Or a Dataset, such as a slice or a filter, whose
+            records are in the order of its files.
         out: the folder of the new dataset; created if necessary.
-        split: only this split.
+        split: only this split, or part of one, as in `recordsmith.open`.
         shards: number of shards of each split, or one number for all.
         shard_size_bytes: approximate size of a shard before compression, instead of a number; by
             default 256 MB.
@@ -113,17 +123,19 @@ def reshard(
         take=take,
         sample=sample,
         splits=splits,
-        where=selection_of(where),
+        where=parse_selection(where),
         change=change,
         compression=compression,
         shard_names=shard_names,
     )
-    return reshard_by(options, paths, out, overwrite=overwrite, threads=threads, progress=progress)
+    return reshard_from_options(
+        options, paths_or_dataset, out, overwrite=overwrite, threads=threads, progress=progress
+    )
 
 
-def reshard_by(
+def reshard_from_options(
     options: ReshardOptions,
-    paths: Paths,
+    paths_or_dataset: Paths | Dataset,
     out: PathLike,
     *,
     overwrite: bool,
@@ -134,8 +146,10 @@ def reshard_by(
     folder = as_path(out)
     check_folder(folder)
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
-    inputs = find_inputs(paths, options.split, folder)
-    return _Job(options, inputs, folder, work, overwrite=overwrite).run()
+    selected = selected_inputs(paths_or_dataset, options.split)
+    inputs = find_inputs(selected.paths, selected.splits, folder)
+    options = replace(options, split=selected.split, selection=selected.description)
+    return _Job(options, inputs, selected, folder, work, overwrite=overwrite).run()
 
 
 class _Job:
@@ -145,6 +159,7 @@ class _Job:
         self,
         options: ReshardOptions,
         inputs: Inputs,
+        selected: SelectedInputs,
         folder: Path,
         work: Work,
         *,
@@ -152,17 +167,18 @@ class _Job:
     ) -> None:
         self._options = options
         self._inputs = inputs
+        self._selected = selected
         self._folder = folder
         self._work = work
         self._overwrite = overwrite
-        self._fingerprint = fingerprint_of(options, inputs)
+        self._fingerprint = reshard_fingerprint(options, inputs)
         names = inputs.class_names
         self._class_names = names if options.change is None else options.change.class_names(names)
         if inputs.schema is not None:
-            check_with(inputs.schema, options, names)
+            check_options(inputs.schema, options, names)
 
     def run(self) -> ReshardReport:
-        with working_in(self._folder) as notices:
+        with locked_folder(self._folder) as notices:
             report = self._run()
         report.notices += notices
         return report
@@ -170,25 +186,24 @@ class _Job:
     def _run(self) -> ReshardReport:
         earlier = self._earlier(())
         if earlier is not None and not self._overwrite:
-            clean_up_after(self._folder)
-            return ReshardReport.of(self._folder, earlier, is_new=False)
-        files = complete_shards(self._folder)  # perhaps of this job; its files are not known yet
+            clean_up_after_kill(self._folder)
+            return ReshardReport.from_manifest(self._folder, earlier, is_new=False)
+        files = completed_files(self._folder)  # perhaps of this job; its files are not known yet
         try:
-            with tidying_up(self._folder, files):
-                manifest, kept_count = self._build(earlier, files)
+            with cleaning_up(self._folder, files):
+                manifest, reused_count = self._build(earlier, files)
         except CorruptDataError as error:
             for shard in self._inputs.shards:
                 shard.check_unchanged()  # explains the defect better
             if error.defect in DAMAGED_RECORDS:
-                error.advise(
-                    "Nothing was written. Recover the intact records with `recordsmith salvage` "
-                    "and use its output instead."
-                )
+                error.advise("Nothing was written.")
             raise
-        return ReshardReport.of(self._folder, manifest, is_new=True, kept_count=kept_count)
+        return ReshardReport.from_manifest(
+            self._folder, manifest, is_new=True, reused_count=reused_count
+        )
 
     def _earlier(self, files: Sequence[str]) -> Manifest | None:
-        return earlier_dataset(
+        return existing_dataset(
             self._folder,
             self._fingerprint,
             files,
@@ -230,9 +245,9 @@ class _Job:
             self._fingerprint,
             manifest,
             has_label_map=inputs.has_label_map,
-            replaced=replaced_names(self._folder, plan.pools, earlier),
+            replaced=files_to_replace(self._folder, plan.pools, earlier),
         )
-        return manifest, sum(result.was_kept for result in results)
+        return manifest, sum(result.was_reused for result in results)
 
     def _check(self, records: InputRecords) -> None:
         """Check the options against the features if no manifest contains the schema."""
@@ -242,18 +257,22 @@ class _Job:
         numbers = range(len(records))
         work.total += sum(records.sizes)
         schemas = work.each(lambda number: survey(records, number, work.advance), numbers)
-        check_with(Schema.merged(schemas), self._options, inputs.class_names)
+        check_options(Schema.merged(schemas), self._options, inputs.class_names)
 
-    def _choose(self, records: InputRecords) -> dict[int, KeptRecords] | None:
-        """Return the records of each input that match the condition."""
-        where = self._options.where
-        if where is None:
+    def _choose(self, records: InputRecords) -> dict[int, MatchedRecords] | None:
+        """Return the selected records of each input that match the condition."""
+        where, selected = self._options.where, self._selected
+        if where is None and selected.numbers is None:
             return None
+
+        def choose(number: int) -> MatchedRecords:
+            flags = selected.flags(records.path(number), records.counts[number])
+            return select(records, number, where, flags, self._work.advance)
+
         numbers = range(len(records))
-        kept = self._work.each(
-            lambda number: select(records, number, where, self._work.advance), numbers
-        )
-        check_features_found(where)
+        kept = self._work.each(choose, numbers)
+        if where is not None:
+            check_features_found(where)
         return dict(zip(numbers, kept, strict=True))
 
     def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:
@@ -276,27 +295,27 @@ class _Job:
         records: InputRecords,
         notices: list[str],
     ) -> Manifest:
-        made_from: dict[str, Any] = {
+        provenance: dict[str, Any] = {
             "reshard": self._options.to_json(),
-            "plan": self._fingerprint,
+            "fingerprint": self._fingerprint,
             "source": {
                 "kind": "Shards",
                 "files": list(self._inputs.names),
-                "made_from": list(self._inputs.made_from),
+                "provenance": list(self._inputs.provenance),
             },
             "records_in": sum(records.counts),
             "bytes_in": self._inputs.size_bytes,
             "notices": notices,
         }
-        manifest = manifest_of(
+        manifest = make_manifest(
             plan.pools,
             zip([shard.split for shard in plan.shards], results, strict=True),
             plan.compression,
             self._class_names,
-            made_from,
+            provenance,
             schemas=schemas,
         )
-        notices += [  # `made_from` has the same list
+        notices += [  # `provenance` has the same list
             f"feature {key!r} has several kinds"
             for section in manifest.schema.sections.values()
             for key, feature in section.items()
@@ -304,6 +323,6 @@ class _Job:
         ]
         if isinstance(self._options.change, Edits):
             notices += self._options.change.notices(manifest.schema)
-        if manifest.schema.remark is not None:
-            notices.append(manifest.schema.remark)
+        if manifest.schema.omission is not None:
+            notices.append(manifest.schema.omission)
         return manifest

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import Shards, check_shard_options, check_shares, is_no_file_name
+from recordsmith.building import ShardCounts, check_shard_options, is_valid_file_name
 from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset.shares import check_shares
 from recordsmith.errors import OptionError
 from recordsmith.reshaping.changes import Change, Selection
+from recordsmith.serialization import fields_to_json
 from recordsmith.where.expression import parse_where
 from recordsmith.wire import check_compression
 
@@ -23,7 +25,9 @@ class ReshardOptions:
     """
 
     split: str | None = None
-    shards: Shards | None = None
+    selection: Any = None
+    """The description of the selected records of a Dataset; None for all."""
+    shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     shuffle: bool = False
     seed: int = 0
@@ -54,7 +58,7 @@ class ReshardOptions:
         if self.splits is not None:
             check_shares(self.splits)
             for name in self.splits:
-                if is_no_file_name(name):
+                if not is_valid_file_name(name):
                     raise OptionError(
                         f"split name {name!r} is not valid in a file name",
                         option="splits",
@@ -63,28 +67,16 @@ class ReshardOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return the options that are set as a JSON-able dict."""
-        document: dict[str, Any] = {
-            "split": self.split,
-            "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
-            "shard_size_bytes": self.shard_size_bytes,
-            "shuffle": self.shuffle or None,
-            "seed": self.seed,
-            "take": self.take,
-            "sample": self.sample,
-            "splits": None if self.splits is None else dict(self.splits),
-            "where": None if self.where is None else self.where.to_json(),
-            "change": None if self.change is None else self.change.to_json(),
-            "compression": self.compression,
-            "shard_names": self.shard_names,
-            "keep_shards": self.keep_shards or None,
-        }
-        return {name: value for name, value in document.items() if value is not None}
+        is_set = [
+            name for name, value in vars(self).items() if value is not None and value is not False
+        ]
+        return fields_to_json(self, is_set)
 
 
-def selection_of(where: Selection | str | None) -> Selection | None:
+def parse_selection(where: Selection | str | None) -> Selection | None:
     """Parse `where` if it is text."""
     if not isinstance(where, str):
-        if where is not None and not hasattr(where, "chosen"):
+        if where is not None and not hasattr(where, "matches"):
             raise OptionError(
                 option="where",
                 value=where,

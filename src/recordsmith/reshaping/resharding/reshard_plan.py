@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,22 +9,20 @@ from typing import Any
 
 from recordsmith.buffers import Int64Array
 from recordsmith.building import (
-    bounds_of,
-    exact_share,
-    files_of_splits,
-    is_no_file_name,
+    is_valid_file_name,
+    shard_bounds,
     shard_counts,
-    share_counts,
+    shard_files_by_split,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
+from recordsmith.dataset.shares import Draw, draws_of_splits, exact_share, share_counts
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.permutation import Permutations
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import (
-    Draw,
-    KeptRecords,
+    MatchedRecords,
     Pool,
     PoolOrder,
     count_drawn,
@@ -65,26 +62,28 @@ class ReshardPlan:
     @property
     def size_bytes(self) -> int:
         """Approximate size of the copied records."""
-        return sum(_size_of(pool, self.orders[split]) for split, pool in self.pools.items())
+        return sum(_pool_size_bytes(pool, self.orders[split]) for split, pool in self.pools.items())
 
     def is_unchanged(self, split: str) -> bool:
         """Whether the split keeps all its records, in any order."""
-        return self.pools[split].is_whole and self.orders[split].count == len(self.pools[split])
+        return self.pools[split].has_all_records and self.orders[split].count == len(
+            self.pools[split]
+        )
 
 
-def compression_of(options: ReshardOptions, inputs: Inputs) -> Compression:
+def output_compression(options: ReshardOptions, inputs: Inputs) -> Compression:
     """Return the compression of the new shards; by default that of the inputs."""
     if options.compression is None:
         return inputs.common_compression()
     return check_compression(options.compression)
 
 
-def fingerprint_of(options: ReshardOptions, inputs: Inputs) -> str:
+def reshard_fingerprint(options: ReshardOptions, inputs: Inputs) -> str:
     """Return a hash of everything that determines the output, without reading records."""
     document: list[Any] = [
         _VERSION,
         options.to_json(),
-        compression_of(options, inputs),
+        output_compression(options, inputs),
         [shard.identity() for shard in inputs.shards],
         inputs.class_names,
         inputs.has_label_map,
@@ -96,7 +95,7 @@ def make_plan(
     options: ReshardOptions,
     inputs: Inputs,
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, MatchedRecords] | None,
 ) -> ReshardPlan:
     """Assign records to shards.
 
@@ -111,19 +110,19 @@ def make_plan(
         raise SourceError(f"no records in {', '.join(inputs.names)}", path=inputs.names[0])
     pools, notices = _pools(options, inputs, records, kept)
     orders = {split: _order(options, split, len(pool)) for split, pool in pools.items()}
-    compression = compression_of(options, inputs)
+    compression = output_compression(options, inputs)
     if options.keep_shards:
-        kept_shards = _shards_as_they_are(inputs, pools, compression, options.shard_names)
+        kept_shards = _keep_shards(inputs, pools, compression, options.shard_names)
         return ReshardPlan(kept_shards, pools, orders, compression, tuple(notices))
     counts = shard_counts(
         {split: order.count for split, order in orders.items()},
-        {split: _size_of(pool, orders[split]) for split, pool in pools.items()},
+        {split: _pool_size_bytes(pool, orders[split]) for split, pool in pools.items()},
         options.shards,
         options.shard_size_bytes,
     )
     shards = []
-    for split, files in files_of_splits(counts, compression, options.shard_names).items():
-        bounds = bounds_of(orders[split].count, len(files))
+    for split, files in shard_files_by_split(counts, compression, options.shard_names).items():
+        bounds = shard_bounds(orders[split].count, len(files))
         shards += [
             ReshardedShard(file, split, start, stop)
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
@@ -131,7 +130,7 @@ def make_plan(
     return ReshardPlan(tuple(shards), pools, orders, compression, tuple(notices))
 
 
-def _shards_as_they_are(
+def _keep_shards(
     inputs: Inputs, pools: Mapping[str, Pool], compression: Compression, template: str
 ) -> tuple[ReshardedShard, ...]:
     """Plan one shard per input with records.
@@ -146,7 +145,7 @@ def _shards_as_they_are(
         ]
         for split, pool in pools.items()
     }
-    files = files_of_splits(
+    files = shard_files_by_split(
         {split: len(runs) for split, runs in bounds.items()}, compression, template
     )
     given = {
@@ -156,7 +155,7 @@ def _shards_as_they_are(
     names = [name for of_split in given.values() for name in of_split]
     is_whole = sum(map(len, bounds.values())) == len(inputs.shards)
     is_alike = all(shard.compression == compression for shard in inputs.shards)
-    if is_whole and is_alike and _can_be_kept(names):
+    if is_whole and is_alike and _are_valid_names(names):
         files = given
     return tuple(
         ReshardedShard(file, split, start, stop)
@@ -165,12 +164,12 @@ def _shards_as_they_are(
     )
 
 
-def _can_be_kept(names: Sequence[str]) -> bool:
+def _are_valid_names(names: Sequence[str]) -> bool:
     """Whether these names of inputs are valid, distinct names of shards."""
     return (
         len(set(names)) == len(names)
         and _TAKEN.isdisjoint(names)
-        and not any(map(is_no_file_name, names))
+        and all(map(is_valid_file_name, names))
     )
 
 
@@ -178,7 +177,7 @@ def _pools(
     options: ReshardOptions,
     inputs: Inputs,
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, MatchedRecords] | None,
 ) -> tuple[dict[str, Pool], list[str]]:
     """Return the non-empty pools by split, and notices about empty ones."""
     whole = _pool(records, range(len(records)), kept)
@@ -189,7 +188,7 @@ def _pools(
             value=str(options.where),
         )
     if options.splits is not None:
-        drawn = _share_of(len(whole), options.sample)
+        drawn = _round_share(len(whole), options.sample)
         shares = share_counts(drawn, options.splits)
         for split, count in shares.items():
             if not count:
@@ -199,15 +198,15 @@ def _pools(
                     value=split,
                     remedy="Give it a larger share.",
                 )
-        return _drawn(options, "", whole, shares, records, kept), []
+        return _draw_pools(options, "", whole, shares, records, kept), []
     pools: dict[str, Pool] = {}
     notices = []
     for split in inputs.splits:
         numbers = [shard.number for shard in inputs.shards if shard.split == split]
         pool = _pool(records, numbers, kept)
         if options.sample is not None:
-            share = {split: _share_of(len(pool), options.sample)}
-            pool = _drawn(options, split, pool, share, records, kept)[split]
+            share = {split: _round_share(len(pool), options.sample)}
+            pool = _draw_pools(options, split, pool, share, records, kept)[split]
         if len(pool):
             pools[split] = pool
         else:
@@ -225,7 +224,7 @@ def _pools(
 def _pool(
     records: InputRecords,
     numbers: Sequence[int],
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, MatchedRecords] | None,
     draw: Draw | None = None,
     drawn_counts: Int64Array | None = None,
 ) -> Pool:
@@ -234,27 +233,20 @@ def _pool(
     return Pool(numbers, counts, sizes, kept, draw, drawn_counts)
 
 
-def _drawn(
+def _draw_pools(
     options: ReshardOptions,
     split: str,
     pool: Pool,
     shares: Mapping[str, int],
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, MatchedRecords] | None,
 ) -> dict[str, Pool]:
     """Draw disjoint pools of `shares` records, as runs of one random order."""
-    permutation = Permutations(len(pool), options.seed, "reshard", "draw", split)
-    bounds = [0, *itertools.accumulate(shares.values())]
-    counts = count_drawn(permutation, pool.drawn_from, bounds)
+    draws = draws_of_splits(len(pool), shares, options.seed, split)
+    counts = count_drawn([*draws.values()], pool.drawn_from)
     return {
-        name: _pool(
-            records,
-            pool.inputs,
-            kept,
-            Draw(permutation, bounds[place], bounds[place + 1]),
-            counts[place],
-        )
-        for place, name in enumerate(shares)
+        name: _pool(records, pool.inputs, kept, draw, of_inputs)
+        for (name, draw), of_inputs in zip(draws.items(), counts, strict=True)
     }
 
 
@@ -266,11 +258,11 @@ def _order(options: ReshardOptions, split: str, count: int) -> PoolOrder:
     )
 
 
-def _size_of(pool: Pool, order: PoolOrder) -> int:
+def _pool_size_bytes(pool: Pool, order: PoolOrder) -> int:
     """Approximate size of the written records of a pool."""
     return pool.size_bytes * order.count // len(pool)
 
 
-def _share_of(count: int, share: float | None) -> int:
+def _round_share(count: int, share: float | None) -> int:
     """Return a share of a count, rounded half up."""
     return count if share is None else math.floor(count * exact_share(share) + exact_share(0.5))

@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import Manifest
+from recordsmith.serialization import fields_to_json
+from recordsmith.summaries import Report
 
 
-@dataclass
-class ReshardReport:
+@dataclass(repr=False)
+class ReshardReport(Report):
     """The report of `reshard` and `edit`.
 
     folder: the new dataset.
     records_in: number of records of the inputs.
     record_count: number of written records.
     shard_count: number of shards.
-    kept_count: number of shards that an interrupted run had completed.
+    reused_count: number of shards that an interrupted run had completed.
     splits: number of records by split.
     bytes_in, bytes_out: size of the input files and of the shards.
     notices: about the inputs.
@@ -29,7 +31,7 @@ class ReshardReport:
     records_in: int = 0
     record_count: int = 0
     shard_count: int = 0
-    kept_count: int = 0
+    reused_count: int = 0
     splits: dict[str, int] = field(default_factory=dict)
     bytes_in: int = 0
     bytes_out: int = 0
@@ -37,42 +39,31 @@ class ReshardReport:
     is_new: bool = True
 
     @classmethod
-    def of(
-        cls, folder: Path, manifest: Manifest, *, is_new: bool, kept_count: int = 0
+    def from_manifest(
+        cls, folder: Path, manifest: Manifest, *, is_new: bool, reused_count: int = 0
     ) -> ReshardReport:
         """Return the report of a finished dataset."""
-        made_from = manifest.made_from
+        provenance = manifest.provenance
         return cls(
             folder,
-            records_in=int(made_from.get("records_in", 0)),
+            records_in=int(provenance.get("records_in", 0)),
             record_count=manifest.record_count,
             shard_count=manifest.shard_count,
-            kept_count=kept_count,
+            reused_count=reused_count,
             splits=manifest.record_counts,
-            bytes_in=int(made_from.get("bytes_in", 0)),
+            bytes_in=int(provenance.get("bytes_in", 0)),
             bytes_out=manifest.size_bytes,
-            notices=tuple(map(str, made_from.get("notices", ()))),
+            notices=tuple(map(str, provenance.get("notices", ()))),
             is_new=is_new,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; counts are named records, shards and kept."""
-        return {
-            "folder": str(self.folder),
-            "records_in": self.records_in,
-            "records": self.record_count,
-            "shards": self.shard_count,
-            "kept": self.kept_count,
-            "splits": self.splits,
-            "bytes_in": self.bytes_in,
-            "bytes_out": self.bytes_out,
-            "notices": list(self.notices),
-            "is_new": self.is_new,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
 
 
-@dataclass
-class AppendReport:
+@dataclass(repr=False)
+class AppendReport(Report):
     """The report of `append`.
 
     folder: the dataset.
@@ -94,7 +85,9 @@ class AppendReport:
     is_new: bool = True
 
     @classmethod
-    def of(cls, folder: Path, manifest: Manifest, step: Mapping[str, Any]) -> AppendReport:
+    def from_manifest(
+        cls, folder: Path, manifest: Manifest, step: Mapping[str, Any]
+    ) -> AppendReport:
         """Return the report of one step in the history of a dataset."""
         return cls(
             folder,
@@ -107,14 +100,5 @@ class AppendReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; counts are named appended, records, shards and renamed."""
-        return {
-            "folder": str(self.folder),
-            "appended": self.appended_count,
-            "records": self.record_count,
-            "shards": self.shard_count,
-            "splits": self.splits,
-            "renamed": self.renamed_count,
-            "notices": list(self.notices),
-            "is_new": self.is_new,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
-from recordsmith.building import ShardResult, complete_shard, read_back
-from recordsmith.dataset import Dataset, RecordLocation, ShardWriter
+from recordsmith.building import ShardResult, complete_shard, survey_written
+from recordsmith.dataset import RecordLocation, SelectedRecords, ShardWriter, joined_shards
 from recordsmith.errors import CorruptDataError, FunctionError, OptionError
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.reshaping.changes import Change, RefusedError
+from recordsmith.reshaping.changes import Change, RecordOptionError
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import Pool
@@ -69,7 +69,7 @@ class ShardCopies:
             for split, pool in plan.pools.items()
             if plan.orders[split].permutation is not None
         }
-        self._everything = records.joined() if self._positions else Dataset(())
+        self._everything = records.joined() if self._positions else joined_shards(())
 
     def run(self, *, trusting: bool = True) -> list[ShardResult]:
         """Write all shards under temporary names.
@@ -98,7 +98,10 @@ class ShardCopies:
             self._folder,
             shard.file,
             self._plan.compression,
-            lambda writer: (ShardResult.of(writer, *self._write(shard, writer)), self._versions),
+            lambda writer: (
+                ShardResult.from_writer(writer, *self._write(shard, writer)),
+                self._versions,
+            ),
             fingerprint=self._fingerprint,
             versions=lambda: self._versions,
             trusting=trusting,
@@ -126,14 +129,14 @@ class ShardCopies:
             except CorruptDataError as error:
                 error.path, error.record, error.offset = piece.place(error.record or 0)
                 raise
-            except RefusedError as refused:
+            except RecordOptionError as refused:
                 raise _located(refused, piece.place(refused.number)) from None
             bytes_in += len(frames)
             self._work.advance(len(frames))
         if is_as_checked:
             writer.seal()
             return survey.finish(), bytes_in
-        schema = read_back(writer)
+        schema = survey_written(writer)
         return schema if shard.split in self._surveyed else survey.finish(), bytes_in
 
     def _pieces(self, shard: ReshardedShard) -> Iterator[_Piece]:
@@ -153,17 +156,17 @@ class ShardCopies:
             start, stop = max(low, shard.start) - low, min(high, shard.stop) - low
             if low >= shard.stop:
                 return
-            if start < stop and pool.has_all_of(at):
+            if start < stop and pool.has_all_records_at(at):
                 yield from _consecutive(self._records, pool.inputs[at], start, stop)
             elif start < stop:
-                dataset = Dataset((self._records.shard(pool.inputs[at]),))
+                dataset = joined_shards((self._records.shard(pool.inputs[at]),))
                 numbers = pool.numbers(at)[start:stop]
                 for begin in range(0, len(numbers), _POSITIONS):
                     chosen = numbers[begin : begin + _POSITIONS]
                     yield from _gathered(self._records, dataset, chosen, _READ_BYTES)
 
 
-def _located(refused: RefusedError, where: RecordLocation) -> OptionError:
+def _located(refused: RecordOptionError, where: RecordLocation) -> OptionError:
     """Return the error of a change with the place of the record."""
     error = copy(refused.error)
     error.problem = f"{where.path}, record {where.number}: {error.problem}"
@@ -199,7 +202,7 @@ class _Positions:
         self._starts = pool.starts
         self._shifts = firsts - pool.starts[:-1]
         self._chosen: Int64Array | None = None  # by rank, if the pool is not whole
-        if not pool.is_whole:
+        if not pool.has_all_records:
             self._chosen = np.concatenate(
                 [pool.numbers(at) + first for at, first in enumerate(firsts.tolist())]
             )
@@ -213,7 +216,7 @@ class _Positions:
 
 
 def _gathered(
-    records: InputRecords, dataset: Dataset, positions: Int64Array, read_bytes: int
+    records: InputRecords, dataset: SelectedRecords, positions: Int64Array, read_bytes: int
 ) -> Iterator[_Piece]:
     """Yield scattered records, about `read_bytes` at a time."""
     stops = np.cumsum(dataset.record_sizes(positions) + FRAME_BYTES)
@@ -226,7 +229,7 @@ def _gathered(
 
         def place(at: int, begin: int = begin) -> RecordLocation:
             location = dataset.locate_record(int(positions[begin + at]))
-            return location._replace(path=str(records.given(Path(location.path))))
+            return location._replace(path=str(records.input_path(Path(location.path))))
 
         lengths = np.diff(offsets) - FRAME_BYTES
         yield _Piece(
@@ -237,7 +240,7 @@ def _gathered(
 
 def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> None:
     count = writer.record_count
-    for payloads in change.changed(block):
+    for payloads in change.rewrite(block):
         writer.write_slices(*payloads)
     count = writer.record_count - count
     if count != len(block):

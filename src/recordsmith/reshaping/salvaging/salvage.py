@@ -18,13 +18,13 @@ from recordsmith.building import (
     ShardResult,
     check_folder,
     clean_up,
-    clean_up_after,
-    earlier_dataset,
-    manifest_of,
+    clean_up_after_kill,
+    cleaning_up,
+    existing_dataset,
+    files_to_replace,
+    locked_folder,
+    make_manifest,
     publish_dataset,
-    replaced_names,
-    tidying_up,
-    working_in,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
 from recordsmith.dataset.locate import Located, Paths, as_paths, locate
@@ -33,9 +33,9 @@ from recordsmith.files import PathLike, Progress, accessing, as_path, open_file
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
 from recordsmith.reshaping.inputs.input_shards import check_separate
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
-from recordsmith.reshaping.salvaging.salvage_note import load_findings, save_findings
+from recordsmith.reshaping.salvaging.salvage_note import load_results, save_results
 from recordsmith.reshaping.salvaging.salvage_report import SalvageReport
-from recordsmith.reshaping.salvaging.shard_rescue import ShardRescue
+from recordsmith.reshaping.salvaging.shard_recovery import ShardRecovery
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 from recordsmith.words import first_of
 from recordsmith.work import Work, thread_count
@@ -86,11 +86,11 @@ def salvage(
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     found = locate(paths, split, around_defects=True)
     check_separate(folder, [*as_paths(paths), *(shard.path for shard in found.shards)])
-    names = _names_of(found.shards)
+    names = _shard_names(found.shards)
     job = _Salvage(found, folder, names, work)
-    with working_in(folder) as notices:
+    with locked_folder(folder) as notices:
         job.report.notices += notices
-        earlier = earlier_dataset(
+        earlier = existing_dataset(
             folder,
             job.fingerprint,
             list(names.values()),
@@ -98,13 +98,13 @@ def salvage(
             overwrite=overwrite,
         )
         if earlier is not None and not overwrite:
-            findings = load_findings(folder, job.fingerprint, found.shards)
+            findings = load_results(folder, job.fingerprint, found.shards)
             if findings is not None:
-                clean_up_after(folder)
+                clean_up_after_kill(folder)
                 job.report.shards, job.report.is_new = findings, False
                 return job.report
         clean_up(folder)
-        with tidying_up(folder, ()):
+        with cleaning_up(folder, ()):
             results = job.run()
             manifest = job.manifest(results)
             publish_dataset(
@@ -112,9 +112,9 @@ def salvage(
                 job.fingerprint,
                 manifest,
                 has_label_map=job.has_label_map,
-                replaced=replaced_names(folder, list(manifest.splits), earlier),
+                replaced=files_to_replace(folder, list(manifest.splits), earlier),
             )
-            save_findings(folder, job.fingerprint, job.report.shards)
+            save_results(folder, job.fingerprint, job.report.shards)
     return job.report
 
 
@@ -132,7 +132,7 @@ class _Salvage:
         self._folder = folder
         self._names = names
         self._work = work
-        self._compression = _compression_of(found)
+        self._compression = _common_compression(found)
         self.fingerprint = self._fingerprint()
         self.has_label_map = found.class_names is not None and any(
             (shard.path.parent / LABEL_MAP_NAME).is_file() for shard in found.shards[:1]
@@ -164,9 +164,9 @@ class _Salvage:
         """
         shards = self._found.shards
         self._work.total += sum(shard.size_bytes for shard in shards)
-        rescue = ShardRescue(self._folder, self._compression, self._work.advance)
+        recover = ShardRecovery(self._folder, self._compression, self._work.advance)
         outcomes = self._work.each(
-            lambda shard: rescue.rewrite(shard, self._names[shard.path]), shards
+            lambda shard: recover.rewrite(shard, self._names[shard.path]), shards
         )
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]
@@ -184,7 +184,7 @@ class _Salvage:
         ]
         old = self._found.manifest
         report = self.report
-        return manifest_of(
+        return make_manifest(
             dict.fromkeys(split for split, _ in rescued),
             rescued,
             self._compression,
@@ -195,8 +195,8 @@ class _Salvage:
                     "lost_bytes": report.lost_bytes,
                     "repair_count": report.repair_count,
                 },
-                "plan": self.fingerprint,
-                "before": None if old is None else dict(old.made_from),
+                "fingerprint": self.fingerprint,
+                "previous": None if old is None else dict(old.provenance),
             },
         )
 
@@ -225,7 +225,7 @@ class _Salvage:
         )
 
 
-def _compression_of(found: Located) -> Compression:
+def _common_compression(found: Located) -> Compression:
     """Return the compression for the new dataset: that of the manifest, or of most shards."""
     if found.manifest is not None:
         return found.manifest.compression
@@ -237,7 +237,7 @@ def _compression_of(found: Located) -> Compression:
     return heads.most_common(1)[0][0] if heads else "none"
 
 
-def _names_of(shards: list[Shard]) -> dict[Path, str]:
+def _shard_names(shards: list[Shard]) -> dict[Path, str]:
     """Return the name of each shard in the new folder.
 
     Raises:

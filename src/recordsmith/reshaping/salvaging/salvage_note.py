@@ -15,25 +15,28 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.errors import Defect, FileAccessError
 from recordsmith.files import INTERNAL_FOLDER, read_note, write_atomically
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
-from recordsmith.wire import LostRange, Repair
+from recordsmith.wire import LostBytes, Repair
 
 _NAME = "salvage.json"
+_VERSION = 2
 
 
-def save_findings(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> None:
-    """Save the results of all shards; `plan` is the fingerprint of the job."""
+def save_results(folder: Path, fingerprint: str, shards: Sequence[SalvagedShard]) -> None:
+    """Save the results of all shards; `fingerprint` is of the job."""
     found = [shard.to_json() for shard in shards]
     for of_shard in found:
         del of_shard["path"]  # paths of the inputs are private
-    document = {"plan": plan, "shards": found}
+    document = {"version": _VERSION, "fingerprint": fingerprint, "shards": found}
     write_atomically(_path(folder), json.dumps(document).encode())
 
 
-def load_findings(folder: Path, plan: str, shards: Sequence[Shard]) -> list[SalvagedShard] | None:
+def load_results(
+    folder: Path, fingerprint: str, shards: Sequence[Shard]
+) -> list[SalvagedShard] | None:
     """Load the results of these shards; None if they are not known."""
     try:
         document = json.loads(read_note(_path(folder)))
-        if document["plan"] != plan:
+        if document["fingerprint"] != fingerprint:
             return None
         return [
             _parse(shard, found) for shard, found in zip(shards, document["shards"], strict=True)
@@ -69,7 +72,7 @@ def _parse(shard: Shard, found: Any) -> SalvagedShard:
     )
 
 
-def _range(found: Any) -> LostRange:
-    return LostRange(
+def _range(found: Any) -> LostBytes:
+    return LostBytes(
         integer_in_json(found["start"]), integer_in_json(found["stop"]), Defect(found["defect"])
     )

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import Defect
-from recordsmith.wire import LostRange, Repair
+from recordsmith.serialization import fields_to_json
+from recordsmith.summaries import Report
+from recordsmith.wire import LostBytes, Repair
 
 MOST_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""
@@ -41,16 +43,16 @@ class SalvagedShard:
     expected_count: int | None = None
     size_bytes: int = 0
     compression: str = "none"
-    lost: list[LostRange] = field(default_factory=list)
+    lost: list[LostBytes] = field(default_factory=list)
     lost_count: int = 0
     lost_bytes: int = 0
-    breaks: list[LostRange] = field(default_factory=list)
+    breaks: list[LostBytes] = field(default_factory=list)
     repairs: list[Repair] = field(default_factory=list)
     repair_count: int = 0
     problem: str = ""
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing is lost."""
         return not (
             self.lost_count
@@ -59,7 +61,7 @@ class SalvagedShard:
             or (self.expected_count or 0) > self.record_count
         )
 
-    def add_lost(self, lost: LostRange) -> None:
+    def add_lost(self, lost: LostBytes) -> None:
         """Add a lost range."""
         self.lost_count += 1
         self.lost_bytes += lost.stop - lost.start
@@ -68,7 +70,7 @@ class SalvagedShard:
 
     def add_unreadable(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Add ranges that the disk cannot read."""
-        self.breaks += [LostRange(*span, Defect.UNREADABLE_SHARD) for span in ranges]
+        self.breaks += [LostBytes(*span, Defect.UNREADABLE_SHARD) for span in ranges]
         self.breaks = sorted(self.breaks)[:MOST_LISTED]
 
     def add_repair(self, repair: Repair) -> None:
@@ -78,27 +80,12 @@ class SalvagedShard:
             self.repairs.append(repair)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; counts are named records and expected."""
-        return {
-            "path": str(self.path),
-            "split": self.split,
-            "file": self.file,
-            "records": self.record_count,
-            "expected": self.expected_count,
-            "size_bytes": self.size_bytes,
-            "compression": self.compression,
-            "lost_count": self.lost_count,
-            "lost_bytes": self.lost_bytes,
-            "lost": [_range_to_json(lost) for lost in self.lost],
-            "breaks": [_range_to_json(lost) for lost in self.breaks],
-            "repair_count": self.repair_count,
-            "repairs": [repair._asdict() for repair in self.repairs],
-            "problem": self.problem,
-        }
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
 
 
-@dataclass
-class SalvageReport:
+@dataclass(repr=False)
+class SalvageReport(Report):
     """The report of `salvage`.
 
     folder: the new dataset.
@@ -107,6 +94,8 @@ class SalvageReport:
     notices: other defects of the dataset, which were ignored.
     is_new: False if this is the report of an earlier run.
     """
+
+    _shown = ("record_count", "expected_count", "lost_bytes")
 
     folder: Path
     shards: list[SalvagedShard] = field(default_factory=list)
@@ -137,25 +126,15 @@ class SalvageReport:
         return sum(shard.repair_count for shard in self.shards)
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing is known to be lost."""
-        return not self.missing and all(shard.is_whole for shard in self.shards)
+        return not self.missing and all(shard.is_complete for shard in self.shards)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; counts are named records and expected."""
-        return {
-            "folder": str(self.folder),
-            "records": self.record_count,
-            "expected": self.expected_count,
-            "is_whole": self.is_whole,
-            "lost_bytes": self.lost_bytes,
-            "repair_count": self.repair_count,
-            "shards": [shard.to_json() for shard in self.shards],
-            "missing": self.missing,
-            "notices": self.notices,
-            "is_new": self.is_new,
-        }
+        """Return a JSON-able dict."""
+        totals = ("record_count", "expected_count", "is_complete", "lost_bytes", "repair_count")
+        return fields_to_json(self) | fields_to_json(self, totals)
 
 
-def _range_to_json(lost: LostRange) -> dict[str, Any]:
+def _range_to_json(lost: LostBytes) -> dict[str, Any]:
     return {"start": lost.start, "stop": lost.stop, "defect": str(lost.defect)}

@@ -1,0 +1,46 @@
+"""`recordsmith stats`."""
+
+from __future__ import annotations
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.options import (
+    Html,
+    Json,
+    OverwritePage,
+    Paths,
+    Split,
+    Threads,
+    check_html,
+    one_or_all,
+    title_of,
+)
+
+
+def stats(
+    paths: Paths,
+    split: Split = None,
+    html: Html = None,
+    overwrite: OverwritePage = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Print statistics of each feature, and likely problems.
+
+    Reads every record. Covers ranges and distinct values, classes, image sizes and duplicates.
+
+    Example: `recordsmith stats out`
+
+    Page: `recordsmith stats out --html stats.html`
+    """
+    check_html(html, overwrite=overwrite)
+    with console.progress_bar("reading", of_bytes=True) as progress:
+        report = rs.stats(one_or_all(paths), split, threads=threads, progress=progress)
+    if html is not None:
+        rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
+    if json:
+        console.print_json(report.to_json())
+        return
+    from recordsmith.cli.stats_tables import print_stats  # NumPy only when needed
+
+    print_stats(report)

@@ -1,0 +1,53 @@
+"""`recordsmith.save_html`: a report as an HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recordsmith.drawing.html_page import check_html_path, write_html
+from recordsmith.drawing.stats_page import stats_page
+from recordsmith.drawing.verify_page import verify_page
+from recordsmith.errors import OptionError
+from recordsmith.examining.stats import StatsReport
+from recordsmith.examining.verification import VerifyReport
+from recordsmith.files import PathLike, as_path
+
+
+def save_html(
+    report: StatsReport | VerifyReport,
+    out: PathLike,
+    *,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write a report as one self-contained HTML page.
+
+    Args:
+        report: the result of `stats` or `verify`.
+        out: the file, with the suffix .html or .htm.
+        title: the heading, such as the folder of the dataset.
+        overwrite: replace an existing file.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        OptionError: the report is of another kind, the suffix is not .html or .htm, or the file
+            already exists.
+        FileAccessError: the file cannot be written.
+
+    Example:
+        rs.save_html(rs.stats("out"), "stats.html")
+    """
+    path = as_path(out)
+    check_html_path(path, overwrite=overwrite)
+    if isinstance(report, StatsReport):
+        page = stats_page(report, title or "dataset")
+    elif isinstance(report, VerifyReport):
+        page = verify_page(report, title or "Verification")
+    else:
+        raise OptionError(
+            option="report", value=report, expected="the result of recordsmith.stats or verify"
+        )
+    write_html(path, *page, overwrite=overwrite)
+    return path

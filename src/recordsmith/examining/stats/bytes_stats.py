@@ -1,0 +1,203 @@
+"""Statistics of byte strings: sizes, content, distinct values and the most frequent ones.
+
+Values are compared by 64-bit hashes; the first bytes of frequent values are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordsmith.examining.stats.image_stats import ImageStats, ImageSurvey
+from recordsmith.examining.stats.number_stats import (
+    TOP_VALUES,
+    NumberStats,
+    NumberSurvey,
+)
+from recordsmith.examining.stats.places import Places
+from recordsmith.examining.stats.sketches import (
+    DistinctHashes,
+    FrequentKeys,
+    Hashes,
+    find,
+    most_frequent,
+)
+from recordsmith.examining.stats.value_counts import EXACT_DISTINCT, FREQUENT_COUNTERS
+from recordsmith.example import BytesArray
+
+PREVIEW_BYTES = 128
+"""How many bytes of a frequent value are kept."""
+
+
+@dataclass(frozen=True)
+class FrequentBytes:
+    """A frequent value.
+
+    begins: its first PREVIEW_BYTES bytes.
+    size: its size in bytes.
+    count: how often it occurs.
+    """
+
+    begins: bytes
+    size: int
+    count: int
+
+    @property
+    def text(self) -> str | None:
+        """The value as text; None if it is shortened or not UTF-8."""
+        if len(self.begins) < self.size:
+            return None
+        try:
+            return self.begins.decode()
+        except UnicodeDecodeError:
+            return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return count and value, or size_bytes and begins (hexadecimal) if it is not text."""
+        text = self.text
+        if text is not None:
+            return {"value": text, "count": self.count}
+        begins = self.begins[:16].hex()
+        return {"size_bytes": self.size, "begins": begins, "count": self.count}
+
+
+@dataclass(frozen=True)
+class BytesStats:
+    """Statistics of byte strings.
+
+    sizes: sizes of the strings in bytes.
+    size_bytes: total size.
+    raw, text, image_count: number of raw bytes, texts (UTF-8 without control characters) and
+        images, detected from their first bytes.
+    distinct, distinct_error, top, top_error: as in NumberStats.
+    images: statistics of the images; None without images.
+    """
+
+    sizes: NumberStats
+    size_bytes: int
+    raw: int
+    text: int
+    image_count: int
+    distinct: int
+    distinct_error: float
+    top: tuple[FrequentBytes, ...]
+    top_error: int
+    images: ImageStats | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of strings."""
+        return self.sizes.count
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able dict."""
+        return {
+            "count": self.count,
+            "size_bytes": self.size_bytes,
+            "sizes": self.sizes.to_json(),
+            "raw": self.raw,
+            "text": self.text,
+            "image_count": self.image_count,
+            "distinct": self.distinct,
+            "distinct_error": self.distinct_error,
+            "top": [value.to_json() for value in self.top],
+            "top_error": self.top_error,
+            "images": None if self.images is None else self.images.to_json(),
+        }
+
+
+class FrequentValues:
+    """Finds the most frequent byte strings, with their first bytes."""
+
+    def __init__(self) -> None:
+        self.counters = FrequentKeys(FREQUENT_COUNTERS, np.uint64)
+        self._previews: dict[int, tuple[bytes, int]] = {}
+
+    def add(self, values: BytesArray, hashes: Hashes) -> Hashes:
+        """Add values; return their distinct hashes in order."""
+        keys, places, counts = np.unique(hashes, return_index=True, return_counts=True)
+        before = self.counters.keys
+        self.counters.add(keys, counts)
+        if self.counters.keys is not before:
+            self._drop_previews()
+            _, is_kept = find(self.counters.keys, keys)
+            for place in places[is_kept].tolist():
+                key = int(hashes[place])
+                if key not in self._previews:
+                    value = next(values[place : place + 1].views())
+                    self._previews[key] = bytes(value[:PREVIEW_BYTES]), len(value)
+        return keys
+
+    def merge(self, other: FrequentValues) -> None:
+        """Add everything that another survey collected."""
+        self.counters.merge(other.counters)
+        self._previews = other._previews | self._previews
+        self._drop_previews()
+
+    def _drop_previews(self) -> None:
+        if len(self._previews) > len(self.counters.keys):
+            stay = set(self.counters.keys.tolist())
+            self._previews = {key: self._previews[key] for key in stay & self._previews.keys()}
+
+    def top(self, most: int) -> tuple[tuple[FrequentBytes, ...], int]:
+        """Return the most frequent values, and by how much their counts may be too low."""
+        counters = self.counters
+        places = most_frequent(counters.counts, most)
+        found = zip(counters.keys[places].tolist(), counters.counts[places].tolist(), strict=True)
+        values = [FrequentBytes(*self._previews[key], count) for key, count in found]
+        values.sort(key=lambda value: (-value.count, value.begins))
+        return tuple(values), counters.error
+
+
+class BytesSurvey:
+    """Collects statistics of byte strings."""
+
+    def __init__(self) -> None:
+        self.sizes = NumberSurvey()
+        self.frequent = FrequentValues()
+        self._distinct = DistinctHashes(EXACT_DISTINCT)
+        self._size_bytes = 0
+        self._contents = [0, 0, 0]
+        self.images: ImageSurvey | None = None
+
+    def add(self, values: BytesArray, contents: list[int]) -> Hashes:
+        """Add values; `contents` counts raw bytes, texts and images. Return their hashes."""
+        lengths = values.lengths
+        self.sizes.add(lengths)
+        self._size_bytes += int(lengths.sum())
+        self._contents = [a + b for a, b in zip(self._contents, contents, strict=True)]
+        hashes = values.hashes()
+        if len(hashes):
+            self._distinct.add(self.frequent.add(values, hashes))
+        return hashes
+
+    def merge(self, other: BytesSurvey) -> None:
+        """Add everything that another survey collected."""
+        self.sizes.merge(other.sizes)
+        self.frequent.merge(other.frequent)
+        self._distinct.merge(other._distinct)
+        self._size_bytes += other._size_bytes
+        self._contents = [a + b for a, b in zip(self._contents, other._contents, strict=True)]
+        if self.images is None:
+            self.images = other.images
+        elif other.images is not None:
+            self.images.merge(other.images)
+
+    def finish(self, places: Places) -> BytesStats:
+        """Return the statistics of everything added so far."""
+        top, top_error = self.frequent.top(TOP_VALUES)
+        raw, text, image_count = self._contents
+        return BytesStats(
+            sizes=self.sizes.finish(),
+            size_bytes=self._size_bytes,
+            raw=raw,
+            text=text,
+            image_count=image_count,
+            distinct=self._distinct.count,
+            distinct_error=self._distinct.error,
+            top=top,
+            top_error=top_error,
+            images=None if self.images is None else self.images.finish(places),
+        )

@@ -1,0 +1,55 @@
+"""Finds likely problems in the statistics of a dataset, and suggests what to do about them.
+
+Each finding comes from a rule over finished statistics. Rules must not fire on good datasets:
+readers who see many false alarms ignore the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.examining.shard_summaries import ShardSummary
+from recordsmith.examining.stats.class_counts import ClassStats
+from recordsmith.examining.stats.duplicates import DuplicateStats
+from recordsmith.examining.stats.feature_stats import FeatureStats
+from recordsmith.examining.stats.findings.class_findings import imbalance, wrong_classes
+from recordsmith.examining.stats.findings.duplicate_findings import leakage, repeated
+from recordsmith.examining.stats.findings.feature_findings import useless_values, wrong_values
+from recordsmith.examining.stats.findings.finding import Finding
+from recordsmith.examining.stats.findings.label_text_findings import contradictions
+from recordsmith.examining.stats.findings.shard_findings import odd_shards
+
+__all__ = ["Finding", "make_findings"]
+
+
+def make_findings(
+    shards: Sequence[ShardSummary],
+    sections: Mapping[str, Mapping[str, FeatureStats]],
+    class_names: ClassNames | None,
+    classes: Mapping[str, ClassStats],
+    label_texts: Mapping[str, Mapping[tuple[int, str], int]],
+    duplicates: Sequence[DuplicateStats],
+) -> Iterator[Finding]:
+    """Yield findings, those that harm training most first.
+
+    Args:
+        label_texts: for each label feature, how often each pair of label and text occurs.
+    """
+    for found in duplicates:
+        yield from leakage(found)
+    for key, counted in classes.items():
+        yield from wrong_classes(key, counted, class_names)
+    for key, pairs in label_texts.items():
+        yield from contradictions(key, pairs, class_names)
+    for section in sections.values():
+        for key, feature in section.items():
+            yield from wrong_values(key, feature)
+    for found in duplicates:
+        yield from repeated(found)
+    for key, counted in classes.items():
+        yield from imbalance(key, counted)
+    for section in sections.values():
+        for key, feature in section.items():
+            yield from useless_values(key, feature)
+    yield from odd_shards(shards)

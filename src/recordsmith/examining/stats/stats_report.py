@@ -1,0 +1,240 @@
+"""Computes the statistics of a dataset in one pass over all records, in bounded memory.
+
+Each thread reads neighboring shards of a split in order. Results are merged in the order of the
+shards, so that they do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from recordsmith.dataset import (
+    AnyShard,
+    ClassNames,
+    Dataset,
+    LocatedBlock,
+    dataset_of,
+    records_of,
+)
+from recordsmith.dataset.locate import Paths
+from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
+from recordsmith.examining.stats.class_counts import (
+    NUMBERED_KEYS,
+    ClassStats,
+    ClassSurvey,
+    is_label,
+)
+from recordsmith.examining.stats.duplicates import DuplicateStats
+from recordsmith.examining.stats.feature_stats import (
+    FeatureStats,
+    FeatureStatsSurvey,
+)
+from recordsmith.examining.stats.findings import Finding, make_findings
+from recordsmith.examining.stats.number_stats import NumberStats
+from recordsmith.examining.stats.places import Places, place_numbers
+from recordsmith.examining.stats.record_survey import DuplicateSearches, RecordSurvey
+from recordsmith.files import Progress
+from recordsmith.summaries import Report
+from recordsmith.work import Work, thread_count
+
+_READ_TOGETHER_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, repr=False)
+class StatsReport(ShardTotals, Report):
+    """Statistics of a dataset. Estimates come with their errors.
+
+    shards: record and byte counts of each shard.
+    payloads: number of records by type: Example, SequenceExample, ELWC, Event, other.
+    sizes: payload sizes in bytes.
+    sections: features of Examples; context and feature_lists of SequenceExamples; context and
+        examples of ranking lists, counted per Example.
+    classes: count of each class, for features that look like labels.
+    duplicates: duplicate records, and duplicate images of each feature.
+    findings: likely problems.
+    left_out: number of features without statistics, because there are too many; at most 65,536.
+    """
+
+    _shown = ("record_count", "size_bytes")
+
+    shards: tuple[ShardSummary, ...]
+    payloads: Mapping[str, int]
+    sizes: NumberStats
+    sections: Mapping[str, Mapping[str, FeatureStats]]
+    class_names: ClassNames | None
+    classes: Mapping[str, ClassStats]
+    duplicates: tuple[DuplicateStats, ...]
+    findings: tuple[Finding, ...]
+    left_out: int = 0
+
+    @property
+    def features(self) -> Mapping[str, FeatureStats]:
+        """The features of Examples, by key."""
+        return self.sections.get("features", {})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able dict; see docs/json.md for its keys."""
+        return {
+            "records": self.record_count,
+            "size_bytes": self.size_bytes,
+            "payloads": dict(self.payloads),
+            "sizes": self.sizes.to_json(),
+            **self.shards_to_json(),
+            "class_names": None if self.class_names is None else list(self.class_names),
+            "classes": {key: found.to_json() for key, found in self.classes.items()},
+            "duplicates": [found.to_json() for found in self.duplicates],
+            "findings": [finding.to_json() for finding in self.findings],
+            "left_out": self.left_out,
+            "features": {},
+        } | {
+            name: {key: feature.to_json() for key, feature in section.items()}
+            for name, section in self.sections.items()
+        }
+
+
+def stats(
+    paths_or_dataset: Paths | Dataset,
+    split: str | None = None,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> StatsReport:
+    """Compute statistics of a dataset by reading every record once.
+
+    Results do not depend on the number of threads. Memory does not grow with the dataset. It takes
+    at most: 3 MB per feature and 10 MB for label texts, times the number of threads plus two;
+    120 MB to find duplicate records, and again for each of up to four image features; 3 MB per
+    label feature and split; and one block of records per thread.
+
+    Args:
+        paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
+        split: use only this split, or part of one, as in `recordsmith.open`.
+        threads: number of threads; None for one per processor.
+        progress: called as `progress(done_bytes, total_bytes)`.
+
+    Returns:
+        Statistics of features, classes, images and duplicates, and findings on likely problems.
+
+    Raises:
+        CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
+            manifest.
+        FileAccessError, OptionError: as in `recordsmith.open`.
+    """
+    work = Work(thread_count(threads), progress)
+    dataset = dataset_of(paths_or_dataset, split)
+    survey = _DatasetSurvey(records_of(dataset).in_file_order().parts(), work)
+    survey.read()
+    return survey.finish(dataset.class_names)
+
+
+class _DatasetSurvey:
+    """Reads shards and collects their statistics."""
+
+    def __init__(self, shards: Sequence[AnyShard], work: Work) -> None:
+        self._shards = shards
+        self._sizes = [shard.size_bytes for shard in shards]
+        self._counts = [0] * len(shards)
+        self._work = work
+        work.total = sum(self._sizes)
+        self._duplicates = DuplicateSearches()
+        self._all = RecordSurvey("", self._duplicates)
+        self._classes: dict[str, ClassSurvey] = {}
+
+    def read(self) -> None:
+        """Read all shards, merging results in their order."""
+        ahead = min(self._work.threads, len(self._shards)) + 2
+        with closing(self._work.in_order(self._read_run, self._runs(), ahead=ahead)) as surveys:
+            for survey in surveys:
+                self._merge(survey)
+
+    def _runs(self) -> Iterator[list[int]]:
+        """Yield runs of neighboring shards of one split; small shards share a survey."""
+        run: list[int] = []
+        size = 0
+        for number, shard in enumerate(self._shards):
+            is_other = run and self._shards[run[0]].split != shard.split
+            if run and (is_other or size >= _READ_TOGETHER_BYTES):
+                yield run
+                run, size = [], 0
+            run.append(number)
+            size += self._sizes[number]
+        if run:
+            yield run
+
+    def _read_run(self, run: Sequence[int]) -> RecordSurvey:
+        survey = RecordSurvey(self._shards[run[0]].split, self._duplicates)
+        for number in run:
+            shard = self._shards[number]
+            before = 0
+            for block in shard.blocks():
+                self._work.check()
+                with LocatedBlock(block, shard).located():
+                    survey.add(block, place_numbers(number, block.position, len(block)))
+                self._counts[number] += len(block)
+                if shard.compression == "none":
+                    self._work.advance(block.offset + len(block.buffer) - before)
+                    before = block.offset + len(block.buffer)
+            self._work.advance(self._sizes[number] - before)
+        return survey
+
+    def _merge(self, survey: RecordSurvey) -> None:
+        for section in survey.sections.values():
+            for key, feature in section.items():
+                if is_label(key):
+                    self._classes.setdefault(key, ClassSurvey()).add(survey.split, feature)
+        self._all.merge(survey)
+
+    def finish(self, class_names: ClassNames | None) -> StatsReport:
+        """Return the statistics and findings."""
+        places = Places(self._shards)
+        records, payloads = self._all.record_count, self._all.payloads
+        sections: dict[str, dict[str, FeatureStats]] = {}
+        for name, counted, section in self._sections():
+            sections[name] = {key: section[key].finish(counted, places) for key in sorted(section)}
+        classes = {}
+        for key, survey in sorted(self._classes.items()):
+            is_named = key in NUMBERED_KEYS or len(self._classes) == 1
+            found = survey.finish(class_names if is_named else None)
+            if found is not None:
+                classes[key] = found
+        shards = tuple(
+            ShardSummary(str(shard.path), shard.split, count, size, shard.compression)
+            for shard, count, size in zip(self._shards, self._counts, self._sizes, strict=True)
+        )
+        duplicates = tuple(self._duplicates.finish(places)) if records else ()
+        texts = {key: found.finish() for key, found in sorted(self._all.label_texts.items())}
+        findings = make_findings(shards, sections, class_names, classes, texts, duplicates)
+        return StatsReport(
+            shards=shards,
+            payloads=dict(payloads.most_common()),
+            sizes=self._all.sizes.finish(),
+            sections=sections,
+            class_names=class_names,
+            classes=classes,
+            duplicates=duplicates,
+            findings=tuple(findings),
+            left_out=len(self._all.left_out),
+        )
+
+    def _sections(self) -> Iterator[tuple[str, int, dict[str, FeatureStatsSurvey]]]:
+        """Yield (name, number of records that can have its features, features) of each section."""
+        sections = self._all.sections
+        examples = self._all.payloads["Example"]
+        sequences = self._all.payloads["SequenceExample"]
+        lists = self._all.payloads["ELWC"]
+        features, context = sections["features"], sections["context"]
+        if sequences and features.keys() <= context.keys():  # without lists they look like Examples
+            for key, feature in features.items():
+                context[key].merge(feature)
+            sequences, examples = sequences + examples, 0
+        if sequences or lists:
+            yield "context", sequences + lists, context
+        if sequences:
+            yield "feature_lists", sequences, sections["feature_lists"]
+        if lists:
+            yield "examples", self._all.listed_count, sections["examples"]
+        if examples:
+            yield "features", examples, sections["features"]

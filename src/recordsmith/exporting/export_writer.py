@@ -1,0 +1,268 @@
+"""Write the files of an export, choose their names, and collect problems.
+
+Exporters write only through this module, so that no file is outside the folder or overwrites
+another. `staging` translates errors of the operating system.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol
+
+from recordsmith.dataset import Dataset
+from recordsmith.errors import Problems
+from recordsmith.example import Features
+from recordsmith.example.keys import FILENAME, SOURCE_ID
+from recordsmith.exporting.images import ExportedImage
+from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
+from recordsmith.exporting.values import get_text
+from recordsmith.files import make_folder
+
+_IN_MEMORY_BYTES = 1 << 20
+_LONGEST_MARK = len("-1000000000")  # appended to a name in use
+
+
+class ChangedName(NamedTuple):
+    """A name that was changed to a valid file name.
+
+    Attributes:
+        position: of the record; None for the name of a class or split.
+        name: the original name.
+        file: the new name, relative to the folder of the export.
+    """
+
+    position: int | None
+    name: str
+    file: str
+
+
+class ExportWriter:
+    """The files of an export.
+
+    Attributes:
+        splits: the names of the exported splits, in order.
+        file_count, size_bytes: the files written so far.
+        changed_names: names that were changed.
+        problems: problems of exported records.
+        dropped_features: features that were not exported -> how many records have them.
+        position: of the current record.
+    """
+
+    def __init__(self, folder: Path, splits: Iterable[str]) -> None:
+        self.splits = tuple(splits)
+        self.file_count = 0
+        self.size_bytes = 0
+        self.changed_names: list[ChangedName] = []
+        self.problems = Problems()
+        self.dropped_features: Counter[str] = Counter()
+        self.position = 0  # of the record that is exported now
+        self._folder = folder
+        self._folders_created: set[str] = set()
+        self._open_files: dict[str, BinaryIO] = {}
+        self._scratch_files: list[IO[bytes]] = []
+        self._actions: list[Callable[[], None]] = []
+        self._taken = TakenNames()
+        self._part_names: dict[tuple[str, str], str] = {}
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Reserve top-level names for the format itself."""
+        for name in names:
+            self._taken.take((name,), [("", "")])
+
+    def split_name(self, split: str) -> str:
+        """The name of a split as a part of a path."""
+        return self.part_name(split)
+
+    def part_name(self, name: str, folder: str = "") -> str:
+        """The name of a class or split as a part of a path in `folder`; the same on every call."""
+        key = (folder, name)
+        if key not in self._part_names:
+            (part,) = self._taken.take((safe_part(name),), [(folder, "")])
+            self._part_names[key] = part
+            if part != name:
+                self._change(None, name, f"{folder}/{part}" if folder else part)
+        return self._part_names[key]
+
+    def name_image(
+        self,
+        example: Features,
+        image: ExportedImage,
+        folder: str,
+        *,
+        flat: bool = False,
+        companions: Sequence[tuple[str, str]] = (),
+    ) -> tuple[str, str]:
+        """Reserve a name for the image of the current record and for its companion files.
+
+        Folders of the original name are kept below `folder`, except up to the one with the same
+        name: train/images/x.jpg becomes images/x.jpg.
+
+        Args:
+            folder: the folder of the image.
+            flat: drop all folders of the original name.
+            companions: folder and suffix of each companion file.
+
+        Returns:
+            The name without suffix, and the suffix of the image's file.
+        """
+        wanted = original_name(example)
+        parts = safe_parts(wanted or f"{self.position:06d}")
+        is_safe = wanted is None or "/".join(parts) == wanted
+        *above, last = parts
+        known = [place for place, part in enumerate(above) if part in folder.split("/")]
+        above = [] if flat else above[known[-1] + 1 if known else 0 :]
+        stem, suffix = image.split_name(last)
+        stem = stem.rstrip() or "_"  # readers of lists strip trailing spaces
+        taken = self._taken.take((*above, stem), [(folder, suffix), *companions])
+        path = "/".join(taken)
+        if wanted is not None and not (is_safe and last == taken[-1] + suffix):
+            self._change(self.position, wanted, f"{folder}/{path}{suffix}".lstrip("/"))
+        return path, suffix
+
+    def write_image(
+        self,
+        example: Features,
+        image: ExportedImage,
+        folder: str,
+        *,
+        mask: ExportedImage | None = None,
+        masks: str = "",
+        flat: bool = False,
+        companions: Sequence[tuple[str, str]] = (),
+    ) -> tuple[str, str]:
+        """Write the image of the current record, and its mask if it has one.
+
+        Args:
+            folder, masks: the folders of image and mask.
+            flat, companions: as in `name_image`.
+
+        Returns:
+            The name of the files without suffix, and the suffix of the image.
+        """
+        suffixes = [] if mask is None else [mask.split_name("mask.png")[1]]
+        names = [(masks, suffix) for suffix in suffixes]
+        name, suffix = self.name_image(
+            example, image, folder, flat=flat, companions=[*names, *companions]
+        )
+        self.write(f"{folder}/{name}{suffix}", image.data)
+        if mask is not None:
+            self.write(f"{masks}/{name}{suffixes[0]}", mask.data)
+        return name, suffix
+
+    def name_key(self, example: Features, folder: str, longest_suffix: str) -> str:
+        """Reserve a name without suffix and dots for the current record.
+
+        With its folders and a suffix up to `longest_suffix` it has at most 255 bytes; folders that
+        are too long are dropped.
+        """
+        wanted = original_name(example)
+        parts = safe_parts(wanted or f"{self.position:06d}")
+        stem = os.path.splitext(parts[-1])[0]
+        parts = tuple(part.replace(".", "_") for part in (*parts[:-1], stem))
+        if len("/".join(parts).encode()) + _LONGEST_MARK + len(longest_suffix) > LONGEST_PART_BYTES:
+            parts = parts[-1:]
+        key = "/".join(self._taken.take(parts, [(folder, longest_suffix)]))
+        if wanted is not None and os.path.splitext(wanted)[0] != key:
+            self._change(self.position, wanted, key)
+        return key
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file; `name` is its path in the folder of the export."""
+        with self.opened(name) as file:
+            file.write(data)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[BinaryIO]:
+        """Open a new file for writing for the duration of the block."""
+        file = self.open(name)
+        yield file
+        self.close(name)
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a new file for writing, until `close`."""
+        folder = name.rpartition("/")[0]
+        parts = name.split("/")
+        assert not {"", ".", ".."}.intersection(parts), name
+        if folder not in self._folders_created:
+            make_folder(self._folder / folder)
+            self._folders_created.add(folder)
+        file = open(f"{self._folder}/{name}", "xb")  # noqa: SIM115 - closed by close or discard
+        self._open_files[name] = file
+        return file
+
+    def close(self, name: str) -> None:
+        """Close a file and count it."""
+        self._open_files.pop(name).close()
+        self.size_bytes += os.stat(f"{self._folder}/{name}").st_size
+        self.file_count += 1
+
+    def temporary_file(self) -> IO[bytes]:
+        """A temporary file, in memory while it is small."""
+        file: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(self._folder))  # noqa: SIM115
+        self._scratch_files.append(file)
+        return self._scratch_files[-1]
+
+    def add_cleanup(self, action: Callable[[], None]) -> None:
+        """Register an action for the end of the job, whether it succeeds or not."""
+        self._actions.append(action)
+
+    def discard(self) -> None:
+        """Close open files at the end of the job, whether it succeeds or not."""
+        for action in self._actions:
+            action()
+        for file in (*self._open_files.values(), *self._scratch_files):
+            with suppress(OSError):
+                file.close()
+
+    # -- reporting ----------------------------------------------------------------------------
+
+    def warn(self, sentence: str) -> None:
+        """Report a problem of the current record."""
+        self.problems.add(f"record {self.position}: {sentence}")
+
+    def count_dropped(self, example: Features, kept: frozenset[str]) -> None:
+        """Count the features that the format cannot hold."""
+        for key, value in example.items():
+            if key not in kept and len(value):
+                self.dropped_features[key] += 1
+
+    def _change(self, position: int | None, name: str, file: str) -> None:
+        self.changed_names.append(ChangedName(position, name, file))
+
+
+def original_name(example: Features) -> str | None:
+    """The name of the image in a record, or None."""
+    return get_text(example, FILENAME) or get_text(example, SOURCE_ID)
+
+
+class Exporter(Protocol):
+    """Writes examples in one format, with as little memory as possible. Used by one thread."""
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        """Prepare for a dataset, given its schema and class names.
+
+        Raises:
+            OptionError: the format cannot hold such a dataset.
+        """
+        ...
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        """Write one example.
+
+        Raises:
+            SourceError: this example cannot be exported; no part of it has been written.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Write the remaining files, such as lists and indexes."""
+        ...

@@ -1,0 +1,62 @@
+"""What the adapters of frameworks share: checks of the loader, and ragged entries."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypedDict
+
+from recordsmith.errors import OptionError, option
+from recordsmith.loading.loader import Loader
+
+
+class RaggedParts(NamedTuple):
+    """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]]. A pytree.
+
+    Attributes:
+        values: the framework's array of one axis, all rows end to end.
+        row_splits: integers, (rows + 1,).
+    """
+
+    values: Any
+    row_splits: Any
+
+
+class Rank(TypedDict):
+    """The rank of this process and the number of ranks, as a Loader takes them."""
+
+    rank: int
+    world_size: int
+
+
+def check_loader(loader: object, *, reuse: str | None = None) -> None:
+    """Raise OptionError unless the argument is a loader that an adapter can use.
+
+    Args:
+        reuse: why batches must not share memory; None if they may.
+    """
+    if not isinstance(loader, Loader):
+        raise OptionError(option="loader", value=loader, expected="a recordsmith.Loader")
+    if reuse is not None and loader._reuses:  # noqa: SLF001 - in the same package
+        raise OptionError(
+            f"the loader has {option('reuse_batches', True)}, but {reuse}",
+            option="reuse_batches",
+            value=True,
+            remedy=f"Create the loader without {option('reuse_batches')}.",
+        )
+
+
+def check_rank(loader: Loader, here: Rank, how: str = "Loader(..., **this_rank())") -> None:
+    """Raise OptionError unless the loader has the rank of this process.
+
+    Args:
+        here: the rank of this process.
+        how: code that creates such a loader.
+    """
+    if (loader.rank, loader.world_size) != (here["rank"], here["world_size"]):
+        raise OptionError(
+            f"the loader reads for rank {loader.rank} of {loader.world_size}, but this process is "
+            f"rank {here['rank']} of {here['world_size']}",
+            option="rank",
+            value=loader.rank,
+            remedy=f"Create the loader with {how}, or pass {option('any_rank', True)} if several "
+            "ranks read the same records.",
+        )

@@ -1,0 +1,1 @@
+"""Makes batches of records in threads: reading, decoding, the user's functions."""

@@ -1,0 +1,367 @@
+"""Makes batches of records: reads them, decodes their columns, fills the pixels.
+
+A `BatchMaker` knows what a batch holds; a `BatchJob` makes one of them, in the three parts
+of an engine's job. Rows that are filtered or skipped are missing from their batch; the other
+batches keep their records.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset import RecordLocation
+from recordsmith.errors import CorruptDataError, option
+from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec
+from recordsmith.loading.batches.sequential_reader import HeldRecords
+from recordsmith.loading.batches.user_functions import (
+    MappedRows,
+    UserFunctions,
+    accepts,
+    calling,
+    mapped_batch,
+)
+from recordsmith.loading.features import (
+    BatchRows,
+    Feature,
+    Filling,
+    PixelFeature,
+    Text,
+    ValueFeature,
+)
+from recordsmith.loading.features.random_numbers import RandomNumbers
+from recordsmith.loading.loader_stats import BatchCost
+from recordsmith.loading.memory import Allocate, empty
+from recordsmith.loading.order.schedule import EpochProgress, Step
+
+_SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged records."
+
+
+class RecordSource(Protocol):
+    """A source of records by position: a Dataset or a Mix."""
+
+    def read_records(self, positions: Int64Array) -> BytesArray:
+        """Return the payloads at many positions."""
+
+    def locate_record(self, position: int) -> RecordLocation:
+        """Return the file, number and offset of a record."""
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """A batch that is ready.
+
+    after: the progress of the loader after it.
+    faults: the positions of records that were skipped, and their errors.
+    """
+
+    batch: dict[str, Any]
+    after: EpochProgress
+    faults: tuple[tuple[int, CorruptDataError], ...]
+    cost: BatchCost
+
+
+class BatchMaker:
+    """Makes batches of records; safe to use from several threads."""
+
+    def __init__(
+        self,
+        records: RecordSource,
+        features: Mapping[str, Feature],
+        specs: Mapping[str, FeatureSpec],
+        *,
+        seed: int = 0,
+        functions: UserFunctions | None = None,
+        may_skip: bool = False,
+    ) -> None:
+        """`specs`: the columns to read, as `resolve_requests` returns them."""
+        self.records = records
+        self.value_features = {
+            name: feature for name, feature in features.items() if isinstance(feature, ValueFeature)
+        }
+        self.pixel_features = _leaders_first(features)
+        self.has_pixels = any(feature.has_pixels for feature in self.pixel_features.values())
+        self.ragged_texts = {
+            name for name, feature in features.items()
+            if isinstance(feature, Text) and feature.shape == "ragged"
+        }  # fmt: skip
+        self.names = tuple(name for key in features for name in features[key].outputs(key))
+        self.seed = seed
+        self.functions = functions or UserFunctions()
+        self.may_skip = may_skip
+        self._specs = dict(specs)
+        copied = {key for feature in self.value_features.values() for key in feature.requests()}
+        self._borrowed = {
+            key for key, spec in specs.items() if spec.kind == "bytes" and key not in copied
+        }  # images: used while the batch is made, and not kept
+        self._decoders: deque[ColumnDecoder] = deque()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the decoders, which cannot be pickled."""
+        return {**vars(self), "_decoders": deque()}
+
+    def batch(
+        self, step: Step, allocate: Allocate = empty, held: HeldRecords | None = None
+    ) -> BatchJob:
+        """Return a job that makes one batch; `held` are its records if they are read already."""
+        return BatchJob(self, step, allocate, held)
+
+    def make(self, step: Step) -> BatchResult:
+        """Make one batch in this thread."""
+        batch = self.batch(step)
+        batch.fill(0, batch.begin())
+        return batch.finish()
+
+    def decode(self, payloads: BytesArray, rows: Int64Array | None) -> dict[str, Column]:
+        """Decode the columns of payloads, or of the given rows of them."""
+        try:
+            decoder = self._decoders.pop()  # creating one is as slow as decoding some records
+        except IndexError:
+            decoder = ColumnDecoder(self._specs, borrowed=self._borrowed)
+        starts, stops = payloads.offsets[:-1], payloads.offsets[1:]
+        if rows is not None:
+            starts, stops = starts[rows], stops[rows]
+        decoder.append(payloads.buffer, starts, stops - starts)
+        columns = decoder.finish()
+        self._decoders.append(decoder)
+        return columns
+
+
+class BatchJob:
+    """One batch in the making."""
+
+    def __init__(
+        self, maker: BatchMaker, step: Step, allocate: Allocate, held: HeldRecords | None
+    ) -> None:
+        self._maker = maker
+        self._records = held or maker.records
+        self._step = step
+        self._allocate = allocate
+        self._positions = step.positions
+        self._random_numbers = RandomNumbers(maker.seed, step.epoch, step.places)
+        self._faults: list[tuple[int, CorruptDataError]] = []
+        self._columns: dict[str, Column] = {}  # of the records
+        self._values: dict[str, Column] = {}  # of the batch, without pixels
+        self._fillings: dict[str, Filling] = {}
+        self._mapped: MappedRows | None = None
+        held_seconds = 0.0 if held is None else held.seconds
+        self._cost = BatchCost(record_count=len(step.positions), reading_seconds=held_seconds)
+        self._filled: list[tuple[float, float]] = []  # (decoding, functions), added by any thread
+
+    # -- the three parts of the job ----------------------------------------------------------------
+
+    def begin(self) -> int:
+        """Read the records and decode everything but the pixels; return the number of rows."""
+        maker, functions, cost = self._maker, self._maker.functions, self._cost
+        begun = perf_counter()
+        payloads = self._read()
+        read = perf_counter()
+        self._decode(payloads)
+        decoded = perf_counter()
+        cost.byte_count = len(payloads.buffer)
+        cost.reading_seconds += read - begun
+        cost.decoding_seconds = decoded - read
+        if functions.filter is not None:
+            self._filter()
+            cost.function_seconds = perf_counter() - decoded
+        count = len(self._positions)
+        self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate)
+        if functions.map_examples is not None and count:
+            self._mapped = MappedRows(functions.map_examples, self._locate)
+        elif not maker.pixel_features:
+            return 0
+        begun = perf_counter()
+        for name, feature in maker.pixel_features.items():
+            self._fillings[name] = feature.begin(name, self._rows)
+            self._rows.fillings[name] = self._fillings[name]
+        if self._rows.failures:
+            self._check(min(self._rows.failures))
+        cost.decoding_seconds += perf_counter() - begun
+        return count
+
+    def fill(self, start: int, stop: int) -> None:
+        """Decode the pixels of some rows and map them."""
+        begun = perf_counter()
+        failures = self._rows.failures
+        for row in range(start, stop):
+            for filling in self._fillings.values():
+                if row not in failures:
+                    try:
+                        filling.fill(row)
+                    except CorruptDataError as error:
+                        self._rows.fail(row, error)
+                        self._check(row)
+        filled = perf_counter()
+        if self._mapped is not None:
+            with calling(self._maker):
+                for row in range(start, stop):
+                    if row not in failures:
+                        self._map_example(self._mapped, row)
+        self._filled.append((filled - begun, perf_counter() - filled))
+
+    def finish(self) -> BatchResult:
+        """Return the batch."""
+        begun = perf_counter()
+        maker, failures = self._maker, self._rows.failures
+        for row in sorted(failures):
+            self._check(row)
+            self._faults.append((int(self._positions[row]), self._located(failures[row], row)))
+        batch = dict(self._values)
+        for filling in self._fillings.values():
+            batch |= filling.finish()
+        row_count = self._rows.count - len(failures)
+        if failures:
+            kept = [row for row in range(self._rows.count) if row not in failures]
+            batch = _rows_of(batch, np.array(kept, np.int64))
+        batch = {name: batch[name] for name in maker.names}
+        finished = perf_counter()
+        if row_count:  # maps need not support empty batches
+            if self._mapped is not None:
+                batch = self._mapped.columns(batch)
+            if maker.functions.map_batches is not None:
+                batch = self._map_batch(batch)
+        self._spend(finished - begun, perf_counter() - finished)
+        return BatchResult(batch, self._step.after, tuple(self._faults), self._cost)
+
+    def _spend(self, decoding_seconds: float, function_seconds: float) -> None:
+        for decoding, functions in self._filled:
+            decoding_seconds += decoding
+            function_seconds += functions
+        self._cost.decoding_seconds += decoding_seconds
+        self._cost.function_seconds += function_seconds
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _read(self) -> BytesArray:
+        records = self._records
+        try:
+            return records.read_records(self._positions)
+        except CorruptDataError as error:
+            if not self._maker.may_skip:
+                raise _with_skip_remedy(error) from error.__cause__
+        kept, pieces = [], []
+        for row, position in enumerate(self._positions):
+            try:
+                pieces.append(records.read_records(position[np.newaxis]).buffer.tobytes())
+                kept.append(row)
+            except CorruptDataError as error:
+                # its traceback would keep all of this batch in memory
+                self._faults.append((int(position), error.with_traceback(None)))
+        self._select(np.array(kept, np.int64))
+        return BytesArray.from_values(pieces)
+
+    def _decode(self, payloads: BytesArray) -> None:
+        """Decode columns and values of the payloads, and skip damaged ones if allowed."""
+        maker, kept = self._maker, None
+        while True:
+            try:
+                self._columns = maker.decode(payloads, kept)
+                for name, feature in maker.value_features.items():
+                    self._values |= feature.values(name, self._columns, self._positions)
+            except CorruptDataError as error:
+                row = error.record
+                if row is None:
+                    raise
+                located = self._located(error, row)
+                if not maker.may_skip:
+                    raise _with_skip_remedy(located) from None
+                self._faults.append((int(self._positions[row]), located))
+                self._columns, self._values = {}, {}
+                kept = np.arange(len(self._positions)) if kept is None else kept
+                self._select(np.delete(np.arange(len(kept)), row))
+                kept = np.delete(kept, row)
+            else:
+                return
+
+    def _select(self, rows: Int64Array) -> None:
+        """Keep only some of the rows."""
+        self._positions = self._positions[rows]
+        self._random_numbers = self._random_numbers.select(rows)
+        self._columns = _rows_of(self._columns, rows)
+        self._values = _rows_of(self._values, rows)
+
+    # -- faults ------------------------------------------------------------------------------------
+
+    def _check(self, row: int) -> None:
+        """Raise the error of a row, unless its record may be skipped."""
+        error = self._rows.failures[row]
+        if not isinstance(error, CorruptDataError):
+            raise error
+        if not self._maker.may_skip:
+            raise _with_skip_remedy(self._located(error, row)) from error.__cause__
+
+    def _located(self, error: Exception, row: int) -> CorruptDataError:
+        """Return an error of a row with the location of its record."""
+        assert isinstance(error, CorruptDataError)
+        where = self._locate(row)
+        located = copy(error)
+        located.path, located.record, located.offset = str(where.path), where.number, where.offset
+        return located
+
+    def _locate(self, row: int) -> RecordLocation:
+        return self._maker.records.locate_record(int(self._positions[row]))
+
+    # -- users' functions --------------------------------------------------------------------------
+
+    def _filter(self) -> None:
+        function = self._maker.functions.filter
+        assert function is not None
+        count = len(self._positions)
+        with calling(self._maker):
+            kept = [
+                row for row in range(count)
+                if accepts(
+                    function, self._example(row), self._generator("filter", row), row, self._locate
+                )
+            ]  # fmt: skip
+        self._cost.rejected_count = count - len(kept)
+        if len(kept) < count:
+            self._select(np.array(kept, np.int64))
+
+    def _example(self, row: int) -> dict[str, Any]:
+        return {name: column[row] for name, column in self._values.items()}
+
+    def _generator(self, purpose: str, row: int | None = None) -> Callable[[], np.random.Generator]:
+        return partial(self._random_numbers.generator, purpose, row)
+
+    def _map_example(self, mapped: MappedRows, row: int) -> None:
+        example = self._example(row)
+        for filling in self._fillings.values():
+            example |= filling.example(row)
+        mapped.add(row, example, self._generator("map_examples", row))
+
+    def _map_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
+        function, step = self._maker.functions.map_batches, self._step
+        assert function is not None
+        places = f"places {step.places[0]} to {step.places[-1]}"
+        with calling(self._maker):
+            generator = self._generator("map_batches")
+            return mapped_batch(function, batch, generator, f"epoch {step.epoch}, {places}")
+
+
+def _with_skip_remedy(error: CorruptDataError) -> CorruptDataError:
+    """Add how to skip the record to an error of `_located`, which is a copy."""
+    error.advise(_SKIP_REMEDY)
+    return error
+
+
+def _leaders_first(features: Mapping[str, Feature]) -> dict[str, PixelFeature]:
+    """Return the pixel features; those that follow an image come after it."""
+    pixels = {
+        name: feature for name, feature in features.items() if isinstance(feature, PixelFeature)
+    }
+    return dict(
+        sorted(pixels.items(), key=lambda item: item[1].leader(item[0], features) is not None)
+    )
+
+
+def _rows_of(columns: Mapping[str, Column], rows: Int64Array) -> dict[str, Any]:
+    return {name: column[rows] for name, column in columns.items()}

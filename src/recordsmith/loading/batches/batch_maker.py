@@ -1,0 +1,97 @@
+"""Creates the BatchMaker of a loader: resolves its features against the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+
+import numpy as np
+
+from recordsmith.dataset import Dataset, preview_schema, records_of
+from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.example import FeatureSpec, decode_columns
+from recordsmith.loading.batches.batch import BatchMaker
+from recordsmith.loading.batches.user_functions import UserFunctions
+from recordsmith.loading.features import Image
+from recordsmith.loading.features.declaration import Features, declare_features
+from recordsmith.loading.features.images.image import in_words, line_with_size
+from recordsmith.loading.features.requests import merged_schema, resolve_for_all
+from recordsmith.loading.order.mix import Mix
+
+_PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
+
+
+def batch_maker(
+    dataset: Dataset | Mix,
+    features: Features | None,
+    *,
+    seed: int,
+    functions: UserFunctions,
+    may_skip: bool = False,
+) -> BatchMaker:
+    """Return a BatchMaker for these features. Reads only the schema, or the first records.
+
+    Raises:
+        OptionError: as of `declare_features`; or the records lack what is declared.
+    """
+    datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
+    previews = [preview_schema(one, _PREVIEW_COUNT) for one in datasets]
+    schema, is_complete = merged_schema(previews)
+    declared = declare_features(features, schema, is_complete=is_complete)
+    specs = resolve_for_all(declared, previews, may_skip=may_skip)
+    for name, feature in declared.items():
+        if isinstance(feature, Image) and feature.needs_one_size:
+            declared[name] = _of_one_size(name, feature, specs, datasets)
+    return BatchMaker(
+        dataset if isinstance(dataset, Mix) else records_of(dataset),
+        declared,
+        specs,
+        seed=seed,
+        functions=functions,
+        may_skip=may_skip,
+    )
+
+
+def _of_one_size(
+    name: str, image: Image, specs: Mapping[str, FeatureSpec], datasets: Sequence[Dataset]
+) -> Image:
+    """Return an Image with the size of the first images; the others are checked when loaded.
+
+    Raises:
+        OptionError: they differ, or none can be read.
+    """
+    sizes: dict[tuple[int, int], str] = {}  # with the record that first has it
+    for number, dataset in enumerate(datasets):
+        of_mix = f" of dataset {number}" if len(datasets) > 1 else ""
+        for position, size in _first_sizes(image, specs, dataset):
+            sizes.setdefault(size, f"record {position}{of_mix}")
+    if len(sizes) == 1:
+        return image.of_one_size(next(iter(sizes)))
+    if not any(map(len, datasets)):
+        return image
+    problem = f"none of the first {_PREVIEW_COUNT} images can be read, so their size is unknown"
+    if sizes:
+        some = list(sizes.items())[:2]
+        found = " and ".join(f"{in_words(size)} ({record})" for size, record in some)
+        problem = f"the images have different sizes, {found}"
+    raise OptionError(
+        f"feature {name!r}: {problem}",
+        option="size",
+        value=list(sizes),
+        expected="one size for all images, or a size to fit them to",
+        remedy=f"Declare one: {line_with_size(name, image)}.",
+    )
+
+
+def _first_sizes(
+    image: Image, specs: Mapping[str, FeatureSpec], dataset: Dataset
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield positions and sizes of the first images, up to the first damaged record."""
+    wanted = {key: specs[key] for key in image.requests()}
+    start = np.zeros(1, np.int64)
+    with suppress(CorruptDataError):
+        for position, payload in enumerate(islice(dataset.records(), _PREVIEW_COUNT)):
+            with suppress(CorruptDataError):
+                columns = decode_columns(payload, start, start + len(payload), wanted)
+                yield position, image.size_of(columns)

@@ -1,0 +1,415 @@
+"""Calls the user's filter and maps, and checks what they return.
+
+Their exceptions become a `FunctionError` with the record. The examples of a batch must have the
+same entries, each of one shape and dtype. Entries that an example map returns unchanged are not
+copied; the others are stacked to columns.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.dataset import RecordLocation
+from recordsmith.errors import FunctionError, OptionError, option
+from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.loading.features.values.numbers import can_hold
+
+Example: TypeAlias = dict[str, Any]
+Filter: TypeAlias = Callable[[Example], Any] | Callable[[Example, np.random.Generator], Any]
+Map: TypeAlias = (
+    Callable[[dict[str, Any]], Mapping[str, Any]]
+    | Callable[[dict[str, Any], np.random.Generator], Mapping[str, Any]]
+)
+Locate: TypeAlias = Callable[[int], RecordLocation]
+"""Returns the location of the record of a row."""
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class UserFunctions:
+    """The user's functions: of an example or a batch alone, or of it and a generator."""
+
+    filter: UserFunction | None = None
+    map_examples: UserFunction | None = None
+    map_batches: UserFunction | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        filter: Filter | None = None,
+        map_examples: Map | None = None,
+        map_batches: Map | None = None,
+    ) -> UserFunctions:
+        """Check what was passed as `filter`, `map_examples` and `map_batches`.
+
+        Raises:
+            OptionError: one of them cannot be called with one argument, nor with two.
+        """
+        return cls(
+            filter=_user_function("filter", filter, "example"),
+            map_examples=_user_function("map_examples", map_examples, "example"),
+            map_batches=_user_function("map_batches", map_batches, "batch"),
+        )
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A user's function, and whether it is called with a generator."""
+
+    function: Callable[..., Any]
+    takes_generator: bool
+
+    def __call__(self, given: dict[str, Any], generator: Callable[[], np.random.Generator]) -> Any:
+        """Call it with an example or a batch; `generator` creates the generator if needed."""
+        return self.function(given, generator()) if self.takes_generator else self.function(given)
+
+
+def _user_function(what: str, function: Any, argument: str) -> UserFunction | None:
+    """Check a function, as far as its signature is known, and find whether it takes a generator.
+
+    It does if its second parameter is required or is called `generator`. Others with a default
+    are the function's own, as in `f(example, size=224)`. A function without a signature, such as
+    some compiled ones, is called with one argument.
+    """
+    if function is None:
+        return None
+    expected = f"a function of ({argument}) or ({argument}, generator)"
+    if not callable(function):
+        raise OptionError(option=what, value=function, expected=expected)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return UserFunction(function, takes_generator=False)
+    fits_one, fits_two = (_fits_arguments(signature, count) for count in (1, 2))
+    if not (fits_one or fits_two):
+        raise OptionError(
+            f"{option(what)} has the parameters {signature}",
+            option=what,
+            value=function,
+            expected=expected,
+        )
+    second = [*signature.parameters.values(), None, None][1]
+    is_named = fits_two and second is not None and second.name == "generator"
+    return UserFunction(function, takes_generator=is_named or not fits_one)
+
+
+def _fits_arguments(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+# -- calling ---------------------------------------------------------------------------------------
+
+_inside = threading.local()
+
+
+@contextmanager
+def calling(owner: object) -> Iterator[None]:
+    """Mark that this thread is inside functions of `owner`."""
+    outer = getattr(_inside, "owner", None)
+    _inside.owner = owner
+    try:
+        yield
+    finally:
+        _inside.owner = outer
+
+
+def is_calling(owner: object) -> bool:
+    """Whether this thread is inside functions of `owner`."""
+    return getattr(_inside, "owner", None) is owner
+
+
+def accepts(
+    function: UserFunction,
+    example: Example,
+    generator: Callable[[], np.random.Generator],
+    row: int,
+    locate: Locate,
+) -> bool:
+    """Whether a filter keeps an example."""
+    try:
+        result = function(example, generator)
+        is_kept = bool(result)
+    except Exception as error:
+        raise _raised("filter", error, locate(row)) from error
+    if result is None:
+        raise _returned("filter", "None; expected True or False", locate(row))
+    return is_kept
+
+
+def mapped_batch(
+    function: UserFunction,
+    batch: dict[str, Any],
+    generator: Callable[[], np.random.Generator],
+    which: str,
+) -> dict[str, Any]:
+    """Call a batch map and check its result; `which` describes the batch for errors."""
+    what = "map_batches"
+    try:
+        result = function(batch, generator)
+    except Exception as error:
+        problem = f"{which}: {what} raised {type(error).__name__}: {error}"
+        raise FunctionError(problem, function=what) from error
+    if not isinstance(result, Mapping):
+        problem = f"{which}: {what} returned {_kind(result)}; expected a dict"
+        raise FunctionError(problem, function=what)
+    lengths = {name: _length(entry) for name, entry in result.items()}
+    expected = "expected an array whose first axis counts the examples"
+    for name, length in lengths.items():
+        if length is None:
+            found = _kind(result[name])
+            raise FunctionError(
+                f"{which}: {what} returned {found} for {name!r}; {expected}", function=what
+            )
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+        raise FunctionError(
+            f"{which}: {what} returned entries of different lengths: {found}; {expected}",
+            function=what,
+        )
+    return dict(result)
+
+
+class MappedRows:
+    """The results of an example map for the rows of a batch. Threads add different rows."""
+
+    def __init__(self, function: UserFunction, locate: Locate) -> None:
+        self._function = function
+        self._locate = locate
+        self._results: dict[int, Mapping[str, Any]] = {}
+        self._changed: set[str] = set()
+
+    def add(self, row: int, example: Example, generator: Callable[[], np.random.Generator]) -> None:
+        """Call the function with the example of a row."""
+        given = dict(example)  # the function may change the example itself
+        try:
+            result = self._function(example, generator)
+        except Exception as error:
+            raise _raised("map_examples", error, self._locate(row)) from error
+        if not isinstance(result, Mapping):
+            found = f"{_kind(result)}; expected a dict"
+            raise _returned("map_examples", found, self._locate(row))
+        self._results[row] = result
+        for name, entry in result.items():
+            if entry is not given.get(name, _NOTHING):
+                self._changed.add(name)
+
+    def columns(self, given: Mapping[str, Column]) -> dict[str, Any]:
+        """Return the results as columns, in the order of the rows.
+
+        `given`: the columns of the examples, with the rows that were added.
+        """
+        rows = sorted(self._results)
+        results = [self._results[row] for row in rows]
+        first = results[0]
+        for row, result in zip(rows, results, strict=True):
+            if result.keys() != first.keys():
+                names, firsts = (", ".join(map(repr, each)) for each in (result, first))
+                found = f"the entries {names}, but {firsts} for {self._locate(rows[0])}"
+                raise _returned("map_examples", found, self._locate(row))
+        columns: dict[str, Any] = {}
+        for name in first:
+            if name in given and name not in self._changed:
+                columns[name] = given[name]
+                continue
+            try:
+                columns[name] = stack([result[name] for result in results], given.get(name))
+            except _MismatchError as error:
+                found = f"{error.found} for {name!r}"
+                if error.other_row is not None:
+                    found += f", but {error.other} for {self._locate(rows[error.other_row])}"
+                if error.expected:
+                    found += f"; expected {error.expected}"
+                where = self._locate(rows[error.row])
+                raise _returned("map_examples", found, where, error.remedy) from None
+        return columns
+
+
+def _raised(what: str, error: Exception, where: RecordLocation) -> FunctionError:
+    return _function_error(what, f"raised {type(error).__name__}: {error}", where)
+
+
+def _returned(what: str, found: str, where: RecordLocation, remedy: str = "") -> FunctionError:
+    return _function_error(what, f"returned {found}", where, remedy)
+
+
+def _function_error(
+    what: str, problem: str, where: RecordLocation, remedy: str = ""
+) -> FunctionError:
+    return FunctionError(
+        f"{where}: {what} {problem}",
+        function=what,
+        path=str(where.path),
+        record=where.number,
+        offset=where.offset,
+        remedy=remedy,
+    )
+
+
+def _kind(value: object) -> str:
+    """Describe a value briefly."""
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return f"{value!r:.50}"
+    return f"a {type(value).__name__}"
+
+
+def _length(entry: Any) -> int | None:
+    """Return how many examples an entry of a batch has; None if it has no axis."""
+    if isinstance(entry, (str, bytes, Mapping)):
+        return None
+    try:
+        return len(entry)
+    except TypeError:
+        return None
+
+
+# -- putting together ------------------------------------------------------------------------------
+
+
+class _MismatchError(Exception):
+    """A row that is not usable, or that does not match another one."""
+
+    def __init__(
+        self,
+        row: int,
+        found: str,
+        other_row: int | None = None,
+        other: str = "",
+        *,
+        expected: str = "",
+        remedy: str = "",
+    ) -> None:
+        super().__init__(found)
+        self.row = row
+        self.found = found
+        self.other_row = other_row
+        self.other = other
+        self.expected = expected
+        self.remedy = remedy
+
+
+def stack(values: Sequence[Any], given: Column | None = None) -> Column:
+    """Stack the values of at least one row to a column.
+
+    Numbers and arrays of one shape and dtype become an array, where Python numbers take the dtype
+    of the others. bytes become a BytesArray; str and lists of str an array of objects. If `given`,
+    the column before the map, is ragged, so is the result.
+    """
+    if all(_is_text(value) for value in values):
+        return _texts(values)
+    rows = [_as_row(row, value) for row, value in enumerate(values)]
+    first = rows[0]
+    is_ragged = isinstance(given, RaggedArray) and all(len(value.shape) == 1 for value in rows)
+    for row, value in enumerate(rows):
+        if isinstance(value, BytesArray) is not isinstance(first, BytesArray):
+            raise _MismatchError(row, _sort(value), 0, _sort(first))
+        if value.shape != first.shape and not is_ragged:
+            raise _MismatchError(
+                row,
+                f"shape {value.shape}",
+                0,
+                f"shape {first.shape}",
+                remedy="Crop, resize or pad the examples of a batch to one shape.",
+            )
+    if isinstance(first, BytesArray):
+        pieces: list[Any] = [piece for value in rows for piece in value.reshape(-1).tolist()]
+        column = BytesArray.from_values(pieces)
+        if is_ragged:
+            return RaggedArray(column, _splits(rows))
+        return column.reshape(len(rows), *first.shape)
+    dtype = _dtype_of(rows, values)
+    if is_ragged:
+        return RaggedArray(np.concatenate(rows, dtype=dtype, casting="unsafe"), _splits(rows))
+    # only numbers of Python are cast
+    return np.stack(rows, dtype=dtype, casting="unsafe")
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a str, or a list or an array of nothing else."""
+    if isinstance(value, str):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "OU" and all(
+            type(text) is str for text in value.ravel().tolist()
+        )
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _texts(values: Sequence[Any]) -> npt.NDArray[np.object_]:
+    shapes = {value.shape for value in values if isinstance(value, np.ndarray)}
+    is_alike = len(shapes) == 1 and all(isinstance(value, np.ndarray) for value in values)
+    column = np.empty((len(values), *(shapes.pop() if is_alike else ())), object)
+    for row, value in enumerate(values):
+        column[row] = value
+    return column
+
+
+def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:
+    if isinstance(value, BytesArray):
+        return value
+    if isinstance(value, (str, bytes)):
+        return BytesArray.from_values([value]).reshape(())  # type: ignore[arg-type]
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (str, bytes)):
+        try:
+            return BytesArray.from_values(value)
+        except OptionError as error:
+            raise _MismatchError(row, f"a list whose {error}") from None
+    try:
+        array = np.asarray(value)
+    except Exception:  # noqa: BLE001 - objects may raise anything
+        array = np.empty(0, object)
+    if array.dtype.kind == "U":
+        return BytesArray.from_values(array.ravel().tolist()).reshape(*array.shape)
+    if array.dtype.kind not in "biufc":
+        raise _MismatchError(row, _kind(value), expected="a number, an array, str or bytes")
+    return array
+
+
+def _dtype_of(rows: Sequence[Any], values: Sequence[Any]) -> np.dtype[Any]:
+    """Return the common dtype of all rows."""
+    is_weak = [type(value) in (bool, int, float, complex) for value in values]
+    first = is_weak.index(False) if False in is_weak else 0
+    dtype = rows[first].dtype
+    for row, value in enumerate(rows):
+        fits = value.dtype == dtype
+        if is_weak[row] and not is_weak[first]:
+            fits = _fits(values[row], dtype)
+        if not fits:
+            raise _MismatchError(
+                row,
+                f"{value.dtype}",
+                first,
+                f"{dtype}",
+                remedy="Convert the examples of a batch to one dtype with astype.",
+            )
+    return dtype  # type: ignore[no-any-return]
+
+
+def _fits(number: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype can hold a Python number."""
+    kinds = {bool: "b", int: "iufc", float: "fc", complex: "c"}
+    if dtype.kind not in kinds[type(number)]:
+        return False
+    return dtype.kind in "bc" or can_hold(dtype, number)
+
+
+def _sort(value: Any) -> str:
+    return "text or bytes" if isinstance(value, BytesArray) else "numbers"
+
+
+def _splits(rows: Sequence[Any]) -> npt.NDArray[np.int64]:
+    splits = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=splits[1:])
+    return splits

@@ -1,0 +1,143 @@
+"""Turns the `features` argument into Feature objects and checks that they go together.
+
+A key alone takes its type from the schema. `requests` checks that the records have the features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from recordsmith.errors import OptionError, option
+from recordsmith.example import FeatureSchema, Schema
+from recordsmith.example.keys import is_mask_key
+from recordsmith.loading.features import Bytes, Feature, Image, Mask, Ragged, Scalar, Tensor
+from recordsmith.loading.features.images.followed_image import images_in
+from recordsmith.loading.features.requests import no_such_key
+
+Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
+"""Keys, or features and keys by name."""
+
+
+def declare_features(
+    features: Features | None, schema: Schema, *, is_complete: bool
+) -> dict[str, Feature]:
+    """Return a Feature for each name.
+
+    Args:
+        features: a key alone becomes a Scalar or Tensor if all records have the same number of
+            values, else Ragged; an image becomes an Image, its mask a Mask, other byte strings
+            Bytes. None selects all features of the schema that have a kind, with images as Bytes.
+        schema, is_complete: as of `resolve_requests`.
+
+    Raises:
+        OptionError: a value is not a feature; a key is missing or has several kinds; features
+            conflict, or two of them make an entry of the same name.
+    """
+    decodes_images = features is not None
+    if features is None:
+        schema.check_complete("name the features that you want")
+        features = {key: key for key, known in schema.features.items() if known.kind != "none"}
+    elif isinstance(features, (list, tuple)):
+        features = _by_key(features)
+    elif not isinstance(features, Mapping):
+        raise OptionError(
+            option="features",
+            value=features,
+            expected="a list of keys, a dict of features by name, or None for all",
+        )
+    if not features and decodes_images:
+        raise OptionError(
+            f"{option('features')} is empty",
+            option="features",
+            value=features,
+            remedy="Name at least one feature, or pass None for all.",
+        )
+    declared = {
+        name: _declared(name, feature, schema, is_complete=is_complete)
+        for name, feature in features.items()
+    }
+    has_image = bool(images_in(declared))
+    for name, feature in declared.items():
+        if features[name] is not feature and isinstance(feature, (Image, Mask)):
+            is_usable = decodes_images and (has_image or isinstance(feature, Image))
+            declared[name] = feature if is_usable else Bytes(feature.key)
+    made_by: dict[str, str] = {}
+    for name, feature in declared.items():
+        feature.check(name, declared)
+        for entry in feature.outputs(name):
+            if entry in made_by:
+                raise OptionError(
+                    f"features {made_by[entry]!r} and {name!r} both make the entry {entry!r}",
+                    option="features",
+                    remedy="Rename one of them.",
+                )
+            made_by[entry] = name
+    return declared
+
+
+def _by_key(features: Sequence[object]) -> dict[str, Feature | str]:
+    """Return a list of keys as a dict."""
+    for at, key in enumerate(features):
+        if not isinstance(key, str):
+            raise OptionError(
+                f"{option('features')} has the item {key!r:.60}",
+                option="features",
+                value=key,
+                expected="a list of keys, or a dict of features by name",
+            )
+        if key in features[:at]:
+            raise OptionError(
+                f"{option('features')} has {key!r} twice", option="features", value=key
+            )
+    return {str(key): str(key) for key in features}
+
+
+def _declared(name: object, feature: object, schema: Schema, *, is_complete: bool) -> Feature:
+    if not isinstance(name, str):
+        raise OptionError(
+            f"{option('features')} has the name {name!r:.60}",
+            option="features",
+            value=name,
+            expected="a str",
+        )
+    if isinstance(feature, Feature):
+        key = getattr(feature, "key", "")
+        if not isinstance(key, str):
+            raise OptionError(
+                f"feature {name!r} has the key {key!r:.60}",
+                option="features",
+                value=key,
+                expected="a str",
+            )
+        return feature
+    if not isinstance(feature, str):
+        raise OptionError(
+            f"feature {name!r} is {feature!r:.60}",
+            option="features",
+            value=feature,
+            expected="a feature such as Scalar(key), or a key",
+        )
+    known = schema.features.get(feature)
+    if known is not None and known.kind != "none":
+        return _of_schema(name, feature, known)
+    if schema.record_count == 0 or schema.payload not in ("Example", "mixed"):
+        return Ragged(feature)  # no records, or `resolve_requests` reports why they are unreadable
+    raise no_such_key(name, feature, schema, is_complete=is_complete)
+
+
+def _of_schema(name: str, key: str, known: FeatureSchema) -> Feature:
+    if known.kind == "mixed":
+        raise OptionError(
+            f"feature {name!r}: {key!r} has different kinds in different records",
+            option="features",
+            remedy=f"Declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip the records "
+            f"that do not match with {option('skip_errors')}; or leave it out.",
+        )
+    if known.content == "image" and known.shape == ():
+        return Mask(key) if is_mask_key(key) else Image(key)
+    if known.kind == "bytes":
+        return Bytes(key, "ragged" if known.shape is None else known.shape)
+    if known.shape is None:
+        return Ragged(key)
+    return Tensor(key, known.shape) if known.shape else Scalar(key)

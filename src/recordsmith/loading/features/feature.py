@@ -1,0 +1,155 @@
+"""The interface of features.
+
+A feature requests columns of the records and makes arrays of them, whose first axis counts the rows
+of the batch. A `ValueFeature` makes its arrays directly from the columns. A `PixelFeature` works
+row by row, such as decoding an image, in several threads: it allocates arrays, fills them, and
+finishes. Masks and boxes follow an `ImageFeature`: they are transformed as its images are.
+
+Features are immutable and independent of datasets, order and threads.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from recordsmith.buffers import Int64Array
+from recordsmith.example import Column, Kind
+from recordsmith.image.geometry.fit import Placement
+from recordsmith.loading.features.random_numbers import RandomNumbers
+from recordsmith.loading.memory import Allocate
+
+NUMBERS: tuple[Kind, ...] = ("int64", "float")
+
+
+@dataclass(frozen=True)
+class ColumnRequest:
+    """A column that a feature reads.
+
+    kinds: the allowed kinds; all records must have the same.
+    shape: of the values of a record; "ragged" for any number.
+    default: the value for records without the feature; without it, a fixed shape is required, and
+        a ragged row is empty.
+    """
+
+    kinds: tuple[Kind, ...]
+    shape: tuple[int, ...] | Literal["ragged"] = ()
+    default: Any = None
+
+
+class Feature(ABC):
+    """An entry of a batch, as a user declares it."""
+
+    @abstractmethod
+    def requests(self) -> Mapping[str, ColumnRequest]:
+        """Return the columns to read, by key."""
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        """Return the names of the entries that it makes when declared as `name`."""
+        return (name,)
+
+    def check(self, name: str, features: Mapping[str, Feature]) -> None:  # noqa: B027 - most need none
+        """Raise OptionError if it conflicts with the other features."""
+
+
+class ValueFeature(Feature):
+    """A feature that is ready when its columns are decoded."""
+
+    @abstractmethod
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        """Return its entries of the batch, by the names of `outputs`.
+
+        Args:
+            name: the name that it is declared as.
+            columns: the columns of the records, by key.
+            positions: int64, (batch,): the positions of the records in the dataset.
+
+        Raises:
+            CorruptDataError: a row does not match the feature; `record` is the row.
+        """
+
+
+class PixelFeature(Feature):
+    """A feature with work for each row, or one that follows such a feature.
+
+    has_pixels: whether its arrays are pixels, which take most of the time and memory.
+    """
+
+    has_pixels: ClassVar[bool] = True
+
+    def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
+        """Return the name of the feature that it follows, if any; that one begins first."""
+        return None
+
+    @abstractmethod
+    def begin(self, name: str, rows: BatchRows) -> Filling:
+        """Allocate arrays for all rows. Errors of single rows go to `Rows.fail`."""
+
+
+class ImageFeature(PixelFeature):
+    """A feature with images, which masks and boxes can follow."""
+
+    @abstractmethod
+    def begin(self, name: str, rows: BatchRows) -> ImageFilling:
+        """Allocate the images, and compute their sizes and placements."""
+
+
+@dataclass
+class BatchRows:
+    """The rows of a batch in the making.
+
+    count: how many rows.
+    columns: the columns of the records, by key.
+    random_numbers: the random numbers of the rows.
+    allocate: allocates the arrays to fill.
+    fillings: of the pixel features that began before.
+    failures: the errors of rows, which need not be filled.
+    """
+
+    count: int
+    columns: Mapping[str, Column]
+    random_numbers: RandomNumbers
+    allocate: Allocate
+    fillings: dict[str, Filling] = field(default_factory=dict)
+    failures: dict[int, Exception] = field(default_factory=dict)
+
+    def fail(self, row: int, error: Exception) -> None:
+        """Record the error of a row; the first one counts."""
+        self.failures.setdefault(row, error)
+
+
+class Filling(ABC):
+    """The arrays of a pixel feature in the making."""
+
+    @abstractmethod
+    def fill(self, row: int) -> None:
+        """Fill one row. Threads call it for different rows at the same time.
+
+        Raises:
+            CorruptDataError: the data of the row are damaged or do not match the feature.
+        """
+
+    @abstractmethod
+    def example(self, row: int) -> dict[str, Any]:
+        """Return views of the entries of a filled row, for the user's map."""
+
+    @abstractmethod
+    def finish(self) -> dict[str, Column]:
+        """Return the entries of the batch, when all rows are filled or have failed."""
+
+
+class ImageFilling(Filling):
+    """The images of a batch in the making.
+
+    sizes: height and width of each stored image; None for failed rows.
+    placements: the placement of each image in its frame; None for failed rows.
+    frame: height and width of the frame.
+    """
+
+    sizes: list[tuple[int, int] | None]
+    placements: list[Placement | None]
+    frame: tuple[int, int]

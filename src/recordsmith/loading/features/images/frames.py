@@ -1,0 +1,95 @@
+"""The frames of a batch: their size, and the placement of each image in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import OptionError, option
+from recordsmith.image.geometry.fit import Fit, Placement, in_frame
+from recordsmith.image.storing.image_options import MOST_PIXELS
+from recordsmith.loading.features.feature import BatchRows
+from recordsmith.loading.number_options import whole_number
+
+LARGEST_SIDE = 65_535
+
+
+def place_all(
+    fit: Fit, sizes: Sequence[tuple[int, int] | None], name: str, rows: BatchRows
+) -> tuple[list[Placement | None], tuple[int, int]]:
+    """Return the placements of all images of a batch and the size of their frame.
+
+    Raises:
+        OptionError: the images are padded to a common size, which is too large.
+    """
+    numbers: list[list[float]] = [[]] * rows.count
+    if fit.number_count:
+        numbers = rows.random_numbers.uniform(f"{name}/fit", fit.number_count).tolist()
+    placements = [
+        None if size is None else fit.place(*size, of_row)
+        for size, of_row in zip(sizes, numbers, strict=True)
+    ]
+    if fit.size is not None:
+        return placements, fit.size
+    there = [placement for placement in placements if placement is not None]
+    height = max((placement.to_height for placement in there), default=0)
+    width = max((placement.to_width for placement in there), default=0)
+    if height * width > MOST_PIXELS:
+        raise OptionError(
+            f"feature {name!r}: the images of a batch need {width:,} x {height:,} pixels",
+            option="longer_side",
+            expected=f"at most {MOST_PIXELS:,} pixels",
+            remedy=f"Pass {option('longer_side')}.",
+        )
+    return [place and in_frame(place, height, width) for place in placements], (height, width)
+
+
+def inner_sizes(placements: Sequence[Placement | None]) -> Int64Array:
+    """Return height and width without padding: int64, (rows, 2); 0 for failed rows."""
+    sizes = [(place.to_height, place.to_width) if place else (0, 0) for place in placements]
+    return np.array(sizes, np.int64).reshape(len(sizes), 2)
+
+
+def checked_size(size: object, fit: str, *, is_required: bool = True) -> tuple[int, int] | None:
+    """Check a size and return height and width; None for fit='pad', and where no size is passed.
+
+    Raises:
+        OptionError: the size is invalid, missing, or not allowed with this fit.
+    """
+    if fit == "pad":
+        if size is not None:
+            raise OptionError(
+                f"{option('size', size)} and {option('fit', 'pad')} exclude each other",
+                option="size",
+                value=size,
+                remedy=f"Leave {option('size')} out, or use another {option('fit')}.",
+            )
+        return None
+    if size is None and not is_required:
+        return None
+    sides = size if isinstance(size, (tuple, list)) else (size, size)
+    try:
+        height, width = (whole_number("size", side, 1, LARGEST_SIDE) for side in sides)
+    except (OptionError, ValueError):  # invalid numbers, or not two of them
+        raise OptionError(
+            option="size",
+            value=size,
+            expected="height and width in pixels, such as (224, 224), or one number for both",
+            remedy=f"For batches of different sizes pass {option('fit', 'pad')}.",
+        ) from None
+    if height * width > MOST_PIXELS:
+        raise OptionError(
+            option="size", value=size, expected=f"a size of at most {MOST_PIXELS:,} pixels"
+        )
+    return height, width
+
+
+@lru_cache(maxsize=1)
+def one_thread_in_opencv() -> None:
+    """Set OpenCV to one thread, once; users may change it afterwards."""
+    import cv2
+
+    cv2.setNumThreads(1)

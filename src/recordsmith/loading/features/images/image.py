@@ -1,0 +1,402 @@
+"""Decodes encoded images, or raw pixels, straight into the array of a batch.
+
+The placements of all rows are computed before the first is decoded; masks and boxes use them too.
+Then each row is decoded, resized into its place, flipped and normalized.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.example import Column
+from recordsmith.example.keys import IMAGE
+from recordsmith.image.decoding.memory import UNCOUNTED_PIXELS
+from recordsmith.image.decoding.pixels import decode_pixels, with_bits, with_channels
+from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
+from recordsmith.image.geometry.normalising import Layout, Normaliser
+from recordsmith.image.geometry.placing import Interpolation, divisor_for, place_image
+from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
+from recordsmith.loading.features.feature import (
+    BatchRows,
+    ColumnRequest,
+    Feature,
+    ImageFeature,
+    ImageFilling,
+)
+from recordsmith.loading.features.images.frames import (
+    LARGEST_SIDE,
+    checked_size,
+    inner_sizes,
+    one_thread_in_opencv,
+    place_all,
+)
+from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
+from recordsmith.loading.features.random_numbers import RandomNumbers
+from recordsmith.loading.memory import empty
+from recordsmith.loading.number_options import whole_number
+
+PixelType = Literal["uint8", "uint16", "float32"]
+
+
+@dataclass(frozen=True)
+class Image(ImageFeature):
+    """Images of one size: (batch, height, width, channels), by default uint8 and RGB.
+
+        Image(size=224, fit="random-crop", flip="horizontal")
+
+    A loader with images sets OpenCV to one thread for the whole process (`cv2.setNumThreads(1)`),
+    because OpenCV's threads would compete with the loader's, and hang in forked processes.
+
+    Attributes:
+        key: the key of the feature in the records.
+        size: height and width in pixels; one number for both. Default: that of the stored images,
+            which must all have the same size.
+        fit: how images get this size. `resize` stretches. `crop-or-pad` crops or pads evenly
+            without scaling, as TensorFlow's resize_with_crop_or_pad. `center-crop` keeps the
+            aspect ratio and crops. `contain` keeps the aspect ratio and pads, as TensorFlow's
+            resize_with_pad. `random-crop` stretches a random part, as torchvision's
+            RandomResizedCrop. `pad` has no size: it pads at the bottom and right to the largest
+            image of the batch, and adds `<name>_sizes`, int64, (batch, 2), with height and width
+            without padding. Padding is black.
+        channels: 1 for grey, 3 for RGB, 4 for RGB and alpha; alpha is dropped unless requested.
+        dtype: uint8, uint16, or float32 with pixels from 0 to 1.
+        mean, std: for float32, (x - mean) / std with x from 0 to 1; one number, or one per channel.
+        layout: HWC, or CHW for (batch, channels, height, width).
+        flip: the direction of random flips, with probability 1/2.
+        shorter_side: for `center-crop` and `pad`, scale the shorter side to this first. Default:
+            as little as covers the size for `center-crop`, no scaling for `pad`.
+        longer_side: for `pad`, scale the longer side to this; with both, the smaller image counts.
+        crop_area, crop_ratio: for `random-crop`, the range of the share of the image's area and
+            of the aspect ratio (width / height). Defaults: (0.08, 1) and (3/4, 4/3).
+        interpolation: `auto` is linear, or area for images that shrink to less than half.
+        exact: decode all pixels, resize linearly in floating point and round once, which equals
+            TensorFlow's decode_jpeg and resize to 0.02 of 255 levels. By default, a JPEG that
+            shrinks to half or less is decoded at 1/2, 1/4 or 1/8 of its size, which is faster and
+            looks better; a crop is then exact to half a pixel of the batch.
+        raw_shape: for images stored as raw pixels: height, width and channels, each a number or
+            the key of the feature that holds it: ("height", "width", 3).
+        raw_dtype: of raw pixels: uint8 or uint16.
+        max_pixels: larger images are an error and are not decoded, nor are images whose decoding
+            needs more than 4 bytes for each of that many pixels.
+    """
+
+    key: str = IMAGE
+    size: tuple[int, int] | int | None = None
+    fit: FitKind = "resize"
+    _: KW_ONLY
+    channels: int = 3
+    dtype: PixelType = "uint8"
+    mean: float | Sequence[float] | None = None
+    std: float | Sequence[float] | None = None
+    layout: Layout = "HWC"
+    flip: Flip | None = None
+    shorter_side: int | None = None
+    longer_side: int | None = None
+    crop_area: tuple[float, float] | None = None
+    crop_ratio: tuple[float, float] | None = None
+    interpolation: Interpolation = "auto"
+    exact: bool = False
+    raw_shape: Sequence[int | str] | None = None
+    raw_dtype: Literal["uint8", "uint16"] = "uint8"
+    max_pixels: int = MAX_PIXELS
+    stored_size: tuple[int, int] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.key, str):
+            raise OptionError(
+                option="key",
+                value=self.key,
+                expected="the key of the images, such as 'image/encoded'",
+                remedy=f"Pass the size as {option('size')}.",
+            )
+        check_word("fit", self.fit, get_args(FitKind))
+        check_word("dtype", self.dtype, get_args(PixelType))
+        check_word("layout", self.layout, get_args(Layout))
+        check_word("interpolation", self.interpolation, get_args(Interpolation))
+        if self.flip is not None:
+            check_word("flip", self.flip, get_args(Flip))
+        if type(self.channels) is not int or self.channels not in (1, 3, 4):
+            raise OptionError(option="channels", value=self.channels, expected="1, 3 or 4")
+        whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
+        self._keep("size", checked_size(self.size, self.fit, is_required=False))
+        self._check_fit()
+        self._check_numbers()
+        self.stored()
+        if not isinstance(self.exact, bool):
+            raise OptionError(option="exact", value=self.exact, expected="True or False")
+        if self.exact and self.interpolation not in ("auto", "linear"):
+            raise OptionError(
+                f"{option('exact', True)} interpolates linearly and excludes "
+                f"{option('interpolation', self.interpolation)}",
+                option="interpolation",
+                value=self.interpolation,
+                remedy="Leave one of them out.",
+            )
+
+    def requests(self) -> Mapping[str, ColumnRequest]:
+        raw = self.stored()
+        return {self.key: ColumnRequest(("bytes",), ())} | (raw.requests() if raw else {})
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        return (name, f"{name}_sizes") if self.fit == "pad" else (name,)
+
+    def check(self, name: str, features: Mapping[str, Feature]) -> None:
+        one_thread_in_opencv()
+
+    def begin(self, name: str, rows: BatchRows) -> PixelFilling:
+        one_thread_in_opencv()  # for processes that unpickle the loader
+        return PixelFilling(self, name, rows)
+
+    def geometry(self) -> Fit:
+        """Return the placement rule."""
+        return Fit(
+            self.fit,
+            cast("tuple[int, int] | None", self.size),
+            self.shorter_side,
+            self.longer_side,
+            self.crop_area or CROP_AREA,
+            self.crop_ratio or CROP_RATIO,
+            self.flip,
+        )
+
+    def stored(self) -> RawShape | None:
+        """Return the layout of raw pixels; None for files."""
+        return raw_shape(self.raw_shape, self.raw_dtype, " and channels")
+
+    @property
+    def needs_one_size(self) -> bool:
+        """Whether it is to have the size of the stored images, which is not known yet."""
+        return self.size is None and self.fit != "pad"
+
+    def size_of(self, columns: Mapping[str, Column]) -> tuple[int, int]:
+        """Return the size of the first image of some columns, without decoding it.
+
+        Raises:
+            CorruptDataError: it is not an image, or too large.
+        """
+        rows = BatchRows(1, columns, RandomNumbers(0, 0, np.zeros(1, np.int64)), empty)
+        return StoredPixels(rows, self.key, self.stored(), self.max_pixels).look(0)
+
+    def of_one_size(self, size: tuple[int, int]) -> Image:
+        """Return this feature for images that are all stored in this size."""
+        image = replace(self, size=size)
+        image._keep("stored_size", size)  # noqa: SLF001 - its own
+        return image
+
+    def normaliser(self) -> Normaliser:
+        """Return the object that normalizes pixels."""
+        mean = _for_each_channel(self.mean, self.channels, 0.0)
+        std = _for_each_channel(self.std, self.channels, 1.0)
+        return Normaliser(self.dtype, self.layout, mean, std)
+
+    def _keep(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_fit(self) -> None:
+        for name, kinds in (
+            ("shorter_side", ("center-crop", "pad")),
+            ("longer_side", ("pad",)),
+            ("crop_area", ("random-crop",)),
+            ("crop_ratio", ("random-crop",)),
+        ):
+            if getattr(self, name) is not None and self.fit not in kinds:
+                allowed = " or ".join(option("fit", kind) for kind in kinds)
+                raise OptionError(
+                    f"{option(name)} needs {allowed}, but {option('fit', self.fit)}",
+                    option=name,
+                    value=getattr(self, name),
+                    remedy="Leave it out.",
+                )
+        for name in ("shorter_side", "longer_side"):
+            if getattr(self, name) is not None:
+                self._keep(name, whole_number(name, getattr(self, name), 1, LARGEST_SIDE))
+        if self.fit == "center-crop" and self.shorter_side is not None and self.size is not None:
+            least = min(cast("tuple[int, int]", self.size))
+            if self.shorter_side < least:
+                raise OptionError(
+                    option="shorter_side",
+                    value=self.shorter_side,
+                    expected=f"at least {least}, to cover the size {self.size}",
+                )
+        if self.crop_area is not None:
+            self._keep("crop_area", _checked_range("crop_area", self.crop_area, 1.0))
+        if self.crop_ratio is not None:
+            self._keep("crop_ratio", _checked_range("crop_ratio", self.crop_ratio, math.inf))
+        is_unscaled = self.fit == "crop-or-pad" or (
+            self.fit == "pad" and self.shorter_side is None and self.longer_side is None
+        )
+        if is_unscaled and self.interpolation != "auto":
+            raise OptionError(
+                f"{option('fit', self.fit)} does not scale images, so "
+                f"{option('interpolation', self.interpolation)} has no effect",
+                option="interpolation",
+                value=self.interpolation,
+                remedy="Leave it out.",
+            )
+
+    def _check_numbers(self) -> None:
+        for name in ("mean", "std"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if self.dtype != "float32":
+                raise OptionError(
+                    f"{option(name)} needs {option('dtype', 'float32')}, but "
+                    f"{option('dtype', self.dtype)}",
+                    option=name,
+                    value=value,
+                    remedy=f"Pass {option('dtype', 'float32')}.",
+                )
+            values = _for_each_channel(value, self.channels, 0.0)
+            if len(values) != self.channels or not all(map(_is_finite, values)):
+                raise OptionError(
+                    option=name,
+                    value=value,
+                    expected=f"one number, or one for each of the {self.channels} channels",
+                )
+            if name == "std" and min(values) <= 0:
+                raise OptionError(option="std", value=value, expected="positive")
+            self._keep(name, values)
+
+
+class PixelFilling(ImageFilling):
+    """The images of a batch in the making; attributes as of ImageFilling."""
+
+    def __init__(self, feature: Image, name: str, rows: BatchRows) -> None:
+        self._feature = feature
+        self._name = name
+        self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
+        self._normaliser = feature.normaliser()
+        self._bits = {"uint8": 8, "uint16": 16, "float32": None}[feature.dtype]
+        self._interpolation: Interpolation = "linear" if feature.exact else feature.interpolation
+        # memory needed after decoding: floats of all pixels, or 16 bits from 8
+        self._extra = (4 if feature.exact else 2 if self._bits == 16 else 0) * feature.channels
+        self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
+        self.sizes: list[tuple[int, int] | None] = [None] * rows.count
+        for row in range(rows.count):
+            if row not in rows.failures:
+                try:
+                    self.sizes[row] = self._checked(self._stored.look(row))
+                except CorruptDataError as error:
+                    rows.fail(row, error)
+        self.placements, self.frame = place_all(feature.geometry(), self.sizes, name, rows)
+        self._frame_shape = (*self.frame, feature.channels)
+        shape = self._frame_shape
+        if feature.layout == "CHW":
+            shape = (feature.channels, *self.frame)
+        self._out = rows.allocate(name, (rows.count, *shape), np.dtype(feature.dtype))
+
+    def _checked(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Raise CorruptDataError if all images should have one size, but this one has another."""
+        feature = self._feature
+        if feature.stored_size not in (None, size):
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"the image {feature.key!r} has another size than the first image",
+                found=in_words(size),
+                expected=in_words(feature.stored_size),
+                remedy=f"Declare a size: {line_with_size(self._name, feature)}.",
+                feature=feature.key,
+            )
+        return size
+
+    def fill(self, row: int) -> None:
+        placement, size = self.placements[row], self.sizes[row]
+        assert placement is not None
+        assert size is not None
+        if size[0] * size[1] <= UNCOUNTED_PIXELS:
+            self._fill(row, placement)
+            return
+        channels, divisor = self._feature.channels, self._divisor(row, placement)
+        with self._stored.room(row, channels=channels, divisor=divisor, extra=self._extra):
+            self._fill(row, placement)
+
+    def _fill(self, row: int, placement: Placement) -> None:
+        feature = self._feature
+        pixels, divisor = self._decode(row, placement)
+        is_resized = placement[2:4] != placement[4:6]
+        dtype: Any = np.float32 if feature.exact and is_resized else pixels.dtype
+        out = self._out[row]
+        frame = (
+            out if self._is_direct and dtype == out.dtype else np.empty(self._frame_shape, dtype)
+        )
+        place_image(pixels, placement, frame, divisor=divisor, interpolation=self._interpolation)
+        if frame is not out:
+            self._normaliser.write(frame, out, np.iinfo(pixels.dtype).max)
+
+    def example(self, row: int) -> dict[str, Any]:
+        entries = {self._name: self._out[row]}
+        if self._feature.fit == "pad":
+            entries[f"{self._name}_sizes"] = inner_sizes(self.placements[row : row + 1])[0]
+        return entries
+
+    def finish(self) -> dict[str, Column]:
+        entries: dict[str, Column] = {self._name: self._out}
+        if self._feature.fit == "pad":
+            entries[f"{self._name}_sizes"] = inner_sizes(self.placements)
+        return entries
+
+    def _divisor(self, row: int, placement: Placement) -> int:
+        """Return the divisor of the size at which an image is decoded."""
+        if self._feature.exact or self._feature.raw_shape is not None:
+            return 1
+        head = self._stored.file(row)[1]
+        return divisor_for(placement, head.height, head.width) if head.format == "jpeg" else 1
+
+    def _decode(self, row: int, placement: Placement) -> tuple[npt.NDArray[Any], int]:
+        """Decode an image; return pixels and the divisor of their size."""
+        feature = self._feature
+        raw = self._stored.numbers(row)
+        if raw is not None:
+            pixels = with_channels(raw, feature.channels)
+            return (pixels if self._bits is None else with_bits(pixels, self._bits)), 1
+        data, head = self._stored.file(row)
+        divisor = self._divisor(row, placement)
+        pixels = decode_pixels(
+            data, head, channels=feature.channels, bits=self._bits, divisor=divisor
+        )
+        return pixels, divisor
+
+
+def in_words(size: tuple[int, int]) -> str:
+    """Return a size as text, width before height."""
+    return f"{size[1]} x {size[0]}"
+
+
+def line_with_size(name: str, image: Image) -> str:
+    """Return the code that declares an image with a size."""
+    key = "" if image.key == IMAGE else f"{json.dumps(image.key)}, "
+    return f"{{{json.dumps(name)}: rs.Image({key}size=224)}}"
+
+
+def _for_each_channel(value: object, channels: int, default: float) -> tuple[float, ...]:
+    if value is None:
+        return (default,) * channels
+    if isinstance(value, (Sequence, np.ndarray)):
+        return tuple(value)
+    return (value,) * channels  # type: ignore[return-value]
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and math.isfinite(value)
+
+
+def _checked_range(name: str, values: object, highest: float) -> tuple[float, float]:
+    is_range = (
+        isinstance(values, (tuple, list)) and len(values) == 2 and all(map(_is_finite, values))
+    )
+    low, high = cast("tuple[float, float]", values) if is_range else (0.0, 0.0)
+    if not 0 < low <= high <= highest:
+        limit = " and at most 1" if highest == 1 else ""
+        raise OptionError(
+            option=name, value=values, expected=f"the smallest and the largest, above 0{limit}"
+        )
+    return low, high

@@ -1,0 +1,259 @@
+"""Segmentation masks, transformed exactly as their image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.example import Column
+from recordsmith.image import decode_mask
+from recordsmith.image.geometry.fit import Fit, FitKind, Placement
+from recordsmith.image.geometry.placing import place_mask
+from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
+from recordsmith.loading.features.feature import (
+    BatchRows,
+    ColumnRequest,
+    Feature,
+    Filling,
+    ImageFilling,
+    PixelFeature,
+)
+from recordsmith.loading.features.images.followed_image import check_leader, images_in, leading
+from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
+from recordsmith.loading.features.images.image import Image
+from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
+from recordsmith.loading.number_options import is_whole, whole_number
+
+_LARGEST_STORED = 65_535
+
+MaskType = Literal["uint8", "uint16", "int32", "int64"]
+
+
+@dataclass(frozen=True)
+class Mask(PixelFeature):
+    """Segmentation masks: the class of each pixel, (batch, height, width).
+
+    A mask is cropped, resized, padded and flipped with its image, by nearest neighbour, so it gets
+    no new values. Values are palette indices or grey levels.
+
+    Attributes:
+        key: the key of the feature in the records.
+        of: the name of the Image that it follows. Default: the only Image.
+        size, fit: as of an Image, for masks that follow no Image.
+        values: new class numbers by stored ones, such as {255: 1} for masks of 0 and 255; others
+            stay. They are replaced before the mask is resized and padded.
+        fill: the value of padding, such as 0, or the value that a loss ignores, such as 255.
+        dtype: uint8, uint16, int32 or int64.
+        raw_shape: for masks stored as raw arrays: height and width, each a number or the key of
+            the feature that holds it; a third side must be 1.
+        raw_dtype: of raw arrays: uint8 or uint16.
+        max_pixels: larger masks are an error and are not decoded.
+    """
+
+    key: str = "image/segmentation/class/encoded"
+    of: str | None = None
+    _: KW_ONLY
+    size: tuple[int, int] | int | None = None
+    fit: FitKind | None = None
+    values: Mapping[int, int] | None = field(default=None, hash=False)
+    fill: int = 0
+    dtype: MaskType = "uint8"
+    raw_shape: Sequence[int | str] | None = None
+    raw_dtype: Literal["uint8", "uint16"] = "uint8"
+    max_pixels: int = MAX_PIXELS
+
+    def __post_init__(self) -> None:
+        check_word("dtype", self.dtype, get_args(MaskType))
+        limits = np.iinfo(self.dtype)
+        whole_number("fill", self.fill, int(limits.min), int(limits.max))
+        if self.values is not None:
+            object.__setattr__(self, "values", _checked_values(self.values, limits))
+        whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
+        raw = self.stored()
+        if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
+            raise OptionError(
+                option="raw_shape", value=self.raw_shape, expected="height and width of a mask"
+            )
+        if self.fit is not None:
+            check_word("fit", self.fit, get_args(FitKind))
+        if self.of is not None and (self.size is not None or self.fit is not None):
+            raise OptionError(
+                f"{option('of', self.of)} excludes {option('size')} and {option('fit')}",
+                option="of",
+                value=self.of,
+                remedy=f"Leave {option('size')} and {option('fit')} out.",
+            )
+        if self.size is not None or self.fit is not None:
+            object.__setattr__(self, "size", checked_size(self.size, self.fit or "resize"))
+
+    def requests(self) -> Mapping[str, ColumnRequest]:
+        raw = self.stored()
+        return {self.key: ColumnRequest(("bytes",), ())} | (raw.requests() if raw else {})
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        return (name, f"{name}_sizes") if self.fit == "pad" else (name,)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it has its own size and follows no image."""
+        return self.size is not None or self.fit is not None
+
+    def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
+        return None if self.is_alone else self.of or next(iter(images_in(features)), None)
+
+    def check(self, name: str, features: Mapping[str, Feature]) -> None:
+        if self.is_alone:
+            self._check_alone(name, features)
+            return
+        check_leader(name, self.of, features)
+        if not images_in(features):
+            raise OptionError(
+                f"feature {name!r}: a Mask needs an Image to follow, or its own {option('size')}",
+                option="size",
+                remedy=f"Declare an Image, or pass {option('size')}.",
+            )
+
+    def _check_alone(self, name: str, features: Mapping[str, Feature]) -> None:
+        """Raise OptionError if all images are transformed at random."""
+        images = {one: features[one] for one in images_in(features)}
+        if images and all(
+            isinstance(image, Image) and image.geometry().number_count for image in images.values()
+        ):
+            first = next(iter(images))
+            raise OptionError(
+                f"feature {name!r}: a Mask with its own size or fit does not follow {first!r}, "
+                "which is cropped or flipped at random",
+                option="size" if self.size is not None else "fit",
+                remedy=f"Leave {option('size')} and {option('fit')} out.",
+            )
+
+    def begin(self, name: str, rows: BatchRows) -> MaskFilling:
+        return MaskFilling(self, name, rows, None if self.is_alone else leading(self.of, rows))
+
+    def geometry(self) -> Fit:
+        """Return the placement rule of masks without an image."""
+        return Fit(self.fit or "resize", cast("tuple[int, int] | None", self.size))
+
+    def stored(self) -> RawShape | None:
+        """Return the layout of raw arrays; None for files."""
+        return raw_shape(self.raw_shape, self.raw_dtype, "")
+
+
+class MaskFilling(Filling):
+    """The masks of a batch in the making."""
+
+    def __init__(
+        self, feature: Mask, name: str, rows: BatchRows, image: ImageFilling | None
+    ) -> None:
+        self._feature = feature
+        self._name = name
+        self._tables: dict[np.dtype[Any], npt.NDArray[Any]] = {}  # of `values`, by stored dtype
+        self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
+        self._sizes: list[tuple[int, int] | None] = [None] * rows.count
+        for row in range(rows.count):
+            if row not in rows.failures:
+                try:
+                    self._sizes[row] = self._look(row, image)
+                except CorruptDataError as error:
+                    rows.fail(row, error)
+        self._placements: list[Placement | None]
+        if image is None:
+            self._placements, frame = place_all(feature.geometry(), self._sizes, name, rows)
+        else:
+            self._placements, frame = image.placements, image.frame
+        self._out = rows.allocate(name, (rows.count, *frame), np.dtype(feature.dtype))
+
+    def fill(self, row: int) -> None:
+        with self._stored.room(row, channels=1):
+            self._fill(row)
+
+    def _fill(self, row: int) -> None:
+        feature, placement = self._feature, self._placements[row]
+        assert placement is not None
+        raw = self._stored.numbers(row)
+        numbers: npt.NDArray[Any]
+        numbers = decode_mask(self._stored.file(row)[0]) if raw is None else raw[:, :, 0]
+        numbers = self._replaced(numbers)
+        largest = np.iinfo(feature.dtype).max
+        if np.iinfo(numbers.dtype).max > largest and numbers.max() > largest:
+            raise CorruptDataError(
+                Defect.UNREADABLE_IMAGE,
+                f"the mask {feature.key!r} has a value that {feature.dtype} cannot hold",
+                found=str(numbers.max()),
+                expected=f"at most {largest}",
+                remedy=f"Pass {option('dtype', 'uint16')}.",
+                feature=feature.key,
+            )
+        place_mask(numbers, placement, self._out[row], fill=feature.fill)
+
+    def _replaced(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a mask with the values that the feature declares, in a dtype that holds them."""
+        values = self._feature.values
+        if not values:
+            return numbers
+        table = self._tables.get(numbers.dtype)
+        if table is None:
+            stored = np.iinfo(numbers.dtype)
+            table = np.arange(stored.max + 1, dtype=np.int64)
+            for old, new in values.items():
+                if old <= stored.max:
+                    table[old] = new
+            if table.min() >= 0 and table.max() <= stored.max:
+                table = table.astype(numbers.dtype)
+            self._tables[numbers.dtype] = table
+        return table.take(numbers)
+
+    def example(self, row: int) -> dict[str, Any]:
+        entries = {self._name: self._out[row]}
+        if self._feature.fit == "pad":
+            entries[f"{self._name}_sizes"] = inner_sizes(self._placements[row : row + 1])[0]
+        return entries
+
+    def finish(self) -> dict[str, Column]:
+        entries: dict[str, Column] = {self._name: self._out}
+        if self._feature.fit == "pad":
+            entries[f"{self._name}_sizes"] = inner_sizes(self._placements)
+        return entries
+
+    def _look(self, row: int, image: ImageFilling | None) -> tuple[int, int]:
+        """Return the size of a mask, which must be that of its image, without decoding it."""
+        height, width = self._stored.look(row)
+        if image is not None and image.sizes[row] != (height, width):
+            image_height, image_width = image.sizes[row] or (0, 0)
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"the mask {self._feature.key!r} differs in size from its image",
+                found=f"{width} x {height}",
+                expected=f"{image_width} x {image_height}",
+                feature=self._feature.key,
+            )
+        return height, width
+
+
+def _checked_values(values: object, limits: np.iinfo[Any]) -> dict[int, int]:
+    expected = "a dict of class numbers by stored ones, such as {255: 1}"
+    if not isinstance(values, Mapping):
+        raise OptionError(option="values", value=values, expected=expected)
+    checked = {}
+    for old, new in values.items():
+        if not (is_whole(old) and 0 <= old <= _LARGEST_STORED):
+            raise OptionError(
+                f"{option('values')} has the stored class number {old!r:.40}",
+                option="values",
+                value=old,
+                expected=f"an integer from 0 to {_LARGEST_STORED}",
+            )
+        if not (is_whole(new) and limits.min <= new <= limits.max):
+            raise OptionError(
+                f"{option('values')} has the class number {new!r:.40}",
+                option="values",
+                value=new,
+                expected=f"an integer that {limits.dtype} can hold",
+            )
+        checked[int(old)] = int(new)
+    return checked

@@ -1,0 +1,174 @@
+"""Pixels as records store them: an encoded file, or a raw array.
+
+The shape of a raw array is declared, with integers or with the keys of features that hold them.
+Sizes are checked before anything is decoded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.example import Column
+from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.pixels import ImageHead, read_image_head
+from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest
+from recordsmith.loading.number_options import is_whole
+
+RawType = Literal["uint8", "uint16"]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RawShape:
+    """A raw array: its sides, each a number or the key of a feature, and its dtype."""
+
+    sides: tuple[int | str, ...]
+    dtype: RawType
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        """Return the columns that hold sides; compatible with a Scalar of the same key."""
+        return {side: ColumnRequest(NUMBERS, ()) for side in self.sides if isinstance(side, str)}
+
+    def shapes(self, columns: Mapping[str, Column], row_count: int) -> list[Shape]:
+        """Return the declared shape of each row, which is not checked."""
+        sides = [
+            np.asarray(columns[side]).tolist() if isinstance(side, str) else [side] * row_count
+            for side in self.sides
+        ]
+        return list(zip(*sides, strict=True))
+
+    def check(self, shape: Shape, data: memoryview, key: str, max_pixels: int) -> None:
+        """Raise CorruptDataError unless the bytes are an array of this shape."""
+        names = " x ".join(str(side) for side in self.sides)
+        sizes = " x ".join(str(side) for side in shape)
+        if not all(float(side).is_integer() and side > 0 for side in shape):
+            raise _shape_error(
+                key, f"{key!r} has an invalid shape", f"{names} = {sizes}", "positive integers"
+            )
+        byte_count = math.prod(int(side) for side in shape) * np.dtype(self.dtype).itemsize
+        if byte_count != len(data):
+            raise _shape_error(
+                key,
+                f"{key!r} has the wrong size",
+                f"{len(data):,} bytes",
+                f"{byte_count:,} for {names} = {sizes} of {self.dtype}",
+            )
+        if len(shape) == 3 and shape[2] > 4:
+            raise _shape_error(
+                key, f"{key!r} has the wrong number of channels", str(shape[2]), "1 to 4"
+            )
+        if shape[0] * shape[1] > max_pixels:
+            raise _shape_error(
+                key,
+                f"{key!r} has too many pixels",
+                sizes,
+                f"at most {max_pixels:,}",
+                remedy=f"Pass a larger {option('max_pixels')} if the image is right.",
+            )
+
+    def view(self, shape: Shape, data: memoryview) -> npt.NDArray[Any]:
+        """Return a view of the data, (height, width, channels)."""
+        sides = tuple(int(side) for side in shape)
+        numbers = np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<"))
+        return numbers.reshape(sides if len(sides) == 3 else (*sides, 1))
+
+
+class StoredPixels:
+    """The images or masks of a batch as records store them."""
+
+    def __init__(self, rows: BatchRows, key: str, raw: RawShape | None, max_pixels: int) -> None:
+        self._key = key
+        self._raw = raw
+        self._max_pixels = max_pixels
+        self._data = list(cast("Any", rows.columns[key]).views())
+        self._heads: list[ImageHead | None] = [None] * rows.count
+        self._shapes = raw.shapes(rows.columns, rows.count) if raw else []
+
+    def look(self, row: int) -> tuple[int, int]:
+        """Return height and width of a row without decoding it.
+
+        Raises:
+            CorruptDataError: it is not an image, or too large.
+        """
+        if self._raw is None:
+            head = self._heads[row] = read_image_head(self._data[row], max_pixels=self._max_pixels)
+            return head.height, head.width
+        shape = self._shapes[row]
+        self._raw.check(shape, self._data[row], self._key, self._max_pixels)
+        return int(shape[0]), int(shape[1])
+
+    def numbers(self, row: int) -> npt.NDArray[Any] | None:
+        """Return a raw array after `look`, (height, width, channels); None for a file."""
+        return None if self._raw is None else self._raw.view(self._shapes[row], self._data[row])
+
+    def room(
+        self, row: int, *, channels: int, divisor: int = 1, extra: int = 0
+    ) -> AbstractContextManager[None]:
+        """Reserve the memory to decode a row after `look`; see `reserve_for_decoding`."""
+        if self._raw is not None:
+            return nullcontext()
+        data, head = self.file(row)
+        return reserve_for_decoding(
+            data,
+            head.format,
+            head.height,
+            head.width,
+            max_pixels=self._max_pixels,
+            channels=channels,
+            divisor=divisor,
+            extra=extra,
+        )
+
+    def file(self, row: int) -> tuple[memoryview, ImageHead]:
+        """Return the bytes and the header of a file after `look`."""
+        head = self._heads[row]
+        assert head is not None
+        return self._data[row], head
+
+
+def raw_shape(sides: object, dtype: object, channel_words: str) -> RawShape | None:
+    """Check a feature's `raw_shape` and `raw_dtype`; return None without them.
+
+    Raises:
+        OptionError: they are invalid, or conflict.
+    """
+    if dtype not in ("uint8", "uint16"):
+        raise OptionError(option="raw_dtype", value=dtype, expected="'uint8' or 'uint16'")
+    if sides is None:
+        if dtype != "uint8":
+            raise OptionError(
+                f"{option('raw_dtype', dtype)} needs {option('raw_shape')}",
+                option="raw_dtype",
+                value=dtype,
+                remedy=f"Pass {option('raw_shape')}, or leave {option('raw_dtype')} out.",
+            )
+        return None
+    is_shape = (
+        isinstance(sides, (tuple, list))
+        and len(sides) in (2, 3)
+        and all(side if isinstance(side, str) else is_whole(side) and side > 0 for side in sides)
+    )
+    if not is_shape:
+        raise OptionError(
+            option="raw_shape",
+            value=sides,
+            expected=f"height, width{channel_words}, each an integer or the key of a feature, "
+            "such as ('height', 'width', 3)",
+        )
+    return RawShape(tuple(sides), dtype)  # type: ignore[arg-type]
+
+
+def _shape_error(
+    key: str, problem: str, found: str, expected: str, *, remedy: str = ""
+) -> CorruptDataError:
+    return CorruptDataError(
+        Defect.FEATURE_SHAPE, problem, found=found, expected=expected, remedy=remedy, feature=key
+    )

@@ -1,0 +1,1 @@
+"""Features of numbers, text and bytes."""

@@ -1,0 +1,222 @@
+"""Measures where the time of a loader goes, and names the bottleneck.
+
+Each batch carries its times; a `Tally` adds them up in the caller's thread when the batch is
+returned, with the time before and after the request. Single records are not measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recordsmith.summaries import Report
+
+_READY_SHARE = 0.1  # a loop that waits less than this for batches is not limited by them
+
+
+@dataclass
+class BatchCost:
+    """What a batch cost: seconds of threads, records and bytes read."""
+
+    reading_seconds: float = 0.0
+    decoding_seconds: float = 0.0
+    function_seconds: float = 0.0
+    record_count: int = 0
+    byte_count: int = 0
+    rejected_count: int = 0
+
+    def add(self, other: BatchCost) -> None:
+        """Add the costs of another batch."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+@dataclass(frozen=True, repr=False)
+class LoaderStats(Report):
+    """Counts and times of a loader's current or last iteration, up to its last batch.
+
+    Attributes:
+        elapsed_seconds: since the first batch was requested.
+        first_batch_seconds: time to the first batch; the shares below exclude it.
+        waited_seconds: how long the loop waited for the other batches.
+        between_seconds: how long the loop took between batches, such as for training.
+        reading_seconds, decoding_seconds, function_seconds: what threads spent on the batches
+            returned; function_seconds is for filter and maps.
+        idle_seconds: how long threads were idle.
+        batch_count, record_count, byte_count: batches returned, and records and bytes read for
+            them.
+        rejected_count, skipped_count: records that the filter rejected, and that were skipped.
+        thread_count: the number of threads; 0 for the caller's only.
+        processor_count: how many threads can run at once.
+        has_pixels: whether images or masks are decoded.
+    """
+
+    elapsed_seconds: float = 0.0
+    first_batch_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    between_seconds: float = 0.0
+    reading_seconds: float = 0.0
+    decoding_seconds: float = 0.0
+    function_seconds: float = 0.0
+    idle_seconds: float = 0.0
+    batch_count: int = 0
+    record_count: int = 0
+    byte_count: int = 0
+    rejected_count: int = 0
+    skipped_count: int = 0
+    thread_count: int = 0
+    processor_count: int = 1
+    has_pixels: bool = False
+
+    @property
+    def records_per_second(self) -> float:
+        """Records read per second of elapsed time."""
+        return self.record_count / self.elapsed_seconds if self.elapsed_seconds else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes read per second of elapsed time."""
+        return self.byte_count / self.elapsed_seconds if self.elapsed_seconds else 0.0
+
+    @property
+    def bottleneck(self) -> str:
+        """What limits the speed of the loop, and what would help, as text."""
+        total = self.waited_seconds + self.between_seconds
+        if self.batch_count < 2 or not total:
+            return "The bottleneck is unknown before the second batch."
+        share = self.waited_seconds / total
+        if share < _READY_SHARE:
+            return (
+                "The training step is the bottleneck: batches were ready "
+                f"{_percent(1 - share)} of the time."
+            )
+        if not self.thread_count:
+            return (
+                f"The loop makes each batch itself (threads=0) and waited {_percent(share)} of the "
+                f"time. {self._most()[0]} the largest part. Use threads=1 or more to prefetch."
+            )
+        work = self.reading_seconds + self.decoding_seconds + self.function_seconds
+        if self.thread_count > 1 and self.idle_seconds > work:
+            return (
+                f"Threads wait for each other: the loop waited {_percent(share)} of the time for "
+                f"batches, and {self.thread_count} threads were idle "
+                f"{_percent(self.idle_seconds / (self.idle_seconds + work))} of theirs. Use larger "
+                "batches or a larger prefetch."
+            )
+        what, verb, advice = self._most()
+        threads = "one thread" if self.thread_count == 1 else f"{self.thread_count} threads"
+        if self.thread_count < self.processor_count:
+            advice = f"more threads or {advice}"
+        return (
+            f"{what} the bottleneck: the loop waited {_percent(share)} of the time for batches "
+            f"while {threads} {verb}. {advice[0].upper()}{advice[1:]} would help."
+        )
+
+    def _most(self) -> tuple[str, str, str]:
+        """Return what took most of the threads' time, what they did, and what would help."""
+        decoding = ("Decoding records is", "decoded", "fewer features")
+        if self.has_pixels:
+            decoding = ("Decoding images is", "decoded", "images packed at a smaller side")
+        functions = ("Your functions are", "ran them", "whole batches at once (map_batches)")
+        return max(
+            (
+                self.reading_seconds,
+                ("Reading is", "read", "a faster disk or shuffle=BlockShuffle()"),
+            ),
+            (self.decoding_seconds, decoding),
+            (self.function_seconds, functions),
+        )[1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able dict of all times and counts."""
+        return {
+            "batches": self.batch_count,
+            "records": self.record_count,
+            "bytes": self.byte_count,
+            "rejected": self.rejected_count,
+            "skipped": self.skipped_count,
+            "records_per_second": self.records_per_second,
+            "bytes_per_second": self.bytes_per_second,
+            "elapsed_seconds": self.elapsed_seconds,
+            "first_batch_seconds": self.first_batch_seconds,
+            "waited_seconds": self.waited_seconds,
+            "between_seconds": self.between_seconds,
+            "reading_seconds": self.reading_seconds,
+            "decoding_seconds": self.decoding_seconds,
+            "function_seconds": self.function_seconds,
+            "idle_seconds": self.idle_seconds,
+            "threads": self.thread_count,
+            "bottleneck": self.bottleneck,
+        }
+
+    def __str__(self) -> str:
+        left_out = [
+            f"{count:,} {what}"
+            for count, what in ((self.rejected_count, "rejected"), (self.skipped_count, "skipped"))
+            if count
+        ]
+        done = f"{self.batch_count:,} batches, {self.record_count:,} records"
+        lines = [
+            ", ".join([done, *left_out]),
+            f"{self.records_per_second:,.0f} records/s, {self.bytes_per_second / 1e6:,.1f} MB/s",
+            f"{'the loop':12}{self.first_batch_seconds:9.2f} s to the first batch",
+            f"{'':12}{self.waited_seconds:9.2f} s waiting for the others",
+            f"{'':12}{self.between_seconds:9.2f} s between batches",
+            f"{f'{self.thread_count} threads':12}{self.reading_seconds:9.2f} s reading",
+            f"{'':12}{self.decoding_seconds:9.2f} s decoding",
+            f"{'':12}{self.function_seconds:9.2f} s in your functions",
+            f"{'':12}{self.idle_seconds:9.2f} s idle",
+            self.bottleneck,
+        ]
+        return "\n".join(lines)
+
+
+class Tally:
+    """Adds up the statistics of an iteration, in the caller's thread."""
+
+    def __init__(self) -> None:
+        self._cost = BatchCost()
+        self._batch_count = 0
+        self._skipped_count = 0
+        self._first = 0.0
+        self._waited = 0.0
+        self._between = 0.0
+        self._idle = 0.0
+        self._delivered_at: float | None = None
+
+    def request(self, now: float) -> None:
+        """Count the time before a batch is requested."""
+        if self._delivered_at is not None:
+            self._between += now - self._delivered_at
+
+    def deliver(
+        self, asked_at: float, now: float, cost: BatchCost, skipped_count: int, idle_seconds: float
+    ) -> None:
+        """Count a batch that is returned; `idle_seconds` of the threads until now."""
+        if self._batch_count:
+            self._waited += now - asked_at
+        else:
+            self._first = now - asked_at
+        self._delivered_at = now
+        self._idle = idle_seconds
+        self._batch_count += 1
+        self._skipped_count += skipped_count
+        self._cost.add(cost)
+
+    def stats(self, known: LoaderStats) -> LoaderStats:
+        """Return `known` with all sums."""
+        return replace(
+            known,
+            elapsed_seconds=self._first + self._waited + self._between,
+            first_batch_seconds=self._first,
+            waited_seconds=self._waited,
+            between_seconds=self._between,
+            idle_seconds=self._idle,
+            batch_count=self._batch_count,
+            skipped_count=self._skipped_count,
+            **vars(self._cost),
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%"

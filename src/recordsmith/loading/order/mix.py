@@ -1,0 +1,228 @@
+"""Mixes several datasets by weight.
+
+An epoch of a mix has a fixed number of draws from each dataset. The draws of a dataset continue
+from epoch to epoch, pass after pass, so that all of its records are read equally often. Places and
+draws are computed, so the epoch is all that a state needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset import Dataset, RecordLocation, records_of
+from recordsmith.errors import OptionError, option
+from recordsmith.example import BytesArray
+from recordsmith.loading.number_options import whole_number
+from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
+from recordsmith.permutation import Permutations
+
+_MOST_DRAWS = 1 << 31  # so that products of two of them fit in int64
+_PARTS = "pairs of dataset and weight, such as [(dataset, 0.5), (other, 0.5)]"
+
+
+class Mix:
+    """Datasets mixed by weight, for a Loader.
+
+        Mix([(flowers, 0.7), (leaves, 0.3)])
+
+    Each epoch reads the datasets in proportion to their weights. A small dataset with a large
+    weight is read several times in an epoch; a large one with a small weight continues in the next.
+    Positions count through the datasets one after the other.
+
+    Attributes:
+        datasets: in the order in which they were passed.
+        draw_counts: how many examples an epoch reads from each.
+    """
+
+    def __init__(
+        self, parts: Sequence[tuple[Dataset, float]], *, length: int | None = None
+    ) -> None:
+        """Mix datasets.
+
+        Args:
+            parts: pairs of dataset and weight; only the proportions of the weights matter.
+            length: how many examples an epoch has; by default, the records of all datasets.
+
+        Raises:
+            OptionError: a dataset is empty; a weight is not positive, or so small that an epoch
+                would read nothing from its dataset.
+        """
+        if not isinstance(parts, Sequence):
+            raise OptionError(option="parts", value=parts, expected=_PARTS)
+        for part in parts:
+            is_pair = isinstance(part, (tuple, list)) and len(part) == 2
+            if not is_pair or not isinstance(part[0], Dataset):
+                raise OptionError(
+                    f"{option('parts')} has the item {part!r:.80}",
+                    option="parts",
+                    value=part,
+                    expected="a dataset and its weight, such as (dataset, 0.5)",
+                )
+        if not parts:
+            raise OptionError(option="parts", value=parts, expected=_PARTS)
+        self.datasets = tuple(dataset for dataset, _ in parts)
+        self.record_counts = tuple(len(dataset) for dataset in self.datasets)
+        for number, count in enumerate(self.record_counts):
+            if count == 0:
+                raise OptionError(
+                    f"dataset {number} of the mix is empty", option="parts", remedy="Leave it out."
+                )
+        weights = [_weight(number, weight) for number, (_, weight) in enumerate(parts)]
+        draw_count = sum(self.record_counts) if length is None else length
+        draw_count = whole_number("length", draw_count, 1, _MOST_DRAWS)
+        self.draw_counts = tuple(_shared_out(draw_count, weights))
+        for number, count in enumerate(self.draw_counts):
+            if count == 0:
+                raise OptionError(
+                    f"dataset {number} of the mix has weight {parts[number][1]}, too small for one "
+                    f"of the {draw_count} examples of an epoch",
+                    option="parts",
+                    value=parts[number][1],
+                    remedy=f"Increase the weight or {option('length')}, or leave the dataset out.",
+                )
+        self._starts = np.array([0, *accumulate(self.record_counts)], np.int64)
+
+    def __len__(self) -> int:
+        """Return how many examples an epoch has."""
+        return sum(self.draw_counts)
+
+    def __repr__(self) -> str:
+        parts = zip(self.record_counts, self.draw_counts, strict=True)
+        words = ", ".join(f"{draws} draws of {count} records" for count, draws in parts)
+        return f"Mix({words})"
+
+    def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> MixOrder:
+        """Return the order of an epoch."""
+        return MixOrder(self.record_counts, self.draw_counts, shuffle=shuffle, seed=seed)
+
+    def read_records(self, positions: Int64Array) -> BytesArray:
+        """Return the payloads at many positions, in that order; errors as of a Dataset."""
+        groups = self._by_dataset(positions)
+        offsets = np.zeros(len(positions) + 1, np.int64)
+        np.cumsum(self._sizes(len(positions), groups), out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        for dataset, members, own in groups:
+            records_of(dataset).copy_records(own, offsets[members], data)
+        return BytesArray(data, offsets)
+
+    def record_sizes(self, positions: Int64Array) -> Int64Array:
+        """Return the sizes in bytes of the payloads at many positions: int64, (count,)."""
+        return self._sizes(len(positions), self._by_dataset(positions))
+
+    def locate_record(self, position: int) -> RecordLocation:
+        """Return the file, number and offset of the record at a position."""
+        at = int(np.searchsorted(self._starts, position, side="right")) - 1
+        return records_of(self.datasets[at]).locate_record(position - int(self._starts[at]))
+
+    def _by_dataset(self, positions: Int64Array) -> list[tuple[Dataset, Int64Array, Int64Array]]:
+        """Return (dataset, indices of the positions, its own positions) for each dataset used."""
+        of = np.searchsorted(self._starts, positions, side="right") - 1
+        groups = []
+        for at, dataset in enumerate(self.datasets):
+            members = np.flatnonzero(of == at)
+            if len(members):
+                groups.append((dataset, members, positions[members] - self._starts[at]))
+        return groups
+
+    def _sizes(
+        self, count: int, groups: list[tuple[Dataset, Int64Array, Int64Array]]
+    ) -> Int64Array:
+        sizes = np.empty(count, np.int64)
+        for dataset, members, own in groups:
+            sizes[members] = records_of(dataset).record_sizes(own)
+        return sizes
+
+
+class MixOrder(PositionOrder):
+    """The order of a mix's positions.
+
+    Draw j of a dataset in epoch e is number e * draws + j of its own endless sequence: passes
+    through the dataset, each in another order with `shuffle=True`, otherwise in the dataset's.
+    """
+
+    def __init__(
+        self,
+        record_counts: Sequence[int],
+        draw_counts: Sequence[int],
+        *,
+        shuffle: bool | BlockShuffle,
+        seed: int,
+    ) -> None:
+        self.count = sum(draw_counts)
+        self._record_counts = tuple(record_counts)
+        self._draw_counts = tuple(draw_counts)
+        self._draw_order = DatasetOrder(self.count, shuffle=shuffle, seed=seed)
+        self._shuffle = shuffle
+        self._laps = [
+            Permutations(count, seed, "mix", number) for number, count in enumerate(record_counts)
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        parts = zip(self._record_counts, self._draw_counts, strict=True)
+        return {**self._draw_order.describe(), "mix": [list(part) for part in parts]}
+
+    def positions(self, epoch: int, places: Int64Array) -> Int64Array:
+        if self._shuffle is False:
+            draws = _interleaved(places, self._draw_counts)
+        else:
+            draws = self._draw_order.positions(epoch, places)
+        positions = np.empty_like(places)
+        first_draw = first_position = 0
+        for count, draw_count, laps in zip(
+            self._record_counts, self._draw_counts, self._laps, strict=True
+        ):
+            chosen = np.flatnonzero((draws >= first_draw) & (draws < first_draw + draw_count))
+            lap, own = np.divmod(draws[chosen] + (epoch * draw_count - first_draw), count)
+            if self._shuffle is True:
+                own = laps.numbers(lap, own)
+            positions[chosen] = own + first_position
+            first_draw += draw_count
+            first_position += count
+        return positions
+
+
+def _weight(number: int, weight: object) -> Fraction:
+    is_number = isinstance(weight, (int, float, np.integer, np.floating))
+    if not is_number or isinstance(weight, bool) or not math.isfinite(weight) or weight <= 0:  # type: ignore[arg-type, operator]
+        raise OptionError(
+            f"the weight of dataset {number} is {weight!r:.40}",
+            option="parts",
+            value=weight,
+            expected="a positive number",
+        )
+    return Fraction(float(weight))  # type: ignore[arg-type]
+
+
+def _shared_out(count: int, weights: Sequence[Fraction]) -> list[int]:
+    """Return whole shares that add up to `count`: the rest goes to the largest remainders."""
+    exact = [count * weight / sum(weights) for weight in weights]
+    shares = [math.floor(share) for share in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda at: (shares[at] - exact[at], at))
+    for at in by_remainder[: count - sum(shares)]:
+        shares[at] += 1
+    return shares
+
+
+def _interleaved(places: Int64Array, counts: Sequence[int]) -> Int64Array:
+    """Return which draw is at each place, when the draws of all datasets are spread evenly.
+
+    Draws are numbered dataset by dataset. The first dataset takes its places evenly among all, the
+    second evenly among the remaining ones, and so on.
+    """
+    draws = np.empty_like(places)
+    rest, left = np.arange(len(places)), places
+    first, total = 0, sum(counts)
+    for count in counts:
+        before = (left * count + total // 2) // total
+        is_own = ((left + 1) * count + total // 2) // total > before
+        draws[rest[is_own]] = first + before[is_own]
+        rest, left = rest[~is_own], (left - before)[~is_own]
+        first, total = first + count, total - count
+    return draws

@@ -1,0 +1,232 @@
+"""The steps of a loader, and its state.
+
+An `EpochProgress` is a place in the sequence of epochs; a `Schedule` computes the steps after it.
+All ranks together read an epoch from its beginning, so a place is the epoch and how much of it is
+read, for any number of ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import OptionError, option
+from recordsmith.loading.number_options import whole_number
+from recordsmith.loading.order.rank_share import RankShare
+from recordsmith.loading.order.shuffle import PositionOrder
+
+_VERSION = 1
+_PLACES_AT_ONCE = 16_384  # computing orders is slow in short arrays
+
+
+@dataclass(frozen=True)
+class EpochProgress:
+    """The place of a loader.
+
+    epoch: the current epoch, counted from 0.
+    read: how many of its places all ranks together have read.
+    begun: the epoch in which this iteration began.
+    """
+
+    epoch: int = 0
+    read: int = 0
+    begun: int = 0
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether part of the epoch is read."""
+        return self.read > 0
+
+
+class Step(NamedTuple):
+    """The records of a batch, and the progress of the loader after it."""
+
+    epoch: int
+    places: Int64Array
+    positions: Int64Array
+    after: EpochProgress
+
+
+class Schedule:
+    """Computes the steps of one rank, starting anywhere."""
+
+    def __init__(
+        self, order: PositionOrder, share: RankShare, epochs: int | None, selection: Any = None
+    ) -> None:
+        """
+        Args:
+            epochs: how many an iteration has; None for an endless one.
+            selection: the description of the records of the dataset; None for all.
+        """
+        self._order = order
+        self._selection = selection
+        self.share = share
+        self._epochs = None if epochs is None else whole_number("epochs", epochs, 1)
+
+    def for_worker(self, worker: int, worker_count: int) -> Schedule:
+        """Return the schedule of one of several workers that feed this rank in turn."""
+        share = replace(self.share, worker=worker, worker_count=worker_count)
+        return Schedule(self._order, share, self._epochs, self._selection)
+
+    def steps(self, progress: EpochProgress, skipped_count: int = 0) -> Iterator[Step]:
+        """Yield the steps of an iteration, starting at a place in it.
+
+        Args:
+            skipped_count: how many of this worker's steps to skip at the beginning.
+        """
+        epoch, read, passed = progress.epoch, progress.read, 0
+        end = None if self._epochs is None else progress.begun + self._epochs
+        while end is None or epoch < end:
+            step_count = self.share.step_count(read)
+            if end is None and self.share.step_count() == 0:
+                return  # epochs without steps would loop forever
+            own = self.share.own(step_count, passed)
+            for number, places, positions in self._in_epoch(epoch, read, own[skipped_count:]):
+                after = EpochProgress(
+                    epoch, read + (number + 1) * self.share.step_size, progress.begun
+                )
+                if number + 1 == step_count:
+                    is_end = epoch + 1 == end
+                    after = EpochProgress(epoch + 1, begun=epoch + 1 if is_end else progress.begun)
+                yield Step(epoch, places, positions, after)
+            skipped_count = max(0, skipped_count - len(own))
+            epoch, read, passed = epoch + 1, 0, passed + step_count
+
+    def _in_epoch(
+        self, epoch: int, read: int, own: range
+    ) -> Iterator[tuple[int, Int64Array, Int64Array]]:
+        """Yield (number, places, positions) of this worker's remaining steps of an epoch."""
+        at_once = max(1, _PLACES_AT_ONCE // self.share.batch_size)
+        for begin in range(0, len(own), at_once):
+            numbers = own[begin : begin + at_once]
+            places = self.share.places(read, numbers)
+            positions = self._order.positions(epoch, np.concatenate(places))
+            at = 0
+            for number, of_step in zip(numbers, places, strict=True):
+                yield number, of_step, positions[at : at + len(of_step)]
+                at += len(of_step)
+
+    def length(self, progress: EpochProgress) -> int:
+        """Return how many steps of the iteration are left.
+
+        Raises:
+            TypeError: the iteration is endless.
+        """
+        if self._epochs is None:
+            raise TypeError("an endless loader has no length; pass epochs")
+        later = progress.begun + self._epochs - progress.epoch - 1
+        step_count = self.share.step_count(progress.read) + later * self.share.step_count()
+        return len(self.share.own(step_count))
+
+    def after(self, progress: EpochProgress, step_count: int) -> EpochProgress:
+        """Return the progress after `step_count` more steps, over several iterations."""
+        left = self.share.step_count(progress.read)
+        per_epoch = self.share.step_count()
+        if step_count < left:
+            return replace(progress, read=progress.read + step_count * self.share.step_size)
+        if not step_count:
+            return progress
+        if not per_epoch:
+            raise OptionError(
+                "the loader has no batches", option="batch_count", value=step_count, expected="0"
+            )
+        further, rest = divmod(step_count - left, per_epoch)
+        epoch = progress.epoch + 1 + further
+        begun = progress.begun
+        if self._epochs is not None:
+            begun += (epoch - begun) // self._epochs * self._epochs
+        return EpochProgress(epoch, rest * self.share.step_size, begun)
+
+    def end(self, progress: EpochProgress) -> EpochProgress | None:
+        """Return the progress after the iteration; None if it is endless."""
+        if self._epochs is None:
+            return None
+        return self.later(progress, 1)
+
+    def later(self, progress: EpochProgress, iteration_count: int) -> EpochProgress:
+        """Return where an iteration begins that comes `iteration_count` after this one.
+
+        The iteration after an endless one begins one epoch later than that did.
+        """
+        if not iteration_count:
+            return progress
+        if self._epochs is None:
+            epoch = progress.epoch + iteration_count
+        else:
+            epoch = progress.begun + iteration_count * self._epochs
+        return EpochProgress(epoch, begun=epoch)
+
+    def state(self, progress: EpochProgress) -> dict[str, Any]:
+        """Return a progress as a small JSON-able dict."""
+        return {"version": _VERSION, **asdict(progress), "order": self._describe(self._order)}
+
+    def _describe(self, order: PositionOrder) -> dict[str, Any]:
+        """Return what must be equal for a state to fit."""
+        selection = {} if self._selection is None else {"selection": self._selection}
+        return {**order.describe(), **selection}
+
+    def progress(self, state: Mapping[str, Any]) -> EpochProgress:
+        """Return the progress of a state, and adopt the order of that state.
+
+        Raises:
+            OptionError: the state is invalid, or of another order.
+        """
+        if not isinstance(state, Mapping) or state.get("version") != _VERSION:
+            raise OptionError(
+                option="state", value=state, expected=f"a state_dict() of version {_VERSION}"
+            )
+        numbers = [state.get(name) for name in ("epoch", "read", "begun")]
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            raise OptionError(
+                f"the state has epoch, read and begun {numbers}",
+                option="state",
+                value=numbers,
+                expected="integers of at least 0",
+            )
+        progress = EpochProgress(*numbers)  # type: ignore[arg-type]
+        if progress.begun > progress.epoch or progress.read > self.share.count:
+            raise OptionError(
+                f"the state has epoch {progress.epoch}, begun {progress.begun} and read "
+                f"{progress.read}",
+                option="state",
+                value=numbers,
+                expected=f"begun up to epoch, and read up to {self.share.count}",
+            )
+        order = self._order_of(state.get("order"))
+        if self._epochs is not None and progress.epoch >= progress.begun + self._epochs:
+            raise OptionError(
+                f"the state is in epoch {progress.epoch} of an iteration that began with epoch "
+                f"{progress.begun}, but {option('epochs', self._epochs)}",
+                option="epochs",
+                value=self._epochs,
+                remedy=f"Pass at least as many {option('epochs')} as the loader that saved the "
+                "state.",
+            )
+        self._order = order
+        return progress
+
+    def _order_of(self, found: object) -> PositionOrder:
+        """Return the order of a state, which must equal this one."""
+        if not isinstance(found, Mapping):
+            raise OptionError(
+                f"the state has the order {found!r:.80}",
+                option="state",
+                value=found,
+                expected="a dict",
+            )
+        order = self._order.adopt(found)
+        own = self._describe(order)
+        for name in {**own, **found}:
+            if found.get(name) != own.get(name):
+                raise OptionError(
+                    f"the state is from a loader with {name} {found.get(name)!r}, but this one has "
+                    f"{own.get(name)!r}; records would be repeated or lost",
+                    option="state",
+                    value=found.get(name),
+                    remedy="Create the loader with the dataset and the options of the state.",
+                )
+        return order

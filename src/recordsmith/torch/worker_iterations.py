@@ -1,0 +1,209 @@
+"""Lets the worker processes of a DataLoader agree where their iteration begins.
+
+All workers of an iteration begin at one place, and the next iteration where that one ends. Torch
+does not notify the main process of an iteration, and gives it fresh copies of the dataset as
+workers. So each worker adds a line to a file that it shares with the main process: the first worker
+of an iteration with the place where it begins, the others with the same place.
+
+Workers of one iteration share a seed that torch draws. Persistent workers keep theirs, and users
+may set the same one again: it is another iteration if this worker has joined it already, or if all
+workers that joined it have ended. Lines are only added, so a worker that is killed does no harm,
+and the system releases its lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import context, parent_process, reduction
+from typing import Any, TypeAlias
+
+from recordsmith.errors import OptionError
+
+State: TypeAlias = dict[str, Any]
+"""The place of a loader, as its `state_dict` returns it."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the iterations count from.
+
+    main: the process id of the main process.
+    load_count: how many states its stream had loaded.
+    state: where its loader would begin.
+    """
+
+    main: int
+    load_count: int
+    state: State
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start of a worker process in an iteration.
+
+    seed, worker_count: of the iteration; persistent workers keep their seed.
+    worker, process: the number of this worker, and its process id.
+    begin: where the iteration begins; None if it is not known yet.
+    number: of the iteration, counted in each main process.
+    """
+
+    origin: Origin
+    seed: int
+    worker_count: int
+    worker: int
+    process: int
+    begin: State | None = None
+    number: int = 0
+
+    @classmethod
+    def of_worker(cls, origin: Origin, info: Any, begin: State | None) -> Start:
+        """Return the start of this worker; `info` as `torch.utils.data.get_worker_info` returns."""
+        main = parent_process()
+        pid = os.getppid() if main is None or main.pid is None else main.pid
+        return cls(
+            origin=replace(origin, main=pid),
+            seed=info.seed - info.id,
+            worker_count=info.num_workers,
+            worker=info.id,
+            process=os.getpid(),
+            begin=begin,
+        )
+
+    def is_of_one_iteration(self, other: Start) -> bool:
+        """Whether both may be workers of one iteration."""
+        return (self.origin, self.seed, self.worker_count) == (
+            other.origin,
+            other.seed,
+            other.worker_count,
+        )
+
+
+class WorkerIterations:
+    """The iterations that the workers of one stream have begun.
+
+    A spawned process shares them; any other copy begins without any.
+    """
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        """`descriptor`: of the shared file."""
+        self._descriptor = _anonymous_file() if descriptor is None else descriptor
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def __reduce__(self) -> Any:
+        if context.get_spawning_popen() is None:
+            return WorkerIterations, ()
+        return _in_spawned_process, (reduction.DupFd(self._descriptor),)
+
+    def join(self, start: Start, later: Callable[[State], State]) -> State:
+        """Add a worker to its iteration; return where the iteration begins.
+
+        Args:
+            start: its `begin`, if it has one, is that of the iteration from now on.
+            later: returns where the iteration begins that follows one.
+
+        Raises:
+            OptionError: the main process has loaded a state since this worker began.
+        """
+        with self._locked():
+            starts = self._starts(start.origin.main)
+            if any(other.origin.load_count > start.origin.load_count for other in starts):
+                raise OptionError(
+                    "load_state_dict was called after the workers of this DataLoader had started",
+                    option="state",
+                    remedy="Call it before, or create a new DataLoader.",
+                )
+            other = _worker_of_same_iteration(starts, start)
+            number = max((one.number for one in starts), default=0) + 1
+            if other is not None:
+                number = other.number
+            begin = start.begin or (other.begin if other else _next(starts, start.origin, later))
+            self._add(replace(start, number=number, begin=begin))
+        assert begin is not None
+        return begin
+
+    def next(self, origin: Origin, later: Callable[[State], State]) -> State:
+        """Return where the next iteration of the main process begins."""
+        return _next(self._starts(origin.main), origin, later)
+
+    def has_any(self, origin: Origin) -> bool:
+        """Whether workers have begun an iteration that counts from there."""
+        return _latest(self._starts(origin.main), origin) is not None
+
+    def note_loaded(self, origin: Origin) -> None:
+        """Note that the main process has loaded a state, which earlier workers do not know."""
+        with self._locked():
+            self._add(Start(origin, seed=0, worker_count=0, worker=0, process=0))
+
+    def _starts(self, main: int) -> list[Start]:
+        """Return the starts of the workers of a main process, in order."""
+        text = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
+        found = [json.loads(line) for line in text.splitlines()]
+        return [
+            Start(**{**fields, "origin": Origin(**fields["origin"])})
+            for fields in found
+            if fields["origin"]["main"] == main
+        ]
+
+    def _add(self, start: Start) -> None:
+        line = json.dumps(asdict(start)).encode() + b"\n"
+        os.pwrite(self._descriptor, line, os.fstat(self._descriptor).st_size)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
+
+
+def _worker_of_same_iteration(starts: list[Start], start: Start) -> Start | None:
+    """Return a worker of the iteration that this one must join; None for a new iteration."""
+    iterations: dict[int, list[Start]] = {}
+    for other in starts:
+        if other.is_of_one_iteration(start):
+            iterations.setdefault(other.number, []).append(other)
+    for workers in iterations.values():
+        has_joined = any(other.worker == start.worker for other in workers)
+        if not has_joined and any(_is_alive(other.process) for other in workers):
+            return workers[0]
+    return None
+
+
+def _latest(starts: list[Start], origin: Origin) -> Start | None:
+    """Return a worker of the latest iteration that counts from there."""
+    begun = [start for start in starts if start.begin is not None and start.origin == origin]
+    return max(begun, key=lambda start: start.number, default=None)
+
+
+def _next(starts: list[Start], origin: Origin, later: Callable[[State], State]) -> State:
+    latest = _latest(starts, origin)
+    return origin.state if latest is None or latest.begin is None else later(latest.begin)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _in_spawned_process(descriptor: Any) -> WorkerIterations:
+    return WorkerIterations(descriptor.detach())
+
+
+def _anonymous_file() -> int:
+    if sys.platform == "linux":
+        return os.memfd_create("recordsmith-iterations")
+    descriptor, path = tempfile.mkstemp()
+    os.unlink(path)
+    return descriptor

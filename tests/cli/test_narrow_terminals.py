@@ -1,0 +1,59 @@
+"""What commands print fits the terminal; only commands and paths to copy may be longer."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.cli import console
+
+COPIED = re.compile(r"^ *(`[^`]+`[,;.]?|[^ ]*/[^ ]*)$")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_lines_fit(packed: Path, terminals: Any, columns: int) -> None:
+    far = packed.parent / "a folder with a rather long name" / "and another long name inside it"
+    far.mkdir(parents=True)
+    data = packed.rename(far / "dataset")
+    rs.edit(data, far / "edited", drop=["image/width"])
+    for command in (
+        ("pack", far.parent.parent / "images", far / "new"),
+        ("inspect", data),
+        ("stats", data),
+        ("head", data, "--at", "3"),
+        ("verify", data, "--deep"),
+        ("diff", data, far / "edited"),
+        ("export", data, far / "exported"),
+        ("index", data, "--format", "dali"),
+    ):
+        code, shown, _ = terminals.run(
+            [sys.executable, "-m", "recordsmith", *command], columns=columns
+        )
+        assert code in (0, 1), shown
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.rpartition("\x1b[2K")[2])
+        lines = [line.rstrip("\r") for line in text.splitlines()]
+        wide = [line for line in lines if len(line) > columns and not COPIED.match(line)]
+        assert any(lines)
+        assert not wide, command
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence", "text"),
+    [
+        (41, "JPEGs are progressive, slow", "41 JPEGs are progressive, slow"),
+        (1, "JPEGs are progressive, slow", "1 JPEG is progressive, slow"),
+        (1, "boxes were clipped to their image", "1 box was clipped to its image"),
+        (1, "images have another size; skipped", "1 image has another size; skipped"),
+        (1, "masks lost their alpha channel", "1 mask lost its alpha channel"),
+        (2000, "features occur in two members", "2,000 features occur in two members"),
+        (1, "features occur in two members", "1 feature occurs in two members"),
+        (1, "anything else", "1 anything else"),
+    ],
+)
+def test_notes_agree_with_their_count(number: int, sentence: str, text: str) -> None:
+    assert console.note_text(number, sentence) == text

@@ -1,0 +1,130 @@
+"""Every report of a record prints the command that shows it, and that command works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+
+Shown = Callable[[str], dict[str, list[int]]]
+
+
+@pytest.fixture
+def shown(run: Any) -> Shown:
+    """Runs the printed commands; returns the positions that they show, by path."""
+
+    def run_all(text: str) -> dict[str, list[int]]:
+        found = {}
+        for command in re.findall(r"`(recordsmith head [^`]*)`", " ".join(text.split())):
+            _, *words = shlex.split(command)
+            outcome = run(*words, "--json")
+            assert outcome.code == 0, (command, outcome.err)
+            positions = [record["position"] for record in outcome.document["records"]]
+            assert run(*words).code == 0
+            found[words[1]] = positions
+        return found
+
+    return run_all
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "a folder"  # which the shell must have in quotes
+
+
+def write(path: Path, rows: list[Any], compression: str = "none") -> str:
+    path.parent.mkdir(exist_ok=True)
+    with rs.ShardWriter(path, compression=compression) as writer:
+        for row in rows:
+            writer.write(row if isinstance(row, bytes) else rs.encode_example(row))
+    return str(path)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_verify(run, shown: Shown, folder: Path, compression: str) -> None:
+    rows = [{"image/encoded": b"\xff\xd8\xff broken", "x": n} for n in range(4)]
+    ones = write(folder / "one.tfrecord", [*rows, {"x": 1}, b"\x0a\x05daisy"], compression)
+    two = write(folder / "two.tfrecord", [{"x": 1.5}, {"x": 2}, {"x": 3}])
+    outcome = run("verify", folder, "--deep")
+    assert outcome.code == 1
+    assert outcome.out.count("show it:") == 2
+    found = shown(outcome.out)
+    assert set(found[ones]) >= {0, 1, 2, 3}
+    assert two in found
+    defects = run("verify", folder, "--deep", "--json").document["defects"]
+    assert {(path, place) for path, places in found.items() for place in places} == {
+        (defect["path"], defect["record"]) for defect in defects
+    }
+
+
+def test_records_behind_damaged_framing_are_not_shown(run, shown: Shown, folder: Path) -> None:
+    path = Path(write(folder / "one.tfrecord", [{"image/encoded": b"\xff\xd8\xff broken"}] * 3))
+    path.write_bytes(path.read_bytes()[:-4])
+    outcome = run("verify", path, "--deep")
+    assert "unreadable-image" in outcome.out
+    assert shown(outcome.out) == {}
+
+
+def test_findings(run, shown: Shown, folder: Path) -> None:
+    same = [{"x": 1, "y": "a"}, {"x": 2, "y": "b"}, {"x": 1, "y": "a"}]
+    train = write(folder / "train.tfrecord", same)
+    test = write(folder / "test.tfrecord", [{"x": 7, "y": "c"}, {"x": 2, "y": "b"}])
+    outcome = run("stats", folder)
+    found = shown(outcome.out)
+    assert found[test] == [1]
+    assert found[train] in ([1], [0, 2])
+    places = [finding["places"] for finding in run("stats", folder, "--json").document["findings"]]
+    assert [{"path": train, "record": 0}, {"path": train, "record": 2}] in places
+
+
+def test_diff(run, shown: Shown, folder: Path) -> None:
+    a = write(folder / "a.tfrecord", [{"id": n, "x": 1} for n in range(5)])
+    b = write(folder / "b.tfrecord", [{"id": n, "x": n // 4 + 1} for n in (9, 1, 2, 3, 4)])
+    outcome = run("diff", a, b)
+    changed, lone = outcome.out.split("changed record:")[1].split("only in A")
+    assert shown(changed) == {a: [4], b: [4]}
+    assert shown(lone) == {a: [0], b: [0]}
+
+
+def test_errors_of_jobs(run, shown: Shown, folder: Path) -> None:
+    malformed = rs.encode_example({"x": 2})[:-1]
+    path = write(folder / "a.tfrecord", [{"x": 1}, {"x": 2}, malformed])
+    for command in (
+        ("edit", path, folder / "edited", "--drop", "x"),
+        ("reshard", path, folder / "resharded", "--where", "x == 1"),
+    ):
+        outcome = run(*command)
+        assert outcome.code == 1, command
+        assert shown(outcome.err) == {path: [2]}, command
+
+
+def test_skipped_records_of_an_export(run, shown: Shown, folder: Path, packed: Path) -> None:
+    examples = [dict(example) for example in rs.open(packed)]
+    del examples[1]["image/encoded"]
+    del examples[4]["image/encoded"]
+    path = write(folder / "a.tfrecord", examples)
+    outcome = run("export", path, folder / "out", "--skip-errors")
+    assert outcome.code == 0, outcome.err
+    assert shown(outcome.out) == {path: [1, 4]}
+    outcome = run("export", path, folder / "out2", "--at", "3-5")
+    assert outcome.code == 1
+    assert shown(outcome.err) == {path: [4]}
+
+
+def test_skipped_records_of_a_measurement(run, shown: Shown, folder: Path, packed: Path) -> None:
+    examples = [dict(example) for example in rs.open(packed)]
+    examples[3]["image/encoded"] = [examples[3]["image/encoded"][0][:60]]
+    path = write(folder / "a.tfrecord", examples)
+    options = ("--size", "8", "--seconds", "0.2", "--threads", "0", "--batch-size", "2")
+    outcome = run("bench", path, *options, "--skip-errors", "1")
+    assert outcome.code == 0, outcome.err
+    assert shown(outcome.out) == {path: [3]}
+    outcome = run("bench", path, *options)
+    assert outcome.code == 1
+    assert shown(outcome.err) == {path: [3]}

@@ -1,0 +1,404 @@
+"""Statistics of datasets: against plain counting over decoded records."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.examining.stats import record_survey
+from recordsmith.examining.stats.feature_stats import FeatureStats
+from recordsmith.examining.stats.places import Place
+from recordsmith.image import channel_count, probe_image
+
+small = st.lists(st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=4)
+floats = st.lists(st.floats(width=32), max_size=4)
+texts = st.lists(st.binary(max_size=3) | st.sampled_from([b"a", b"\xff"]), max_size=4)
+keys = st.sampled_from(["a", "b/ä", "", "x" * 300, "n\x00\x1b"])
+examples = st.dictionaries(keys, small.map(np.int64) | floats.map(np.float32) | texts)
+
+
+def as_int64s(values: Any) -> Any:
+    return np.array(values, np.int64)
+
+
+@settings(max_examples=30)
+@given(st.lists(examples, min_size=1, max_size=12))
+def test_counts_match_decoded_records(
+    write, tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
+) -> None:
+    folder = tmp_path_factory.mktemp("stats")
+    write(folder / "a.tfrecord", records[:5])
+    write(folder / "b.tfrecord", records[5:])
+    found = rs.stats([folder / "a.tfrecord", folder / "b.tfrecord"])
+    json.dumps(found.to_json(), allow_nan=False)
+    lists: dict[str, list[Any]] = defaultdict(list)
+    payloads: list[bytes] = []
+    for name in ("a", "b"):
+        dataset = rs.open(folder / f"{name}.tfrecord") if records[5:] or name == "a" else []
+        for example in dataset:
+            for key, values in example.items():
+                lists[key].append(values)
+        payloads += [bytes(record) for record in dataset.records()] if dataset else []
+    assert found.record_count == len(records)
+    assert found.sizes.top == tuple(
+        sorted(Counter(map(len, payloads)).items(), key=lambda item: (-item[1], item[0]))[:10]
+    )
+    assert found.features.keys() == lists.keys()
+    for key, values in lists.items():
+        check_feature(found.features[key], values, len(records))
+
+
+def check_feature(found: FeatureStats, lists: list[Any], record_count: int) -> None:
+    assert (found.present, found.missing) == (len(lists), record_count - len(lists))
+    lengths = [len(values) for values in lists]
+    assert (found.lengths.min, found.lengths.max) == (min(lengths), max(lengths))
+    assert dict(found.lengths.top) == Counter(lengths)
+    by_kind: dict[str, list[Any]] = defaultdict(list)
+    for values in lists:
+        kind = "bytes" if isinstance(values, list) else str(values.dtype).replace("32", "")
+        by_kind[kind] += list(values)
+    for kind, values in by_kind.items():
+        if not values:
+            continue
+        numbers: Any = found.values[kind]  # type: ignore[index]
+        assert numbers.count == len(values)
+        if kind == "bytes":
+            counts = Counter(values)
+            assert numbers.distinct == len(counts)
+            top = {value.begins: value.count for value in numbers.top}
+            assert top.items() <= counts.items()
+            assert [v.count for v in numbers.top] == sorted(counts.values(), reverse=True)[:10]
+            assert numbers.size_bytes == sum(map(len, values))
+        else:
+            finite = [value.item() for value in values if math.isfinite(value)]
+            assert numbers.distinct == len(set(finite))
+            assert numbers.min == min(finite, default=None)
+            assert numbers.max == max(finite, default=None)
+
+
+@pytest.fixture
+def shards(write, tmp_path: Path) -> list[Path]:
+    """Three shards, one of them large enough to be read alone."""
+    rng = np.random.default_rng(0)
+    return [
+        write(
+            tmp_path / f"train-{number:05}-of-00003.tfrecord",
+            (
+                {"id": at, "score": rng.normal(size=3), "name": f"n {rng.integers(20_000)}"}
+                for at in range(count)
+            ),
+        )
+        for number, count in enumerate((300, 6000, 30))
+    ]
+
+
+def test_threads_do_not_change_the_result(
+    shards: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = "recordsmith.examining.stats"
+    monkeypatch.setattr(f"{home}.stats_report._READ_TOGETHER_BYTES", 1000)
+    for place, limit in (
+        ("bytes_stats.FREQUENT_COUNTERS", 50),
+        ("bytes_stats.EXACT_DISTINCT", 60),
+        ("value_counts.EXACT_DISTINCT", 40),
+        ("value_counts.FREQUENT_COUNTERS", 30),
+        ("value_counts.QUANTILE_LENGTH", 20),
+        ("duplicates.KEPT_HASHES", 60),
+    ):
+        monkeypatch.setattr(f"{home}.{place}", limit)
+    documents = [rs.stats(shards[0].parent, threads=threads).to_json() for threads in (1, 3, None)]
+    assert documents[0] == documents[1] == documents[2]
+    names = documents[0]["features"]["name"]["values"]["bytes"]
+    scores = documents[0]["features"]["score"]["values"]["float"]
+    for found in (names, scores):
+        assert min(found["top_error"], found["distinct_error"]) > 0
+    assert 0 < scores["rank_error"] < 1
+    assert documents[0]["duplicates"][0]["sampled"] > 1
+
+
+def test_shards_and_splits(shards: list[Path]) -> None:
+    found = rs.stats(shards[0].parent)
+    assert [shard.record_count for shard in found.shards] == [300, 6000, 30]
+    assert {split: len(members) for split, members in found.splits.items()} == {"train": 3}
+    assert found.size_bytes == sum(path.stat().st_size for path in shards)
+    with pytest.raises(rs.OptionError) as caught:
+        rs.stats(shards[0].parent, "test")
+    assert caught.value.option == "split"
+    with pytest.raises(rs.OptionError) as caught:
+        rs.stats(shards[0].parent, threads=0)
+    assert caught.value.option == "threads"
+
+
+def test_progress_is_of_bytes(shards: list[Path]) -> None:
+    calls: list[tuple[int, int]] = []
+    rs.stats(shards[0].parent, threads=2, progress=lambda *call: calls.append(call))
+    assert calls[-1] == (sum(path.stat().st_size for path in shards),) * 2
+    assert calls == sorted(calls)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_damage_is_raised(shards: list[Path], threads: int) -> None:
+    data = bytearray(shards[2].read_bytes())
+    data[-1] ^= 1
+    shards[2].write_bytes(data)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.stats(shards[0].parent, threads=threads)
+    error = caught.value
+    assert (error.defect, error.path, error.record) == (
+        rs.Defect.PAYLOAD_CRC, str(shards[2]), 29,
+    )  # fmt: skip
+
+
+def test_a_malformed_payload_is_located(
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise rs.CorruptDataError(rs.Defect.MALFORMED_EXAMPLE, "broken", record=1)
+
+    monkeypatch.setattr(record_survey, "example_blocks", fail)
+    path = write(tmp_path / "a.tfrecord", [b"\x01other", {"a": 1}, b"\x01other", {"a": 2}])
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.stats(path)
+    assert (caught.value.path, caught.value.record) == (str(path), 3)
+
+
+def test_missing_and_empty(shards: list[Path], tmp_path: Path) -> None:
+    shards[1].unlink()
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.stats(tmp_path)
+    assert caught.value.defect is rs.Defect.MISSING_SHARD
+    (tmp_path / "none.tfrecord").touch()
+    assert rs.stats(tmp_path / "none.tfrecord").record_count == 0
+    with pytest.raises(rs.FileAccessError):
+        rs.stats(tmp_path / "nothing")
+
+
+def test_interrupting_stops_immediately(shards: list[Path]) -> None:
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.stats(shards[0].parent, threads=2, progress=stop)
+
+
+def test_a_feature_of_several_kinds(write, tmp_path: Path) -> None:
+    records = [{"a": as_int64s([1, 2]), "b": 1.5}, {"a": [0.5], "b": 2.5}, {"a": [b"x"]}, {"a": 7}]
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
+    feature = found.features["a"]
+    assert feature.kind == "mixed"
+    assert feature.numbers is feature.bytes is None
+    assert feature.records == {"bytes": 1, "float": 1, "int64": 2}
+    values: Any = feature.values
+    assert (values["int64"].min, values["int64"].max, values["int64"].count) == (1, 7, 3)
+    assert (values["float"].min, values["bytes"].top[0].text) == (0.5, "x")
+    assert found.features["b"].numbers is not None
+    assert [finding.kind for finding in found.findings] == ["mixed-kinds"]
+    assert "bytes in 1, float in 1, int64 in 2" in found.findings[0].text
+
+
+def test_sequence_examples(write, tmp_path: Path) -> None:
+    payloads = [
+        rs.encode_sequence_example({"id": 5}, {"words": [["a"], ["b", "c"]], "x": [[1.5]]}),
+        rs.encode_sequence_example({"id": 6}, {"words": [["a"], [], ["c", "a", "a"]]}),
+        rs.encode_sequence_example({"id": 9}, {}),
+    ]
+    found = rs.stats(write(tmp_path / "a.tfrecord", payloads))
+    assert found.sections.keys() == {"context", "feature_lists"}
+    ids = found.sections["context"]["id"]
+    assert (ids.present, ids.steps, ids.numbers and ids.numbers.max) == (3, None, 9)
+    words = found.sections["feature_lists"]["words"]
+    assert (words.present, words.missing) == (2, 1)
+    assert words.steps is not None
+    assert (words.steps.min, words.steps.max) == (2, 3)
+    assert dict(words.lengths.top) == {0: 1, 1: 2, 2: 1, 3: 1}
+    assert words.bytes is not None
+    assert {value.text: value.count for value in words.bytes.top} == {"a": 4, "b": 1, "c": 2}
+    assert found.to_json()["features"] == {}
+
+
+def test_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
+    """The Examples in a list are counted like records."""
+    payloads, inner = [], []
+    for number in range(12):
+        message = reference.messages().ExampleListWithContext()
+        message.context.features.feature["query"].bytes_list.value.append(b"%d" % (number % 5))
+        for rank in range(number % 4):
+            features = message.examples.add().features.feature
+            features["score"].float_list.value.append(number + rank / 4)
+            if rank:
+                features["tokens"].bytes_list.value.extend([b"a"] * rank)
+            inner.append(message.examples[rank].SerializeToString())
+        payloads.append(message.SerializeToString())
+    found = rs.stats(write(tmp_path / "lists.tfrecord", payloads))
+    assert found.payloads == {"ELWC": 12}
+    plain = rs.stats(write(tmp_path / "plain.tfrecord", inner))
+    assert found.sections.keys() == {"context", "examples"}
+    assert {key: feature.to_json() for key, feature in found.sections["examples"].items()} == {
+        key: feature.to_json() for key, feature in plain.features.items()
+    }
+    query = found.sections["context"]["query"]
+    assert (query.present, query.missing, query.values["bytes"].distinct) == (12, 0, 5)
+    score = plain.features["score"].numbers
+    assert score is not None
+    assert (score.min, score.max) == (1.0, 11.5)
+    assert found.to_json()["examples"]["tokens"]["missing"] == sum(n % 4 > 0 for n in range(12))
+
+
+def test_other_payloads_are_counted(write, tmp_path: Path) -> None:
+    payloads = [b"\x01plain words", b"", rs.encode_example({"a": 1}), b"\x01plain words"]
+    found = rs.stats(write(tmp_path / "a.tfrecord", payloads))
+    assert found.payloads == {"Example": 2, "other": 2}
+    assert found.features["a"].missing == 1
+    assert (found.sizes.min, found.sizes.max) == (0, max(map(len, payloads)))
+    assert found.duplicates[0].within == {"a": 1}
+
+
+def test_too_many_features_are_counted(
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_survey, "MOST_FEATURES", 3)
+    records = [{f"key {number}": number} for number in range(7)]
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
+    assert len(found.features) == 3
+    assert found.left_out == 4
+
+
+def test_empty_shards_and_no_features(write, tmp_path: Path) -> None:
+    write(tmp_path / "a.tfrecord", [])
+    write(tmp_path / "b.tfrecord", [{}])
+    found = rs.stats(tmp_path)
+    assert (found.record_count, found.features) == (1, {})
+    assert [finding.kind for finding in found.findings] == ["empty-shards"]
+
+
+def test_the_zoo(zoo: Path, zoo_rows: list[dict[str, Any]]) -> None:
+    """Statistics of real files agree with their schema."""
+    seen = 0
+    for row in zoo_rows:
+        path = zoo / row["file"]
+        if row["tf_error"] is not None:
+            with pytest.raises(rs.CorruptDataError):
+                rs.stats(path)
+            continue
+        found = rs.stats(path)
+        json.dumps(found.to_json(), allow_nan=False)
+        assert found.record_count == row["records"]
+        for section, features in found.sections.items():
+            assert {
+                key: {
+                    "kind": feature.kind,
+                    "min": feature.lengths.min or 0,
+                    "max": feature.lengths.max or 0,
+                    "present": feature.present,
+                }
+                for key, feature in features.items()
+            } == {
+                key: {name: expected[name] for name in ("kind", "min", "max", "present")}
+                for key, expected in row.get(section, {}).items()
+            }
+            seen += len(features)
+    assert seen > 50
+
+
+def test_records_written_by_tensorflow(tmp_path: Path, tf: Any) -> None:
+    feature = tf.train.Feature
+    rows = []
+    for number in range(50):
+        features = {"n": feature(int64_list=tf.train.Int64List(value=[-number, number]))}
+        if number % 5 == 0:
+            features["f"] = feature(float_list=tf.train.FloatList(value=[math.nan, number / 4]))
+        features["none"] = feature()
+        rows.append(tf.train.Example(features=tf.train.Features(feature=features)))
+    with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
+        for row in rows:
+            writer.write(row.SerializeToString())
+    found = rs.stats(tmp_path / "a.tfrecord").features
+    numbers, odd, none = (found[key] for key in ("n", "f", "none"))
+    assert numbers.numbers is not None
+    assert (numbers.numbers.min, numbers.numbers.max, numbers.numbers.mean) == (-49, 49, 0.0)
+    assert numbers.numbers.negative == 49
+    assert odd.numbers is not None
+    assert (odd.present, odd.missing, odd.numbers.nan, odd.numbers.max) == (10, 40, 10, 45 / 4)
+    assert (none.kind, none.present, none.lengths.max) == ("none", 50, 0)
+
+
+def test_images(write, tmp_path: Path, images: ModuleType) -> None:
+    known = ("jpeg", "png", "gif", "webp", "bmp", "tiff")
+    every = [data for data in images.odd().values() if probe_image(data).format in known]
+    assert len(every) > 20
+    infos = [(probe_image(data), channel_count(data)) for data in every]
+    records: list[Any] = [{"image/encoded": data} for data in every]
+    for record, size in zip(records, ((9, 13), (13, 9), (9, 12)), strict=False):
+        record |= {"image/height": size[0], "image/width": size[1]}
+    records[3] |= {"image/height": [1, 2], "image/width": 3}  # ambiguous
+    records.append({"image/encoded": images.jpeg(3, 30, 20), "image/height": 20, "image/width": 30})
+    records.append({"image/encoded": b"\xff\xd8\xff" + bytes(30)})
+    records.append({"image/encoded": b"words"})
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
+    feature = found.features["image/encoded"].bytes
+    assert feature is not None
+    assert (feature.image_count, feature.text) == (len(every) + 2, 1)
+    found_images = feature.images
+    assert found_images is not None
+    assert (found_images.count, found_images.unreadable) == (len(every) + 1, 1)
+    assert found_images.formats == Counter(info.format for info, _ in infos) + Counter(["jpeg"])
+    assert found_images.channels == Counter(channels for _, channels in infos) + Counter([3])
+    assert (found_images.widths.min, found_images.widths.max, found_images.heights.max) == (
+        13,
+        30,
+        20,
+    )
+    assert found_images.sizes == (((13, 9), len(every)), ((30, 20), 1))
+    path = str(tmp_path / "a.tfrecord")
+    assert found_images.largest_place == Place(path, len(every))
+    assert (found_images.declared, found_images.differing, found_images.turned) == (4, 2, 1)
+    assert found_images.differing_place == Place(path, 1)
+    findings = {finding.kind: finding.text for finding in found.findings}
+    assert {"declared-size", "unreadable-images"} <= findings.keys()
+    assert f"{path}, record 1" in findings["declared-size"]
+
+
+def test_the_same_image_in_two_splits(write, tmp_path: Path, images: ModuleType) -> None:
+    drawn = [images.jpeg(seed) for seed in range(6)]
+
+    def shard(split: str, chosen: Iterable[int]) -> None:
+        write(
+            tmp_path / f"{split}-00000-of-00001.tfrecord",
+            ({"image/encoded": drawn[n], "n": at} for at, n in enumerate(chosen)),
+        )
+
+    shard("train", [0, 1, 2, 1, 1])
+    shard("validation", [3, 4, 2, 1])
+    shard("test", [5])
+    found = rs.stats(tmp_path)
+    records, duplicates = found.duplicates
+    assert (records.feature, records.distinct) == (None, 8)  # in two both features are the same
+    assert (duplicates.feature, duplicates.count, duplicates.distinct) == ("image/encoded", 10, 6)
+    assert duplicates.within == {"test": 0, "train": 2, "validation": 0}
+    train, validation = (str(tmp_path / f"{split}-00000-of-00001.tfrecord")
+                         for split in ("train", "validation"))  # fmt: skip
+    assert duplicates.places == ((Place(train, 1), Place(train, 4)),)
+    (shared,) = duplicates.shared
+    assert shared.splits == ("train", "validation")
+    assert (shared.contents, shared.records) == (2, 6)
+    assert shared.places == (
+        (Place(train, 1), Place(validation, 3)),
+        (Place(train, 2), Place(validation, 2)),
+    )
+    kinds = [(finding.kind, finding.feature) for finding in found.findings]
+    assert kinds == [
+        ("leakage", None),
+        ("leakage", "image/encoded"),
+        ("duplicates", "image/encoded"),
+    ]

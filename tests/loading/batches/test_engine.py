@@ -1,0 +1,499 @@
+"""Jobs come in their order from any number of threads; errors reach the caller; nothing stays."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.loading.batches.engine import Engine
+
+THREADS = [0, 1, 2, 8]
+DEADLINE_SECONDS = 20.0
+
+
+class Squares:
+    """A job that makes the squares of some rows, and does what a test wants on the way."""
+
+    def __init__(self, number: int, rows: int = 5, at: Callable[..., None] | None = None) -> None:
+        self.number = number
+        self.squares = [-1] * rows
+        self.at = at or (lambda *_: None)
+
+    def begin(self) -> int:
+        self.at("begin", self.number)
+        return len(self.squares)
+
+    def fill(self, start: int, stop: int) -> None:
+        for row in range(start, stop):
+            self.at("fill", self.number, row)
+            assert self.squares[row] == -1
+            self.squares[row] = (self.number + row) ** 2
+
+    def finish(self) -> list[int]:
+        self.at("finish", self.number)
+        return self.squares
+
+
+def engine(
+    count: int, threads: int, *, rows: int = 5, prefetch: int = 2, at: Any = None
+) -> Engine[list[int]]:
+    jobs = (Squares(number, rows, at) for number in range(count))
+    return Engine(jobs, threads=threads, prefetch=prefetch)
+
+
+def expected(number: int, rows: int = 5) -> list[int]:
+    return [(number + row) ** 2 for row in range(rows)]
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not is_true():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.005)
+
+
+def own_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name[:12] == "recordsmith-"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """After each test no thread is left; who closes an engine waits for its threads so long as
+    the tests do, on a slow machine, too.
+    """
+    monkeypatch.setattr("recordsmith.loading.batches.engine._PATIENCE_SECONDS", DEADLINE_SECONDS)
+    yield
+    wait_until(lambda: not own_threads())
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("prefetch", [0, 1, 5])
+@pytest.mark.parametrize("rows", [0, 1, 40])
+def test_results_come_in_order(threads: int, prefetch: int, rows: int) -> None:
+    made = engine(30, threads, rows=rows, prefetch=prefetch)
+    assert list(made) == [expected(number, rows) for number in range(30)]
+    assert list(made) == []
+
+
+def test_slow_rows_change_no_order() -> None:
+    def at(part: str, number: int, row: int = 0) -> None:
+        if number % 3 == 0:  # the jobs after it are done before it
+            time.sleep(0.002)
+
+    assert list(engine(12, 4, prefetch=6, at=at)) == [expected(number) for number in range(12)]
+
+
+def test_all_threads_work_on_one_job() -> None:
+    everyone = threading.Barrier(4)
+
+    def at(part: str, number: int, row: int = 0) -> None:
+        if part == "fill" and row % 2 == 0:
+            everyone.wait(DEADLINE_SECONDS)  # goes on when four threads are here
+
+    assert next(engine(1, 4, rows=16, prefetch=0, at=at)) == expected(0, 16)
+
+
+@pytest.mark.parametrize(("threads", "prefetch"), [(1, 0), (2, 3), (8, 1)])
+def test_no_more_is_begun_than_was_asked_for_and_prefetched(threads: int, prefetch: int) -> None:
+    begun: list[int] = []
+
+    def at(part: str, number: int, row: int = 0) -> None:
+        if part == "begin":
+            begun.append(number)
+
+    made = engine(50, threads, prefetch=prefetch, at=at)
+    time.sleep(0.02)
+    assert begun == []  # nothing before the first is asked for
+    for asked in range(1, 21):
+        next(made)
+        wait_until(lambda asked=asked: len(begun) == asked + prefetch)  # type: ignore[misc]
+        time.sleep(0.002)
+        assert len(begun) == asked + prefetch
+    made.close()
+
+
+def test_who_is_left_with_nothing_sleeps() -> None:
+    made = engine(3, 8, prefetch=0)
+    next(made)
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.15
+    next(made)
+    assert made.idle_seconds > 0.3
+    made.close()
+
+
+def test_many_who_ask_get_each_result_once() -> None:
+    made = engine(200, 3)
+    seen: list[list[int]] = []
+    askers = [threading.Thread(target=lambda: seen.extend(made)) for _ in range(4)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join(DEADLINE_SECONDS)
+    assert sorted(seen) == sorted(expected(number) for number in range(200))
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+class Oops(BaseException):
+    """As little as an exception can be."""
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("part", ["begin", "fill", "finish"])
+@pytest.mark.parametrize("kind", [ValueError, Oops, SystemExit, KeyboardInterrupt])
+def test_errors_come_after_the_results_before_them(
+    threads: int, part: str, kind: type[BaseException]
+) -> None:
+    def breaks_here(at_part: str, number: int, row: int = 0) -> None:
+        if at_part == part and number == 4:
+            raise kind(f"row {row}")
+
+    made = engine(9, threads, prefetch=3, at=breaks_here)
+    assert [next(made) for _ in range(4)] == [expected(number) for number in range(4)]
+    with pytest.raises(kind, match="row 0") as caught:
+        next(made)
+    assert "breaks_here" in [frame.name for frame in traceback.extract_tb(caught.tb)]
+    with pytest.raises(StopIteration):
+        next(made)
+    wait_until(lambda: not own_threads())
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_errors_in_drawing(threads: int) -> None:
+    def jobs() -> Iterator[Squares]:
+        yield Squares(0)
+        yield Squares(1)
+        raise ZeroDivisionError("no more of them")
+
+    made = Engine(jobs(), threads=threads, prefetch=2)
+    assert [next(made), next(made)] == [expected(0), expected(1)]
+    with pytest.raises(ZeroDivisionError, match="no more"):
+        next(made)
+    assert list(made) == []
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_of_many_bad_rows_the_first_is_told(threads: int) -> None:
+    def at(part: str, number: int, row: int = 0) -> None:
+        if part == "fill" and row >= 3:
+            time.sleep(0.02 if row == 3 else 0.0)  # the others fail before it does
+            raise ValueError(f"row {row}")
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"^row 3$"):
+            next(engine(3, threads, rows=40, at=at))
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_job_cannot_end_the_loop_without_a_word(threads: int) -> None:
+    def at(part: str, number: int, row: int = 0) -> None:
+        if number == 1:
+            raise StopIteration
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(engine(3, threads, at=at))
+
+
+def test_errors_keep_nothing_alive() -> None:
+    class Big:
+        pass
+
+    alive: list[Any] = []
+
+    def at(part: str, number: int, row: int = 0) -> None:
+        if part == "fill" and row == 2:
+            big = Big()
+            alive.append(__import__("weakref").ref(big))
+            raise ValueError("big")
+
+    gc.disable()
+    try:
+        for threads in (0, 2):
+            made = engine(2, threads, at=at)
+            with pytest.raises(ValueError, match="big"):
+                next(made)
+            del made
+        wait_until(lambda: not own_threads())
+        assert len(alive) == 2
+        assert all(reference() is None for reference in alive)
+    finally:
+        gc.enable()
+
+
+def test_a_broken_engine_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = engine(5, 2)
+
+    def choose() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(made._shared, "_choose", choose)
+    with pytest.raises(MemoryError):
+        next(made)
+
+
+def test_threads_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "recordsmith-2":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(rs.OptionError) as caught:
+        next(engine(5, 4))
+    assert caught.value.option == "threads"
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+# -- ends ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("taken", [0, 1, 7])
+def test_closing_early(threads: int, taken: int) -> None:
+    made = engine(1_000_000, threads)
+    for number in range(taken):
+        assert next(made) == expected(number)
+    made.close()
+    assert not own_threads()
+    made.close()
+    assert list(made) == []
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_closing_while_another_waits(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recordsmith.loading.batches.engine._PATIENCE_SECONDS", 0.05)
+    goes_on = threading.Event()
+    made = engine(9, threads, at=lambda *_: goes_on.wait(DEADLINE_SECONDS))
+    seen: list[Any] = []
+    asker = threading.Thread(target=lambda: seen.append(next(made, "the end")))
+    asker.start()
+    wait_until(lambda: len(own_threads()) == threads)
+    closer = threading.Thread(target=made.close)
+    closer.start()
+    asker.join(DEADLINE_SECONDS)
+    assert seen == ["the end"]
+    goes_on.set()
+    closer.join(DEADLINE_SECONDS)
+
+
+def test_closing_waits_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recordsmith.loading.batches.engine._PATIENCE_SECONDS", 0.05)
+    goes_on, is_there = threading.Event(), threading.Event()
+
+    def at(part: str, number: int, row: int = 0) -> None:
+        if number == 1:
+            is_there.set()
+            goes_on.wait(DEADLINE_SECONDS)
+
+    made = engine(9, 2, at=at)
+    next(made)
+    assert is_there.wait(DEADLINE_SECONDS)
+    made.close()
+    assert own_threads()  # still in the user's function
+    goes_on.set()
+
+
+def test_jobs_may_close_their_engine() -> None:
+    made: Any = None
+    closed = []
+
+    def at(part: str, number: int, row: int = 0) -> None:
+        if number == 2:
+            made.close()
+            closed.append(part)
+
+    for threads in (0, 1, 8):
+        made = engine(9, threads, rows=16, at=at)
+        begun = time.monotonic()
+        assert len(list(made)) <= 3
+        wait_until(lambda: bool(closed))
+        waited = time.monotonic() - begun
+        assert waited < DEADLINE_SECONDS  # several that close do not wait for each other
+        closed.clear()
+
+
+@pytest.mark.parametrize("has_cycle", [False, True])
+@pytest.mark.parametrize("taken", [0, 1])
+def test_an_engine_nobody_uses_is_collected(has_cycle: bool, taken: int) -> None:
+    class Holder:
+        pass
+
+    holder: Any = Holder()
+    holder.engine = engine(100, 4)
+    if has_cycle:
+        holder.itself = holder
+    for _ in range(taken):
+        next(holder.engine)
+    del holder
+    gc.collect()
+    wait_until(lambda: not own_threads())
+
+
+def test_an_engine_is_collected_by_one_of_its_own_threads() -> None:
+    class Holder:
+        pass
+
+    collects = threading.Event()
+
+    def at(part: str, number: int, row: int = 0) -> None:
+        if number == 2 and collects.wait(DEADLINE_SECONDS):
+            gc.collect()
+
+    gc.disable()
+    try:
+        holder: Any = Holder()
+        holder.engine = engine(100, 4, at=at)
+        holder.itself = holder
+        next(holder.engine)
+        del holder
+        collects.set()
+        wait_until(lambda: not own_threads())
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+def test_many_engines_leave_no_files_open(threads: int) -> None:
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for number in range(60):
+        made = engine(50, threads)
+        next(made)
+        if number % 2:
+            made.close()
+        del made
+    wait_until(lambda: not own_threads())
+    if before:
+        assert len(os.listdir("/proc/self/fd")) <= before
+
+
+# -- other programs --------------------------------------------------------------------------------
+
+SQUARES = """
+import os, signal, sys, threading, time
+from recordsmith.loading.batches.engine import Engine
+
+class Job:
+    def begin(self): return 4
+    def fill(self, start, stop):
+        time.sleep(SLEEP)
+    def finish(self): return 1
+
+def jobs():
+    while True:
+        yield Job()
+"""
+
+
+def python(script: str, sleep: float = 0.001) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-u", "-c", f"SLEEP = {sleep}\n{SQUARES}{textwrap.dedent(script)}"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [0, 1, 8])
+@pytest.mark.parametrize("sleep", [0.0, 0.002, 0.3])
+def test_a_program_ends_in_mid_iteration(threads: int, sleep: float) -> None:
+    done = python(
+        f"""
+        made = Engine(jobs(), threads={threads}, prefetch=3)
+        next(made)
+        """,
+        sleep,
+    )
+    assert done.communicate(timeout=60) == ("", "")
+    assert done.returncode == 0
+
+
+def test_a_program_ends_although_a_function_does_not() -> None:
+    done = python(
+        """
+        import recordsmith.loading.batches.engine
+        recordsmith.loading.batches.engine._PATIENCE_SECONDS = 0.2
+        made = Engine(jobs(), threads=2, prefetch=3)
+        threading.Thread(target=lambda: next(made, None), daemon=True).start()
+        time.sleep(0.2)
+        """,
+        1000,
+    )
+    assert done.communicate(timeout=60) == ("", "")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("threads", [0, 2, 8])
+@pytest.mark.parametrize("sleep", [0.0005, 0.5])
+def test_ctrl_c(threads: int, sleep: float) -> None:
+    """At whatever moment it comes: one KeyboardInterrupt, and nothing is left."""
+    for moment in (0.0, 0.003, 0.03, 0.2) if sleep < 0.1 else (0.1,):
+        done = python(
+            f"""
+            made = Engine(jobs(), threads={threads}, prefetch=3)
+            def names():
+                return [t.name for t in threading.enumerate() if t.name.startswith("recordsmith")]
+            try:
+                next(made)
+                print("ready")
+                while True:
+                    next(made)
+            except KeyboardInterrupt:
+                made.close()
+                print("interrupted", names())
+            """,
+            sleep,
+        )
+        assert done.stdout is not None
+        assert done.stdout.readline() == "ready\n"
+        time.sleep(moment)
+        done.send_signal(signal.SIGINT)
+        assert done.communicate(timeout=60) == ("interrupted []\n", "")
+        assert done.returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_has_its_own() -> None:
+    done = python(
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        made = Engine(jobs(), threads=4, prefetch=3)
+        for _ in range(20):
+            next(made)
+            child = os.fork()
+            if not child:
+                signal.alarm(30)
+                try:
+                    next(made)
+                except ValueError as error:
+                    assert "another process" in str(error), error
+                made.close()
+                own = Engine(jobs(), threads=3, prefetch=1)
+                assert [next(own) for _ in range(3)] == [1, 1, 1]
+                sys.exit(7)  # with an iteration under way
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        made.close()
+        print(next(made, "the end"))
+        """
+    )
+    assert done.communicate(timeout=120) == ("the end\n", "")
+    assert done.returncode == 0

@@ -1,0 +1,458 @@
+"""Boxes lie on the pixels that they were drawn around, however their image is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.example.keys import BOX, OBJECT_LABEL
+from recordsmith.image.geometry.fit import Placement
+from recordsmith.loading.features import BatchRows, ColumnRequest, ImageFeature, ImageFilling
+from recordsmith.loading.features.random_numbers import RandomNumbers
+from recordsmith.loading.memory import empty
+
+
+def whole(height: int, width: int, frame: int = 100, **changed: Any) -> Placement:
+    """A whole image, stretched to a square frame."""
+    plain = Placement(0, 0, height, width, frame, frame, 0, 0, frame, frame)
+    return plain._replace(**changed)
+
+
+class Images(ImageFilling):
+    """What an Image's Filling says of its images, without any pixels."""
+
+    def __init__(self, sizes: list[Any], placements: list[Any]) -> None:
+        self.sizes = sizes
+        self.placements = placements
+
+    def fill(self, row: int) -> None:
+        pass
+
+    def example(self, row: int) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def finish(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Image(ImageFeature):
+    """Stands for an Image: every image is 20 high and 10 wide, and is mirrored if told."""
+
+    is_mirrored: bool = False
+
+    def requests(self) -> Mapping[str, ColumnRequest]:
+        return {}
+
+    def outputs(self, name: str) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+    def begin(self, name: str, rows: BatchRows) -> Images:  # noqa: ARG002
+        placement = whole(20, 10, is_mirrored=self.is_mirrored)
+        return Images([(20, 10)] * rows.count, [placement] * rows.count)
+
+
+def records(boxes: list[list[Any]], labels: Any = None) -> dict[str, Any]:
+    """Columns of records with these boxes, each ymin, xmin, ymax, xmax."""
+    if labels is None:
+        labels = [list(range(1, len(row) + 1)) for row in boxes]
+    sides = {key: ragged([[box[i] for box in row] for row in boxes]) for i, key in enumerate(BOX)}
+    return {**sides, OBJECT_LABEL: ragged(labels, np.int64)}
+
+
+def ragged(rows: list[list[Any]], dtype: Any = np.float32) -> rs.RaggedArray:
+    values = np.array([value for row in rows for value in row], dtype)
+    return rs.RaggedArray(values, np.cumsum([0, *map(len, rows)]))
+
+
+def begun(
+    feature: rs.Boxes, columns: dict[str, Any], images: Images | None = None
+) -> tuple[dict[str, Any], BatchRows]:
+    count = len(next(iter(columns.values())))
+    rows = BatchRows(count, columns, RandomNumbers(0, 0, np.arange(count)), empty)
+    if images is not None:
+        rows.fillings["image"] = images
+    filling = feature.begin("x", rows)
+    made = filling.finish()
+    assert tuple(made) == feature.outputs("x")
+    for row in range(count):
+        example = filling.example(row)
+        assert example.keys() == made.keys()
+        assert all(np.array_equal(value, made[name][row]) for name, value in example.items())
+    return made, rows
+
+
+# -- the geometry ----------------------------------------------------------------------------------
+
+sides = st.integers(1, 14)
+
+
+@st.composite
+def scenes(draw: Any) -> tuple[tuple[int, int], Placement, list[tuple[int, int, int, int]]]:
+    """An image's size, any placement of any part of it, and boxes in its pixels."""
+    height, width = draw(sides), draw(sides)
+    top, left = draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1))
+    placement = Placement(
+        top, left, draw(st.integers(1, height - top)), draw(st.integers(1, width - left)),
+        draw(sides), draw(sides), draw(st.integers(-9, 9)), draw(st.integers(-9, 9)),
+        draw(sides), draw(sides), draw(st.booleans()), draw(st.booleans()),
+    )  # fmt: skip
+    boxes = []
+    for _ in range(draw(st.integers(0, 3))):
+        ymin, xmin = draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1))
+        ymax, xmax = draw(st.integers(ymin + 1, height)), draw(st.integers(xmin + 1, width))
+        boxes.append((ymin, xmin, ymax, xmax))
+    return (height, width), placement, boxes
+
+
+def drawn_and_moved(
+    size: tuple[int, int], box: tuple[int, int, int, int], placement: Placement
+) -> Any:
+    """Which pixels of the frame show the box: drawn into an image, moved pixel by pixel."""
+    image = np.zeros(size, bool)
+    image[box[0] : box[2], box[1] : box[3]] = True
+    p = placement
+    frame = np.zeros((p.frame_height, p.frame_width), bool)
+    for row in range(p.frame_height):
+        for column in range(p.frame_width):
+            y, x = row - p.at_top, column - p.at_left  # in the part as it is resized
+            if 0 <= y < p.to_height and 0 <= x < p.to_width:
+                frame[row, column] = image[
+                    p.top + (2 * y + 1) * p.height // (2 * p.to_height),
+                    p.left + (2 * x + 1) * p.width // (2 * p.to_width),
+                ]
+    frame = frame[:, ::-1] if p.is_mirrored else frame
+    return frame[::-1] if p.is_upside_down else frame
+
+
+def assert_covers(box: Any, shown: Any) -> None:
+    """Pixels whose centre is in the box show it, and no others; on the line either may be."""
+    centres = np.meshgrid(*(np.arange(side) + 0.5 for side in shown.shape), indexing="ij")
+    inside = [
+        np.minimum(centre - low, high - centre)
+        for centre, low, high in zip(centres, box[:2], box[2:], strict=True)
+    ]
+    depth = np.minimum(*inside)
+    assert shown[depth > 1e-3].all()
+    assert not shown[depth < -1e-3].any()
+
+
+@given(scenes())
+@settings(max_examples=300)
+def test_boxes_cover_the_pixels_they_were_drawn_around(scene: Any) -> None:
+    size, placement, boxes = scene
+    stored = [[side / size[i % 2] for i, side in enumerate(box)] for box in boxes]
+    feature = rs.Boxes(unit="pixel")
+    made, rows = begun(feature, records([stored]), Images([size], [placement]))
+    assert not rows.failures
+    kept = dict(zip(made["x_labels"][0].tolist(), made["x"][0].tolist(), strict=True))
+    assert made["x_lengths"].tolist() == [len(kept)]
+    assert list(kept) == sorted(kept)
+    for label, box in enumerate(boxes, 1):
+        shown = drawn_and_moved(size, box, placement)
+        if label in kept:
+            assert_covers(kept[label], shown)
+            ymin, xmin, ymax, xmax = kept[label]
+            assert 0 <= ymin < ymax <= placement.frame_height
+            assert 0 <= xmin < xmax <= placement.frame_width
+        else:
+            assert not shown.any()
+    fractions, _ = begun(rs.Boxes(), records([stored]), Images([size], [placement]))
+    frame = np.array([placement.frame_height, placement.frame_width] * 2)
+    np.testing.assert_allclose(fractions["x"] * frame, made["x"], rtol=1e-5)
+
+
+def moved_box(box: Any, size: Any, p: Placement) -> tuple[Any, float]:
+    """One box in pixels of its frame, and how much of its area is left; side by side."""
+    corners, share = [], 1.0
+    axes = (
+        (box[0], box[2], size[0], p.top, p.height, p.to_height, p.at_top, p.frame_height,
+         p.is_upside_down),
+        (box[1], box[3], size[1], p.left, p.width, p.to_width, p.at_left, p.frame_width,
+         p.is_mirrored),
+    )  # fmt: skip
+    for low, high, side, begin, part, to, at, frame, is_turned in axes:
+        first, last = ((edge * side - begin) * to / part + at for edge in (low, high))
+        bounds = max(0, at), max(0, min(frame, at + to))
+        cut = [min(max(edge, bounds[0]), max(bounds)) for edge in (first, last)]
+        share *= (cut[1] - cut[0]) / (last - first)
+        corners.append([frame - cut[1], frame - cut[0]] if is_turned else cut)
+    (ymin, ymax), (xmin, xmax) = corners
+    return (ymin, xmin, ymax, xmax), share
+
+
+fractions = st.floats(0.0, 1.0, width=32)
+
+
+@given(
+    scene=scenes(),
+    corners=st.lists(st.tuples(fractions, fractions, fractions, fractions), max_size=5),
+    min_visible=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+@settings(max_examples=300)
+def test_boxes_against_one_at_a_time(scene: Any, corners: Any, min_visible: float) -> None:
+    size, placement, _ = scene
+    boxes = [
+        [min(y, v), min(x, u), max(y, v), max(x, u)]
+        for y, x, v, u in corners
+        if abs(y - v) > 0.01 and abs(x - u) > 0.01
+    ]
+    feature = rs.Boxes(unit="pixel", min_visible=min_visible)
+    made, _ = begun(feature, records([boxes]), Images([size], [placement]))
+    kept = dict(zip(made["x_labels"][0].tolist(), made["x"][0].tolist(), strict=True))
+    for label, box in enumerate(boxes, 1):
+        expected, share = moved_box(box, size, placement)
+        if label in kept:
+            assert share > min_visible - 1e-3
+            np.testing.assert_allclose(kept[label], expected, atol=1e-4)
+        else:
+            assert share < max(min_visible, 1e-3) + 1e-3
+
+
+def test_every_row_has_a_placement_of_its_own() -> None:
+    box = [0.25, 0.5, 0.75, 1.0]
+    boxes: list[list[Any]] = [[box], [], [box, [0.0, 0.0, 0.5, 0.5]], [box], [box]]
+    placements = [
+        whole(20, 10),
+        whole(20, 10),
+        whole(20, 10, is_mirrored=True),
+        whole(20, 10)._replace(top=10, height=10),  # the lower half
+        None,  # its image cannot be read
+    ]
+    sizes = [(20, 10)] * 4 + [None]
+    made, rows = begun(rs.Boxes(unit="pixel"), records(boxes), Images(sizes, placements))
+    assert made["x_lengths"].tolist()[:4] == [1, 0, 2, 1]
+    assert made["x"].dtype == np.float32
+    assert made["x_labels"].dtype == made["x_lengths"].dtype == np.int64
+    assert made["x"].tolist()[:4] == [
+        [[25, 50, 75, 100], [0, 0, 0, 0]],
+        [[0, 0, 0, 0], [0, 0, 0, 0]],
+        [[25, 0, 75, 50], [0, 50, 50, 100]],
+        [[0, 50, 50, 100], [0, 0, 0, 0]],
+    ]
+    assert made["x_labels"].tolist()[:4] == [[1, -1], [-1, -1], [1, 2], [1, -1]]
+    assert not rows.failures
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("yxyx", [10, 20, 40, 60]),
+        ("xyxy", [20, 10, 60, 40]),
+        ("xywh", [20, 10, 40, 30]),
+        ("cxcywh", [40, 25, 40, 30]),
+    ],
+)
+def test_orders_of_numbers(order: Any, expected: list[float]) -> None:
+    boxes, images = records([[[0.1, 0.2, 0.4, 0.6]]]), Images([(10, 10)], [whole(10, 10)])
+    made, _ = begun(rs.Boxes(order=order, unit="pixel"), boxes, images)
+    np.testing.assert_allclose(made["x"][0, 0], expected, rtol=1e-6)
+    made, _ = begun(rs.Boxes(order=order), boxes, images)
+    np.testing.assert_allclose(made["x"][0, 0], np.array(expected) / 100, rtol=1e-6)
+
+
+def test_without_an_image_boxes_are_of_the_stored_image() -> None:
+    made, _ = begun(rs.Boxes(order="xyxy"), records([[[0.25, 0.5, 0.75, 1.0]], []]))
+    assert made["x"].tolist() == [[[0.5, 0.25, 1.0, 0.75]], [[0.0] * 4]]
+    assert made["x_lengths"].tolist() == [1, 0]
+
+
+def test_what_reaches_over_the_edge_is_cut_off() -> None:
+    made, _ = begun(rs.Boxes(), records([[[-0.25, 0.5, 1.5, 1.25], [0.0, 1.0, 0.5, 1.5]]]))
+    assert made["x"].tolist() == [[[0.0, 0.5, 1.0, 1.0]]]
+    assert made["x_labels"].tolist() == [[1]]
+
+
+def test_what_is_dropped() -> None:
+    """The left half is cut away: of the boxes, 0, 1/4, 1/2 and all are left; one had no area."""
+    boxes = [
+        [0.0, 0.0, 1.0, 0.5],
+        [0.0, 0.2, 1.0, 0.6],
+        [0.0, 0.4, 1.0, 0.6],
+        [0.0, 0.5, 1.0, 0.6],
+        [0.0, 0.7, 1.0, 0.7],
+    ]
+    images = Images([(10, 10)], [Placement(0, 5, 10, 5, 10, 5, 0, 0, 10, 5)])
+
+    def kept(min_visible: float) -> Any:
+        feature = rs.Boxes(min_visible=min_visible)
+        return begun(feature, records([boxes]), images)[0]["x_labels"].tolist()[0]
+
+    assert kept(0.0) == [2, 3, 4]
+    assert kept(0.24) == [2, 3, 4]
+    assert kept(0.26) == [3, 4]
+    assert kept(0.5) == [3, 4]
+    assert kept(1.0) == [4]
+
+
+@given(edge=st.integers(1, 99), size=st.integers(100, 60_000), scale=st.sampled_from([1, 7, 100]))
+def test_what_rounding_leaves_is_dropped(edge: int, size: int, scale: int) -> None:
+    """A box ends in the very pixel where the part that is taken begins."""
+    side = edge * size // 100
+    images = Images(
+        [(size, size)],
+        [
+            Placement(
+                0, side, size, size - side, 10 * scale, 10 * scale, 0, 0, 10 * scale, 10 * scale
+            )
+        ],
+    )
+    made, _ = begun(rs.Boxes(), records([[[0.0, 0.0, 1.0, side / size]]]), images)
+    assert made["x_lengths"].tolist() == [0]
+    all_of_it = records([[[0.0, side / size, 1.0, 1.0]]])
+    made, _ = begun(rs.Boxes(min_visible=1.0), all_of_it, images)
+    assert made["x_lengths"].tolist() == [1]
+
+
+# -- room, labels ----------------------------------------------------------------------------------
+
+MANY = [[[0.0, 0.0, 0.5, 0.5]], [[0.0, 0.0, 0.1 * n, 0.5] for n in range(1, 4)], []]
+
+
+def test_room_for_boxes() -> None:
+    made, rows = begun(rs.Boxes(length=4, fill=-2, label_fill=99), records(MANY))
+    assert made["x"].shape == (3, 4, 4)
+    assert (made["x"][0, 1:] == -2).all()
+    assert made["x_labels"].tolist() == [[1, 99, 99, 99], [1, 2, 3, 99], [99] * 4]
+    assert made["x_lengths"].tolist() == [1, 3, 0]
+    made, rows = begun(rs.Boxes(length=2, too_long="cut"), records(MANY))
+    assert made["x_labels"].tolist() == [[1, -1], [1, 2], [-1, -1]]
+    assert made["x_lengths"].tolist() == [1, 2, 0]
+    assert not rows.failures
+    _, rows = begun(rs.Boxes(length=2), records(MANY))
+    assert list(rows.failures) == [1]
+    error = rows.failures[1]
+    assert isinstance(error, CorruptDataError)
+    assert error.defect is Defect.FEATURE_SHAPE
+    assert (error.found, error.expected) == ("3 boxes", "at most 2")
+
+
+def test_no_boxes_and_no_rows() -> None:
+    made, _ = begun(rs.Boxes(), records([[], []]))
+    assert made["x"].shape == (2, 0, 4)
+    assert made["x_labels"].shape == (2, 0)
+    made, _ = begun(rs.Boxes(), records([]))
+    assert made["x"].shape == (0, 0, 4)
+    assert made["x_lengths"].shape == (0,)
+
+
+def test_without_labels() -> None:
+    columns = records(MANY)
+    del columns[OBJECT_LABEL]
+    made, _ = begun(rs.Boxes(labels=None), columns)
+    assert list(made) == ["x", "x_lengths"]
+    assert OBJECT_LABEL not in rs.Boxes(labels=None).requests()
+
+
+def test_features_of_unequal_length_fail_their_row_alone() -> None:
+    columns = records(MANY, labels=[[1], [1, 2], []])
+    made, rows = begun(rs.Boxes(), columns)
+    assert list(rows.failures) == [1]
+    error = rows.failures[1]
+    assert isinstance(error, CorruptDataError)
+    assert error.defect is Defect.FEATURE_SHAPE
+    assert "'image/object/bbox/ymin' 3" in error.detail
+    assert "'image/object/class/label' 2" in error.detail
+    assert made["x_lengths"].tolist() == [1, 0, 0]
+    assert made["x"].tolist()[0] == [[0.0, 0.0, 0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        [np.nan, 0, 1, 1],
+        [0, 0, np.inf, 1],
+        [0.5, 0, 0.4, 1],
+        [0, 0, 300, 200],
+        [-1.1, 0, 1, 1],
+    ],
+)
+def test_numbers_that_are_no_box_fail_their_row_alone(box: list[float]) -> None:
+    good = [0.0, 0.0, 0.5, 0.5]
+    made, rows = begun(rs.Boxes(), records([[good], [good, box], [good]]))
+    assert list(rows.failures) == [1]
+    error = rows.failures[1]
+    assert isinstance(error, CorruptDataError)
+    assert error.defect is Defect.FEATURE_VALUE
+    assert "expected fractions of the image" in error.detail
+    assert f"'image/object/bbox/ymin' {box[0]:g}" in error.detail
+    assert made["x_lengths"].tolist() == [1, 0, 1]
+    assert made["x"][2].tolist() == [good]
+
+
+# -- whose boxes -----------------------------------------------------------------------------------
+
+
+def test_of_which_image() -> None:
+    two = {"image": Image(), "other": Image()}
+    for feature, images, leader in (
+        (rs.Boxes(), {}, None),
+        (rs.Boxes(), {"image": Image()}, "image"),
+        (rs.Boxes(of="other"), two, "other"),
+    ):
+        features = {"x": feature, **images}
+        feature.check("x", features)
+        assert feature.leader("x", features) == leader
+    for feature, images, words in (
+        (rs.Boxes(), two, "several Images, image, other"),
+        (rs.Boxes(of="imag"), two, "'imag' is not an Image; did you mean 'image'"),
+        (rs.Boxes(of="q"), two, "available: image, other"),
+        (rs.Boxes(of="x"), {}, "has no Image"),
+        (rs.Boxes(unit="pixel"), {}, "unit='pixel' needs an Image"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            feature.check("x", {"x": feature, **images})
+
+
+def test_two_of_two_images() -> None:
+    columns = records([[[0.0, 0.0, 1.0, 0.25]]])
+    rows = BatchRows(1, columns, RandomNumbers(0, 0, np.arange(1)), empty)
+    rows.fillings["image"] = Images([(20, 10)], [whole(20, 10)])
+    rows.fillings["other"] = Images([(20, 10)], [whole(20, 10, is_mirrored=True)])
+    made = rs.Boxes(of="other").begin("x", rows).finish()
+    assert made["x"].tolist() == [[[0.0, 0.75, 1.0, 1.0]]]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"keys": BOX[:3]}, "keys"),
+        ({"keys": ("a", "a", "b", "c")}, "keys"),
+        ({"keys": "abcd"}, "keys"),
+        ({"order": "xy"}, "order"),
+        ({"unit": "inch"}, "unit"),
+        ({"min_visible": 1.5}, "min_visible"),
+        ({"min_visible": "0"}, "min_visible"),
+        ({"length": -1}, "length"),
+        ({"too_long": "cut"}, "length"),
+        ({"fill": None}, "fill"),
+        ({"label_fill": 0.5}, "label_fill"),
+    ],
+)
+def test_options_that_are_wrong(options: dict[str, Any], option: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        rs.Boxes(**options)
+    assert caught.value.option == option
+
+
+def test_in_a_loader(tmp_path: Any) -> None:
+    """Records without boxes among them; a bad one is left out of its batch, with its file."""
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_columns(records([*MANY, [[0.0, 0.0, 90.0, 90.0]], *MANY]))
+    features = {"boxes": rs.Boxes(), "image": Image(is_mirrored=True), "at": rs.Position()}
+    with rs.Loader(rs.open(tmp_path), features, batch_size=4, threads=0, skip_errors=1) as loader:
+        first, second = loader
+    assert first["at"].tolist() == [0, 1, 2]
+    assert first["boxes"].tolist()[0][0] == [0.0, 0.5, 0.5, 1.0]
+    assert first["boxes_lengths"].tolist() == second["boxes_lengths"].tolist() == [1, 3, 0]
+    (error,) = loader.skipped
+    assert (error.defect, error.record) == (Defect.FEATURE_VALUE, 3)
+    assert str(tmp_path / "a.tfrecord") in str(error)

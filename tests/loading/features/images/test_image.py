@@ -1,0 +1,437 @@
+"""Images of a batch: TensorFlow's pixels, the declared numbers, and options that make sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.errors import CorruptDataError, Defect, OptionError
+
+FITS: list[dict[str, Any]] = [
+    {"size": (11, 7)},
+    {"size": (9, 20), "fit": "crop-or-pad"},
+    {"size": (8, 8), "fit": "center-crop"},
+    {"size": (8, 6), "fit": "center-crop", "shorter_side": 10},
+    {"size": (12, 9), "fit": "contain"},
+    {"size": (6, 8), "fit": "random-crop"},
+    {"fit": "pad"},
+    {"fit": "pad", "longer_side": 10},
+]
+
+
+class _Records:
+    """A shard of records, opened."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, *records: Any) -> rs.Dataset:
+        path = self._folder / f"{len(list(self._folder.iterdir()))}.tfrecord"
+        with rs.ShardWriter(path) as writer:
+            for record in records:
+                encoded = {"image/encoded": record} if isinstance(record, bytes) else record
+                writer.write_example(encoded)
+        return rs.open(path)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> _Records:
+    return _Records(tmp_path)
+
+
+def _batch(dataset: rs.Dataset, image: rs.Image, **options: Any) -> Any:
+    options = {"batch_size": len(dataset), "threads": 0} | options
+    (batch,) = rs.Loader(dataset, {"image": image}, **options)
+    return batch
+
+
+# -- against TensorFlow --------------------------------------------------------------------------
+
+
+def _resized(tf: Any, data: bytes, size: tuple[int, int], channels: int = 3) -> np.ndarray:
+    pixels = tf.io.decode_image(data, channels=channels, expand_animations=False)
+    return tf.image.resize(pixels, size).numpy()
+
+
+SIZES = [(192, 192), (224, 224), (500, 333), (37, 53), (1, 1), (3, 700)]
+LARGEST_DIFFERENCE = 0.02  # levels of 255, of one pixel: float32 has no more in large images
+MEAN_DIFFERENCE = 0.0002
+
+
+def test_exact_is_tensorflows_decode_jpeg_and_resize(
+    tf: Any, records: _Records, images: ModuleType, shared_data: Path
+) -> None:
+    """To floats: the largest difference and the mean one, in units of 255, are printed with -s."""
+    paths = sorted((shared_data / "sources").rglob("*.jpg"))[::12]
+    encoded = [path.read_bytes() for path in paths]
+    encoded += [images.encode(images.noise(99, 67), "JPEG"), images.odd()["progressive jpeg"]]
+    _assert_exact(tf, records, encoded)
+
+
+def test_exact_is_tensorflows_also_for_drawn_images(
+    tf: Any, records: _Records, images: ModuleType
+) -> None:
+    odd = images.odd()
+    encoded = [data for name, data in odd.items() if name not in ("tiff", "ppm", "16-bit png")]
+    encoded += [images.encode(images.smooth(301, 203), "JPEG", quality=90)]
+    _assert_exact(tf, records, encoded)
+
+
+def _assert_exact(tf: Any, records: _Records, encoded: list[bytes]) -> None:
+    assert len(encoded) > 10
+    dataset = records(*encoded)
+    for size in SIZES:
+        image = rs.Image(size=size, exact=True, dtype="float32")
+        found = _batch(dataset, image)["image"]
+        differences = [
+            np.abs(of_row * 255 - _resized(tf, data, size))
+            for of_row, data in zip(found, encoded, strict=True)
+        ]
+        largest = max(float(difference.max()) for difference in differences)
+        mean = float(np.mean([difference.mean() for difference in differences]))
+        print(f"exact, {len(encoded)} images to {size}: largest {largest:.6f}, mean {mean:.8f}")
+        assert largest <= LARGEST_DIFFERENCE
+        assert mean <= MEAN_DIFFERENCE
+        whole = _batch(dataset, rs.Image(size=size, exact=True))["image"]
+        assert np.abs(whole - found * 255).max() <= 0.501
+
+
+def test_not_exact_is_close(tf: Any, records: _Records, images: ModuleType) -> None:
+    data = images.encode(images.smooth(301, 203), "JPEG", quality=90)
+    for size in ((150, 220), (80, 100)):
+        found = _batch(records(data), rs.Image(size=size))["image"][0]
+        assert np.abs(found - _resized(tf, data, size)).mean() < 3
+
+
+@pytest.mark.parametrize("size", [(384, 384), (100, 500), (7, 8), (1, 1)])
+def test_crop_or_pad_is_tensorflows_bit_by_bit(
+    tf: Any, records: _Records, images: ModuleType, size: tuple[int, int]
+) -> None:
+    encoded = [
+        images.encode(images.noise(*sides), kind)
+        for sides in ((301, 400), (7, 7), (1, 1), (500, 99))
+        for kind in ("JPEG", "PNG")
+    ]
+    found = _batch(records(*encoded), rs.Image(size=size, fit="crop-or-pad"))["image"]
+    for pixels, data in zip(found, encoded, strict=True):
+        whole = tf.io.decode_image(data, channels=3, expand_animations=False)
+        expected = tf.image.resize_with_crop_or_pad(whole, *size).numpy()
+        np.testing.assert_array_equal(pixels, expected)
+
+
+@pytest.mark.parametrize("size", [(64, 64), (32, 90), (90, 50)])
+def test_contain_is_tensorflows_resize_with_pad(
+    tf: Any, records: _Records, images: ModuleType, size: tuple[int, int]
+) -> None:
+    encoded = [images.encode(images.noise(*s), "PNG") for s in ((41, 30), (100, 77), (9, 64))]
+    image = rs.Image(size=size, fit="contain", exact=True, dtype="float32")
+    for pixels, data in zip(_batch(records(*encoded), image)["image"], encoded, strict=True):
+        whole = tf.io.decode_image(data, channels=3, expand_animations=False)
+        expected = tf.image.resize_with_pad(whole, *size).numpy()
+        np.testing.assert_allclose(pixels * 255, expected, atol=LARGEST_DIFFERENCE)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_floats_are_tensorflows_from_8_and_from_16_bits(
+    tf: Any, records: _Records, images: ModuleType, channels: int
+) -> None:
+    for name in ("grey png", "16-bit png"):
+        data = images.odd()[name]
+        image = rs.Image(size=(9, 13), channels=channels, dtype="float32")
+        expected = tf.io.decode_image(data, channels, tf.float32, expand_animations=False).numpy()
+        np.testing.assert_allclose(_batch(records(data), image)["image"][0], expected, atol=1e-6)
+
+
+def test_uint16_keeps_all_bits(tf: Any, records: _Records, images: ModuleType) -> None:
+    for name, channels in (("16-bit png", 1), ("png", 3), ("rgba png", 4)):
+        data = images.odd()[name]
+        image = rs.Image(size=(9, 13), channels=channels, dtype="uint16")
+        expected = tf.io.decode_png(data, channels, tf.uint16).numpy()
+        np.testing.assert_array_equal(_batch(records(data), image)["image"][0], expected)
+
+
+# -- numbers, layouts, frames --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", FITS)
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_layouts_and_types_hold_the_same_pixels(
+    records: _Records, images: ModuleType, options: dict[str, Any], channels: int
+) -> None:
+    encoded = [images.encode(images.noise(*s), "PNG") for s in ((13, 9), (1, 1), (40, 31))]
+    dataset = records(*encoded)
+    options = options | {"channels": channels, "flip": "both"}
+    plain = _batch(dataset, rs.Image(**options), seed=3)["image"]
+    planes = _batch(dataset, rs.Image(**options, layout="CHW"), seed=3)["image"]
+    np.testing.assert_array_equal(planes.transpose(0, 2, 3, 1), plain)
+    mean, std = (0.4, 0.5, 0.6, 0.1)[:channels], (0.2, 0.3, 0.25, 0.5)[:channels]
+    expected = ((plain / 255 - mean) / std).astype(np.float32)
+    for layout, axes in (("HWC", (0, 1, 2, 3)), ("CHW", (0, 2, 3, 1))):
+        image = rs.Image(**options, layout=layout, dtype="float32", mean=mean, std=std)  # type: ignore[arg-type]
+        floats = _batch(dataset, image, seed=3)["image"]
+        assert floats.dtype == np.float32
+        np.testing.assert_array_equal(floats.transpose(axes), expected)
+    deep = _batch(dataset, rs.Image(**options, dtype="uint16"), seed=3)["image"]
+    assert np.abs(deep / 257 - plain).max() <= 1
+
+
+def test_padded_to_the_largest_of_the_batch(records: _Records, images: ModuleType) -> None:
+    batch_images = [images.noise(*sides) for sides in ((13, 9), (5, 30), (1, 1))]
+    dataset = records(*[images.encode(image, "PNG") for image in batch_images])
+    batch = _batch(dataset, rs.Image(fit="pad", flip="both"), seed=5)
+    assert batch["image"].shape == (3, 30, 13, 3)
+    np.testing.assert_array_equal(batch["image_sizes"], [(9, 13), (30, 5), (1, 1)])
+    for pixels, image in zip(batch["image"], batch_images, strict=True):
+        whole = np.array(image)
+        height, width = whole.shape[:2]
+        turned = [whole, whole[::-1], whole[:, ::-1], whole[::-1, ::-1]]
+        assert any(np.array_equal(pixels[:height, :width], one) for one in turned)
+        assert np.count_nonzero(pixels[height:]) == np.count_nonzero(pixels[:, width:]) == 0
+    small = _batch(dataset, rs.Image(fit="pad", shorter_side=4, longer_side=8))
+    np.testing.assert_array_equal(small["image_sizes"], [(4, 6), (8, 1), (4, 4)])
+    seen = []
+    loader = rs.Loader(
+        dataset,
+        {"image": rs.Image(fit="pad")},
+        batch_size=3,
+        threads=0,
+        map_examples=lambda example, _: seen.append(example["image_sizes"].tolist()) or example,
+    )
+    assert next(iter(loader))["image_sizes"].tolist() == seen == [[9, 13], [30, 5], [1, 1]]
+
+
+def test_frames_that_would_be_too_large_are_refused(records: _Records, images: ModuleType) -> None:
+    wide = images.encode(images.noise(1, 1).resize((40_000, 1)), "PNG")
+    high = images.encode(images.noise(1, 1).resize((1, 40_000)), "PNG")
+    with pytest.raises(OptionError) as caught:
+        _batch(records(wide, high), rs.Image(fit="pad"))
+    assert caught.value.option == "longer_side"
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_every_format(records: _Records, images: ModuleType, kind: str, mode: str) -> None:
+    image = images.smooth(40, 30, mode)
+    data = images.encode(image, kind)
+    found = _batch(records(data), rs.Image(size=(30, 40)))["image"][0]
+    expected = np.array(image.convert("RGB"))
+    assert np.abs(found.astype(int) - expected).mean() < (0.01 if kind in "PNG BMP TIFF" else 8)
+
+
+def test_40000_pixels_wide(records: _Records, images: ModuleType) -> None:
+    for kind in ("JPEG", "PNG"):
+        strip = images.smooth(30, 16).resize((40_000, 16))
+        data = images.encode(strip, kind)
+        for options in FITS[:6]:
+            for exact in (False, True):
+                batch = _batch(records(data), rs.Image(**options, exact=exact))
+                assert batch["image"].shape == (1, *options["size"], 3)
+        found = _batch(records(data), rs.Image(size=(16, 40), exact=False))["image"][0]
+        expected = np.array(strip.resize((40, 16)))
+        assert np.abs(found.astype(int) - expected).mean() < 8
+        image = rs.Image(size=8, max_pixels=40_000 * 16 - 1)
+        with pytest.raises(CorruptDataError) as caught:
+            _batch(records(data), image)
+        assert (str(caught.value.defect), caught.value.record) == ("unreadable-image", 0)
+
+
+def test_crops_and_flips_belong_to_the_record(records: _Records, images: ModuleType) -> None:
+    """Whatever the threads and the batches; others in each epoch."""
+    dataset = records(*[images.jpeg(seed, 40, 30) for seed in range(10)])
+    image = rs.Image(size=(12, 12), fit="random-crop", flip="both")
+
+    def rows(**options: Any) -> np.ndarray:
+        options = {"batch_size": 10, "threads": 0, "seed": 1} | options
+        loader = rs.Loader(dataset, {"image": image}, **options)
+        return np.concatenate([batch["image"] for batch in loader])
+
+    expected = rows()
+    np.testing.assert_array_equal(rows(threads=2, batch_size=3), expected)
+    assert not np.array_equal(rows(seed=2), expected)
+    first, second = np.split(rows(epochs=2), 2)
+    np.testing.assert_array_equal(first, expected)
+    assert not np.array_equal(second, expected)
+
+
+# -- rows of pixels ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_rows_of_pixels(records: _Records, images: ModuleType, dtype: str, channels: int) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(0, 256, (h, w, channels), dtype) for h, w in ((5, 7), (1, 1), (9, 4))]
+    dataset = records(
+        *[
+            {"image_raw": array.tobytes(), "height": array.shape[0], "width": array.shape[1]}
+            for array in arrays
+        ]
+    )
+    image = rs.Image(
+        "image_raw",
+        (5, 7),
+        "crop-or-pad",
+        raw_shape=("height", "width", channels),
+        raw_dtype=dtype,  # type: ignore[arg-type]
+        channels=max(1, channels // 2 * 2 + channels % 2) if channels != 2 else 4,
+        dtype=dtype,  # type: ignore[arg-type]
+    )
+    found = _batch(dataset, image)["image"]
+    if channels == 2:
+        np.testing.assert_array_equal(found[0], arrays[0][:, :, [0, 0, 0, 1]])
+    else:
+        np.testing.assert_array_equal(found[0], arrays[0])
+    assert np.count_nonzero(found[1].any(-1)) <= 1
+    fixed = records({"image_raw": arrays[0].tobytes()})
+    image = rs.Image("image_raw", (5, 7), raw_shape=(5, 7, channels), raw_dtype=dtype)  # type: ignore[arg-type]
+    assert _batch(fixed, image)["image"].shape == (1, 5, 7, 3)
+
+
+@pytest.mark.parametrize(
+    ("record", "found", "expected"),
+    [
+        (
+            {"h": 5, "w": 7, "raw": bytes(104)},
+            "104 bytes",
+            "105 for h x w x 3 = 5 x 7 x 3 of uint8",
+        ),
+        ({"h": -5, "w": -7, "raw": bytes(105)}, "h x w x 3 = -5 x -7 x 3", "positive integers"),
+        ({"h": 0, "w": 7, "raw": b""}, "h x w x 3 = 0 x 7 x 3", "positive integers"),
+        ({"h": 2**40, "w": 2**40, "raw": bytes(105)}, "105 bytes", "3,626,"),
+    ],
+)
+def test_rows_of_pixels_that_are_not_there(
+    records: _Records, record: dict[str, Any], found: str, expected: str
+) -> None:
+    image = rs.Image("raw", 4, raw_shape=("h", "w", 3))
+    with pytest.raises(CorruptDataError) as caught:
+        _batch(records({"h": 1, "w": 1, "raw": bytes(3)}, record), image)
+    assert caught.value.defect is Defect.FEATURE_SHAPE
+    assert (caught.value.record, caught.value.feature) == (1, "raw")
+    assert caught.value.found == found
+    assert caught.value.expected.startswith(expected)
+    large = rs.Image("raw", 4, raw_shape=("h", "w", 3), max_pixels=34)
+    with pytest.raises(CorruptDataError) as caught:
+        _batch(records({"h": 5, "w": 7, "raw": bytes(105)}), large)
+    assert (str(caught.value.defect), caught.value.record) == ("feature-shape-mismatch", 0)
+
+
+# -- what is wrong -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_bad_images_are_named_or_skipped(
+    records: _Records, images: ModuleType, fit: dict[str, Any]
+) -> None:
+    good = images.jpeg(1, 40, 30)
+    for bad in (b"", b"no image", good[:-300], images.odd()["png"][:-30]):
+        dataset = records(good, bad, good)
+        with pytest.raises(CorruptDataError) as caught:
+            _batch(dataset, rs.Image(**fit))
+        assert caught.value.defect is Defect.UNREADABLE_IMAGE
+        assert caught.value.record == 1
+        loader = rs.Loader(
+            dataset, {"image": rs.Image(**fit)}, batch_size=3, threads=0, skip_errors=1
+        )
+        (batch,) = loader
+        assert len(batch["image"]) == 2
+        assert [error.record for error in loader.skipped] == [1]
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"key": 224}, "key"),
+        ({"size": 0}, "size"),
+        ({"size": True}, "size"),
+        ({"size": (4, 5, 3)}, "size"),
+        ({"size": (4.0, 5)}, "size"),
+        ({"size": 65_000}, "size"),
+        ({"size": 4, "fit": "pad"}, "size"),
+        ({"size": 4, "fit": "squeeze"}, "fit"),
+        ({"size": 4, "channels": 2}, "channels"),
+        ({"size": 4, "dtype": "float16"}, "dtype"),
+        ({"size": 4, "layout": "NHWC"}, "layout"),
+        ({"size": 4, "flip": True}, "flip"),
+        ({"size": 4, "interpolation": "bilinear"}, "interpolation"),
+        ({"size": 4, "mean": 0.5}, "mean"),
+        ({"size": 4, "std": 0.5, "dtype": "uint16"}, "std"),
+        ({"size": 4, "mean": (1, 2), "dtype": "float32"}, "mean"),
+        ({"size": 4, "mean": "abc", "dtype": "float32"}, "mean"),
+        ({"size": 4, "std": (1, 0, 1), "dtype": "float32"}, "std"),
+        ({"size": 4, "std": float("nan"), "dtype": "float32"}, "std"),
+        ({"size": 4, "shorter_side": 8}, "shorter_side"),
+        ({"size": 4, "fit": "center-crop", "longer_side": 8}, "longer_side"),
+        ({"size": 4, "fit": "center-crop", "shorter_side": 3}, "shorter_side"),
+        ({"fit": "pad", "shorter_side": 0}, "shorter_side"),
+        ({"size": 4, "crop_area": (0.1, 1)}, "crop_area"),
+        ({"size": 4, "crop_ratio": (0.1, 1)}, "crop_ratio"),
+        ({"size": 4, "fit": "random-crop", "crop_area": (0, 1)}, "crop_area"),
+        ({"size": 4, "fit": "random-crop", "crop_area": (0.5, 1.1)}, "crop_area"),
+        ({"size": 4, "fit": "random-crop", "crop_ratio": (2, 1)}, "crop_ratio"),
+        ({"size": 4, "fit": "random-crop", "crop_ratio": 1}, "crop_ratio"),
+        ({"size": 4, "exact": True, "interpolation": "area"}, "interpolation"),
+        ({"size": 4, "fit": "crop-or-pad", "interpolation": "area"}, "interpolation"),
+        ({"fit": "pad", "interpolation": "area"}, "interpolation"),
+        ({"size": 4, "raw_dtype": "uint16"}, "raw_dtype"),
+        ({"size": 4, "raw_shape": (3, 4, 3), "raw_dtype": "float32"}, "raw_dtype"),
+        ({"size": 4, "raw_shape": ("height",)}, "raw_shape"),
+        ({"size": 4, "raw_shape": (0, 4)}, "raw_shape"),
+        ({"size": 4, "raw_shape": "hwc"}, "raw_shape"),
+        ({"size": 4, "max_pixels": 0}, "max_pixels"),
+    ],
+)  # fmt: skip
+def test_options_that_make_no_sense(options: dict[str, Any], option: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        rs.Image(**options)
+    assert caught.value.option == option
+
+
+def test_a_key_that_holds_no_images(records: _Records) -> None:
+    dataset = records({"image/encoded": [1, 2], "h": b"5"})
+    with pytest.raises(OptionError) as caught:
+        rs.Loader(dataset, {"image": rs.Image(size=4)}, batch_size=1)
+    assert caught.value.expected == "bytes"
+    with pytest.raises(OptionError) as caught:
+        image = rs.Image("h", size=4, raw_shape=("h", 5, 3))
+        rs.Loader(dataset, {"image": image}, batch_size=1)
+    assert caught.value.option == "features"
+
+
+def test_opencv_has_one_thread_once_a_loader_is_made(records: _Records, images: ModuleType) -> None:
+    import cv2
+
+    from recordsmith.loading.features.images.frames import one_thread_in_opencv
+
+    before = cv2.getNumThreads()
+    one_thread_in_opencv.cache_clear()
+    try:
+        cv2.setNumThreads(2)
+        rs.Loader(records(images.jpeg()), {"image": rs.Image(size=4)}, batch_size=1)
+        assert cv2.getNumThreads() == 1
+    finally:
+        cv2.setNumThreads(before)
+
+
+def test_sides_may_be_numbers_of_numpy() -> None:
+    assert rs.Image(size=np.int64(8)) == rs.Image(size=8)  # type: ignore[arg-type]
+    assert type(rs.Image(size=(np.int32(8), 9)).size[0]) is int  # type: ignore[arg-type,index]
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"channels": True}, "channels"),
+        ({"exact": "yes"}, "exact"),
+        ({"fit": np.array([1, 2])}, "fit"),
+    ],
+)
+def test_options_of_another_type(options: dict[str, Any], option: str) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        rs.Image(size=8, **options)
+    assert caught.value.option == option

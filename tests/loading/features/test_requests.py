@@ -1,0 +1,388 @@
+"""What a loader is asked for is looked at when it is made: keys, kinds, shapes, names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import preview_schema
+from recordsmith.errors import Defect, OptionError
+from recordsmith.example import FeatureSpec, Schema, SchemaSurvey
+from recordsmith.loading.features.declaration import declare_features
+from recordsmith.loading.features.requests import resolve_requests
+
+EMPTY = Schema("none", 0)
+SEQUENCE = rs.encode_sequence_example({"id": 1}, {"tokens": [[1], [2, 3]]})
+
+
+def schema_of(*examples: dict[str, Any] | bytes) -> Schema:
+    payloads = [e if isinstance(e, bytes) else rs.encode_example(e) for e in examples]
+    array = rs.BytesArray.from_values(payloads)
+    survey = SchemaSurvey()
+    survey.update(array.buffer, array.offsets[:-1], array.lengths)
+    return survey.finish()
+
+
+ALIKE = schema_of(
+    {"label": 1, "score": 0.5, "name": "a", "point": [1.0, 2.0], "words": ["a", "b"]},
+    {"label": 2, "score": 1.5, "name": b"\xff", "point": [3.0, 4.0], "words": ["c", "d"]},
+)
+UNLIKE = schema_of(
+    {"some": 1, "list": [1, 2], "kind": 1, "names": ["a"], "nothing": []},
+    {"list": [3], "kind": 0.5, "names": ["a", "b"]},
+    {"some": 2, "list": [], "kind": 2, "names": []},
+)
+
+
+def resolve(
+    feature: Any, schema: Schema, *, is_complete: bool = True, may_skip: bool = False
+) -> dict[str, FeatureSpec]:
+    features = feature if isinstance(feature, dict) else {"x": feature}
+    return resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("feature", "key", "spec"),
+    [
+        (rs.Scalar("label"), "label", FeatureSpec("int64", ())),
+        (rs.Scalar("score"), "score", FeatureSpec("float", ())),
+        (rs.Tensor("point", (2,)), "point", FeatureSpec("float", (2,))),
+        (rs.Tensor("point", (1, 2)), "point", FeatureSpec("float", (1, 2))),
+        (rs.Tensor("label", (1,)), "label", FeatureSpec("int64", (1,))),
+        (rs.Ragged("point"), "point", FeatureSpec("float", "ragged")),
+        (rs.Padded("label"), "label", FeatureSpec("int64", "ragged")),
+        (rs.Bytes("name"), "name", FeatureSpec("bytes", ())),
+        (rs.Text("words", (2,)), "words", FeatureSpec("bytes", (2,))),
+        (rs.Bytes("words", "ragged"), "words", FeatureSpec("bytes", "ragged")),
+        (rs.Raw("name", (4,), "uint8"), "name", FeatureSpec("bytes", ())),
+        (rs.Scalar("other", default=2), "other", FeatureSpec("int64", (), 2)),
+        (rs.Scalar("other", default=0.5), "other", FeatureSpec("float", (), 0.5)),
+        (rs.Scalar("score", default=2), "score", FeatureSpec("float", (), 2)),
+        (rs.Text("other", default="none"), "other", FeatureSpec("bytes", (), "none")),
+    ],
+)  # fmt: skip
+def test_kinds_and_shapes_that_are_read(feature: Any, key: str, spec: FeatureSpec) -> None:
+    assert resolve(feature, ALIKE) == {key: spec}
+    assert resolve(feature, ALIKE, is_complete=False, may_skip=True) == {key: spec}
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        rs.Ragged("some"), rs.Ragged("list"), rs.Padded("list"), rs.Bytes("names", "ragged"),
+        rs.Scalar("some", default=0), rs.Position(),
+    ],
+)  # fmt: skip
+def test_records_that_differ(feature: Any) -> None:
+    resolve(feature, UNLIKE)
+
+
+# -- what there is not -----------------------------------------------------------------------------
+
+WRONG = [
+    # feature, schema, words, is it wrong also where some records may be skipped
+    (rs.Scalar("lable"), ALIKE, "'x': no record has 'lable'; did you mean 'label'\\?", True),
+    (rs.Scalar("q"), ALIKE, "no record has 'q'; available: label, name, point, score, words", True),
+    (rs.Ragged("q"), ALIKE, "no record has 'q'", True),
+    (rs.Scalar("nothing"), UNLIKE, "no record has 'nothing'; it is there, but without v", True),
+    (rs.Scalar("q"), schema_of({}), "no record has 'q'; the records have no features", True),
+    (rs.Scalar("name"), ALIKE, "'name' is bytes; expected int64 or float", True),
+    (rs.Ragged("words"), ALIKE, "'words' is bytes; expected int64 or float", True),
+    (rs.Padded("label", fill=0.5), ALIKE, "'label' is int64; expected float", True),
+    (rs.Text("label"), ALIKE, "'label' is int64; expected bytes", True),
+    (rs.Raw("point", (2,), "float32"), ALIKE, "'point' is float; expected bytes", True),
+    (rs.Boxes(labels="score"), ALIKE, "no record has 'image/object/bbox/ymin'", True),
+    (rs.Scalar("point"), ALIKE, r"'point' has 2 values; expected 1 value for shape \(\)", True),
+    (rs.Tensor("point", (3, 1)), ALIKE, r"2 values; expected 3 values for shape \(3, 1\)", True),
+    (rs.Tensor("label", (2,)), ALIKE, "'label' has 1 value; expected 2 values", True),
+    (rs.Scalar("point", default=1), ALIKE, "'point' has 2 values", True),
+    (rs.Bytes("words"), ALIKE, "'words' has 2 values; expected 1 value", True),
+    (rs.Tensor("list", (3,)), UNLIKE, "'list' has 0 to 2 values; expected 3 values", True),
+    (rs.Scalar("list"), UNLIKE, "'list' has 0 to 2 values; expected 1 value", False),
+    (rs.Scalar("some"), UNLIKE, "2 of 3 records have 'some'.*default", False),
+    (rs.Scalar("kind"), UNLIKE, "'kind' has different kinds.*skip_errors", False),
+    (rs.Scalar("label", default="a"), ALIKE, "'x': the default of feature 'label' is bytes", True),
+    (rs.Scalar("label", default=0.5), ALIKE, "default of .* is float; expected int64", True),
+    (rs.Tensor("point", (2,), default=[1]), ALIKE, r"1 value; expected shape \(2,\)", True),
+    (rs.Tensor("point", [2]), ALIKE, r"'x': shape must be a tuple .*\[2\]", True),  # type: ignore[arg-type]
+    (rs.Tensor("point", 2), ALIKE, "shape must be a tuple .* 2$", True),  # type: ignore[arg-type]
+    (rs.Bytes("words", "raged"), ALIKE, "shape must be .* 'raged'", True),  # type: ignore[arg-type]
+    (rs.Scalar(5), ALIKE, "'x': the feature name 5 is a int; expected a str", True),  # type: ignore[arg-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("feature", "schema", "words", "is_always"), WRONG)
+def test_what_records_cannot_give(
+    feature: Any, schema: Schema, words: str, *, is_always: bool
+) -> None:
+    with pytest.raises(OptionError, match=words):
+        resolve(feature, schema)
+    if is_always:
+        with pytest.raises(OptionError, match=words):
+            resolve(feature, schema, may_skip=True)
+    else:
+        resolve(feature, schema, may_skip=True)
+
+
+def test_of_the_first_records_only() -> None:
+    def told(feature: Any, schema: Schema = UNLIKE) -> str:
+        with pytest.raises(OptionError) as caught:
+            resolve(feature, schema, is_complete=False)
+        return str(caught.value)
+
+    assert "none of the first 3 records has 'q'" in told(rs.Scalar("q"))
+    assert "2 of the first 3 records have 'some'" in told(rs.Scalar("some"))
+    assert "0 to 2 values" in told(rs.Scalar("list"))
+    assert "did you mean 'label'?" in told(rs.Scalar("labl"), ALIKE)
+    # a later one may have it
+    assert resolve(rs.Ragged("q"), UNLIKE, is_complete=False)["q"].shape == "ragged"
+
+
+def test_a_default_where_a_feature_has_no_kind() -> None:
+    """In a record it can be there without a list: the default stands in, as in TensorFlow."""
+    without_kind = schema_of({"k": 5}, b"\x0a\x07\x0a\x05\x0a\x01k\x12\x00", {"k": 6})
+    assert without_kind.features["k"].min_length == 0
+    resolve(rs.Scalar("k", default=1), without_kind)
+    with pytest.raises(OptionError) as caught:
+        resolve(rs.Scalar("k"), without_kind)
+    assert caught.value.option == "shape"
+
+
+def test_records_that_are_no_examples() -> None:
+    with pytest.raises(OptionError) as caught:
+        resolve(rs.Scalar("id"), schema_of(SEQUENCE, SEQUENCE))
+    with pytest.raises(OptionError) as caught:
+        resolve(rs.Position(), schema_of(b"plain words"))
+    assert caught.value.option == "features"
+    mixed = schema_of({"k": 1}, b"plain words", {"k": 2})
+    with pytest.raises(OptionError) as caught:
+        resolve(rs.Scalar("k"), mixed)
+    assert caught.value.option == "skip_errors"
+    assert resolve(rs.Scalar("k"), mixed, may_skip=True)["k"].kind == "int64"
+
+
+def test_of_no_records_nothing_is_asked() -> None:
+    assert resolve(rs.Scalar("q"), EMPTY) == {"q": FeatureSpec("int64", ())}
+    with pytest.raises(OptionError) as caught:
+        resolve(rs.Tensor("q", 3), EMPTY)  # type: ignore[arg-type]
+    assert "shape" in str(caught.value)
+
+
+# -- several features ------------------------------------------------------------------------------
+
+
+def test_features_that_share_a_key() -> None:
+    """Equal requests, or such of which one is narrower."""
+    both = resolve({"a": rs.Scalar("label"), "b": rs.Scalar("label", dtype="int8")}, ALIKE)
+    assert both == {"label": FeatureSpec("int64", ())}
+    assert resolve({"a": rs.Bytes("name"), "b": rs.Raw("name", (2,), "uint8")}, ALIKE)
+    pair = {"a": rs.Ragged("score"), "b": rs.Padded("score", fill=0.5)}
+    assert resolve(pair, ALIKE)["score"].kind == "float"
+    assert resolve(dict(reversed(pair.items())), ALIKE)["score"].kind == "float"
+    default = np.array([1.0, 2.0])
+    same = {"a": rs.Tensor("point", (2,), default=default),
+            "b": rs.Tensor("point", (2,), default=[1, 2])}  # fmt: skip
+    assert resolve(same, ALIKE)["point"].default is default
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (
+            rs.Scalar("label"),
+            rs.Ragged("label"),
+            r"'a' and 'b' both read 'label', but one expects .*, shape \(\) and the other .* any ",
+        ),
+        (rs.Scalar("label"), rs.Bytes("label"), "shape .* and the other bytes, shape"),
+        (rs.Scalar("label"), rs.Ragged("label"), "the same way in both"),
+        (
+            rs.Tensor("label", (5,)),
+            rs.Boxes(labels="label"),
+            "'b' already makes 'b_labels' .*labels=None",
+        ),
+        (rs.Scalar("label"), rs.Scalar("label", default=1), "other .* with the default 1"),
+        (rs.Tensor("point", (2,)), rs.Tensor("point", (2, 1)), r"shape \(2, 1\)"),
+        (
+            rs.Tensor("point", (2,), default=np.array([1, 2])),
+            rs.Tensor("point", (2,), default=np.array([1, 3])),
+            "default",
+        ),
+    ],
+)
+def test_features_that_want_different_things_of_a_key(one: Any, other: Any, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        resolve({"a": one, "b": other}, ALIKE)
+
+
+# -- what was meant --------------------------------------------------------------------------------
+
+
+def declare(features: Any, schema: Schema = ALIKE) -> dict[str, Any]:
+    return declare_features(features, schema, is_complete=True)
+
+
+def test_a_key_means_what_the_schema_says() -> None:
+    assert declare({"a": "label", "b": "point", "c": "name", "d": "words", "e": "score"}) == {
+        "a": rs.Scalar("label"),
+        "b": rs.Tensor("point", (2,)),
+        "c": rs.Bytes("name"),
+        "d": rs.Bytes("words", (2,)),
+        "e": rs.Scalar("score"),
+    }
+    assert declare({"a": "some", "b": "list", "c": "names", "d": rs.Scalar("x")}, UNLIKE) == {
+        "a": rs.Ragged("some"),
+        "b": rs.Ragged("list"),
+        "c": rs.Bytes("names", "ragged"),
+        "d": rs.Scalar("x"),
+    }
+
+
+def test_all_features_of_a_schema() -> None:
+    assert declare(None) == declare({key: key for key in ALIKE.features})
+    assert list(declare(None, schema_of({"a": 1, "b": []}))) == ["a"]
+    assert declare(None, EMPTY) == {}
+
+
+@pytest.mark.parametrize(
+    ("features", "schema", "words"),
+    [
+        ({"x": "lable"}, ALIKE, "'x': no record has 'lable'; did you mean 'label'"),
+        ({"x": "nothing"}, UNLIKE, "no record has 'nothing'; it is there"),
+        ({"x": "kind"}, UNLIKE, "'x': 'kind' has different kinds"),
+        (None, UNLIKE, "'kind' has different kinds"),
+        ({"x": 5}, ALIKE, r"'x' is 5; expected a feature such as Scalar\(key\), or a key"),
+        ({"x": rs.Scalar}, ALIKE, "expected a feature such as"),
+        ({5: "label"}, ALIKE, "the name 5; expected a str"),
+        (["label", 3], ALIKE, "has the item 3"),
+        ("label", ALIKE, "features must be a list of keys"),
+        ({}, ALIKE, "features is empty"),
+        (
+            {"x": rs.Padded("label"), "x_lengths": "score"},
+            ALIKE,
+            "features 'x' and 'x_lengths' both make the entry 'x_lengths'",
+        ),
+        ({"x_labels": "label", "x": rs.Boxes()}, ALIKE, "'x_labels' and 'x' both make"),
+        ({"x": rs.Boxes(of="y"), "y": "label"}, ALIKE, "'y' is not an Image"),
+    ],
+)
+def test_features_that_are_none(features: Any, schema: Schema, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        declare(features, schema)
+
+
+# -- through a loader ------------------------------------------------------------------------------
+
+
+def written(path: Any, examples: Sequence[dict[str, Any] | bytes]) -> rs.Dataset:
+    with rs.ShardWriter(path / "a.tfrecord") as writer:
+        for example in examples:
+            if isinstance(example, bytes):
+                writer.write(example)
+            else:
+                writer.write_example(example)
+    return rs.open(path)
+
+
+def test_a_loader_without_features_has_all(tmp_path: Any) -> None:
+    dataset = written(tmp_path, [{"a": n, "b": [0.5] * n, "c": ["x", b"y"]} for n in range(5)])
+    (batch,) = rs.Loader(dataset, batch_size=8, threads=0)
+    assert batch["a"].tolist() == [0, 1, 2, 3, 4]
+    assert batch["b"].tolist() == [[0.5] * n for n in range(5)]
+    assert batch["c"].tolist() == [[b"x", b"y"]] * 5
+
+
+def test_a_loader_tells_before_anything_is_read(tmp_path: Any) -> None:
+    dataset = written(tmp_path, [{"label": 1}] * 3)
+    for features, words in (
+        ({"x": rs.Scalar("labl")}, "did you mean 'label'"),
+        ({"x": "labl"}, "did you mean 'label'"),
+        ({"x": rs.Text("label")}, "is int64; expected bytes"),
+        ({"x": rs.Padded("label"), "x_lengths": "label"}, "both make the entry 'x_lengths'"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            rs.Loader(dataset, features, batch_size=2)
+
+
+def test_only_the_first_records_are_looked_at(tmp_path: Any) -> None:
+    dataset = written(tmp_path, [{"k": 1}] * 70 + [{"k": [1, 2], "later": 3}])
+    with rs.Loader(dataset, {"k": "k"}, batch_size=70, threads=0) as loader:
+        batches = iter(loader)
+        assert next(batches)["k"].shape == (70,)
+        with pytest.raises(rs.CorruptDataError) as caught:
+            next(batches)
+    error = caught.value
+    assert (error.defect, error.feature, error.record) == (Defect.FEATURE_SHAPE, "k", 70)
+    assert (error.found, error.expected) == ("2 values", "shape ()")
+    (batch,) = rs.Loader(dataset, {"k": rs.Ragged("later")}, batch_size=80, threads=0)
+    assert batch["k"].tolist() == [[]] * 70 + [[3]]
+    with pytest.raises(OptionError) as caught:
+        rs.Loader(dataset, {"k": rs.Scalar("later")}, batch_size=80)
+    assert caught.value.option == "features"
+    assert len(dataset.schema.features) == 2  # now it is known, so all are spoken of
+    with pytest.raises(OptionError) as caught:
+        rs.Loader(dataset, {"k": rs.Scalar("later")}, batch_size=80)
+    assert caught.value.option == "default"
+
+
+def test_a_part_of_a_dataset_is_looked_at_for_itself(tmp_path: Any) -> None:
+    dataset = written(tmp_path, [{"k": 1}] * 100 + [{"k": 0.5}] * 100)
+    assert dataset.schema.features["k"].kind == "mixed"
+    with pytest.raises(OptionError) as caught:
+        rs.Loader(dataset, {"k": "k"}, batch_size=80)
+    assert caught.value.option == "features"
+    (batch,) = rs.Loader(dataset[100:], {"k": "k"}, batch_size=100, threads=0)
+    assert batch["k"].tolist() == [0.5] * 100
+    schema, is_complete = preview_schema(dataset[100:], 64)
+    assert (schema.record_count, is_complete) == (64, False)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize(
+    "features",
+    [None, {"x": "key"}, {"x": rs.Scalar("key"), "y": rs.Padded("z")}, {"b": rs.Boxes()}],
+)
+def test_a_loader_over_nothing(tmp_path: Any, features: Any, threads: int) -> None:
+    dataset = written(tmp_path, [])
+    for options in (
+        {},
+        {"shuffle": True},
+        {"epochs": None},
+        {"last_batch": "pad"},
+        {"last_batch": "drop"},
+    ):
+        loader = rs.Loader(dataset, features, batch_size=4, threads=threads, **options)
+        assert list(loader) == []
+        loader.close()
+
+
+def test_one_record_or_a_part_without_any(tmp_path: Any) -> None:
+    dataset = written(tmp_path, [{"k": 1}])
+    (batch,) = rs.Loader(dataset, {"k": "k"}, batch_size=4, shuffle=True, threads=0)
+    assert batch["k"].tolist() == [1]
+    assert list(rs.Loader(dataset[1:], {"k": "k"}, batch_size=4, threads=0)) == []
+    assert list(rs.Loader(dataset[1:], batch_size=4, threads=0)) == []
+
+
+def test_lists_that_are_empty_in_all_records(tmp_path: Path) -> None:
+    """Such as the boxes of images without objects: they are there, and have no kind."""
+    boxes = rs.Boxes(labels="classes")
+    with rs.ShardWriter(tmp_path / "empty.tfrecord") as writer:
+        for _ in range(3):
+            writer.write_example({**dict.fromkeys(boxes.keys, ()), "classes": (), "many": ()})
+    dataset = rs.open(tmp_path)
+    assert preview_schema(dataset, 3)[0].features["many"].kind == "none"
+    (batch,) = rs.Loader(dataset, {"boxes": boxes, "many": rs.Ragged("many")}, batch_size=3)
+    assert (batch["boxes"].shape, batch["boxes_labels"].shape) == ((3, 0, 4), (3, 0))
+    assert batch["boxes_lengths"].tolist() == [0, 0, 0]
+    assert batch["many"].row_splits.tolist() == [0, 0, 0, 0]
+    with pytest.raises(rs.OptionError) as caught:
+        rs.Loader(dataset, {"many": rs.Ragged("man")}, batch_size=3)
+    assert caught.value.option == "features"

@@ -1,0 +1,168 @@
+"""Bytes, Text and Raw: what is stored as byte strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.errors import CorruptDataError, Defect, OptionError
+
+DTYPES = ["uint8", "int8", "bool", "uint16", "int32", "int64", "float16", "float32", "float64",
+          "complex64"]  # fmt: skip
+
+
+def _rows(arrays: Any) -> list[bytes]:
+    return [arrays[row : row + 1].tobytes() for row in range(len(arrays))]
+
+
+def test_bytes_as_they_are(batch: Any) -> None:
+    x = batch(rs.Bytes("k"), [b"a\0", b"", b"ccc"])["x"]
+    assert isinstance(x, rs.BytesArray)
+    assert x.tolist() == [b"a\0", b"", b"ccc"]
+    x = batch(rs.Bytes("k", (2,)), [[b"a", b"b"], [b"", b"d"]])["x"]
+    assert x.tolist() == [[b"a", b"b"], [b"", b"d"]]
+    x = batch(rs.Bytes("k", "ragged"), [[b"a", b"b"], [], [b"c"]])["x"]
+    assert isinstance(x, rs.RaggedArray)
+    assert x.tolist() == [[b"a", b"b"], [], [b"c"]]
+    assert batch(rs.Bytes("other", default="ö"), [b"a"])["x"].tolist() == ["ö".encode()]
+
+
+texts = st.text(max_size=5)
+
+
+@given(values=st.lists(texts, min_size=1, max_size=6))
+def test_texts(batch: Any, values: list[str]) -> None:
+    x = batch(rs.Text("k"), values)["x"]
+    assert (x.dtype, x.shape) == (object, (len(values),))
+    assert x.tolist() == values
+    assert all(type(value) is str for value in x)
+    x = batch(rs.Text("k", (1, 1)), values)["x"]
+    assert x.tolist() == [[[value]] for value in values]
+
+
+@given(rows=st.lists(st.lists(texts, max_size=3), min_size=1, max_size=5))
+def test_rows_of_texts(batch: Any, rows: list[list[str]]) -> None:
+    rows = [["a"], *rows]
+    x = batch(rs.Text("k", "ragged"), rows)["x"]
+    assert (x.dtype, x.shape) == (object, (len(rows),))
+    assert x.tolist() == rows
+
+
+def test_rows_of_as_many_texts_are_no_array_of_more_axes(batch: Any) -> None:
+    x = batch(rs.Text("k", "ragged"), [["a", "b"], ["c", "d"]])["x"]
+    assert x.shape == (2,)
+    assert x[1] == ["c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "values", "row"),
+    [
+        ((), [b"a", "ö".encode(), b"b\xff"], 2),
+        ((2,), [[b"a", b"b"], [b"c", b"b\xff"], [b"\xfe", b""]], 1),
+        ("ragged", [[b"a", b"b"], [], [b"c", b"d", b"b\xff"]], 2),
+    ],
+)
+def test_bytes_that_are_no_text(batch: Any, shape: Any, values: Any, row: int) -> None:
+    with pytest.raises(CorruptDataError) as e:
+        batch(rs.Text("k", shape), values)
+    assert (e.value.defect, e.value.record) == (Defect.FEATURE_VALUE, row)
+    assert "�" in str(batch(rs.Text("k", shape, errors="replace"), values)["x"].tolist())
+    kept = batch(rs.Text("k", shape, errors="surrogateescape"), values)["x"]
+    assert "b\\udcff" in str(kept.tolist())
+
+
+@pytest.mark.parametrize("errors", ["no such", "", None, 3])
+def test_words_for_errors(errors: Any) -> None:
+    with pytest.raises(OptionError) as caught:
+        rs.Text("k", errors=errors)
+    assert caught.value.option == "errors"
+
+
+# -- arrays as bytes -----------------------------------------------------------------------------
+
+
+@given(
+    dtype=st.sampled_from(DTYPES),
+    shape=st.lists(st.integers(0, 3), max_size=3).map(tuple),
+    count=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
+def test_raw_arrays(batch: Any, dtype: str, shape: tuple[int, ...], count: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    arrays = (generator.random((count, *shape)) * 100).astype(dtype)
+    little = np.dtype(dtype).newbyteorder("<")
+    x = batch(rs.Raw("k", shape, dtype), _rows(arrays.astype(little)))["x"]
+    assert x.dtype == np.dtype(dtype)
+    assert x.dtype.isnative
+    np.testing.assert_array_equal(x, arrays)
+    big = np.dtype(dtype).newbyteorder(">")
+    feature = rs.Raw("k", shape, big.str)
+    x = batch(feature, _rows(arrays.astype(big)))["x"]
+    assert x.dtype == np.dtype(dtype)
+    assert x.dtype.isnative
+    np.testing.assert_array_equal(x, arrays)
+
+
+def test_raw_is_a_view_where_values_lie_end_to_end() -> None:
+    feature = rs.Raw("k", (2,), "float32")
+    memory = np.arange(8, dtype=np.float32)
+    column = rs.BytesArray(memory, np.arange(0, 33, 8))
+    x = feature.values("x", {"k": column}, np.arange(4))["x"]
+    assert np.shares_memory(x, memory)
+    assert x.tolist() == memory.reshape(4, 2).tolist()
+    chosen = feature.values("x", {"k": column[np.array([3, 1])]}, np.arange(2))["x"]
+    assert chosen.tolist() == [[6, 7], [2, 3]]
+    behind_a_byte = np.frombuffer(b"\0" + memory.tobytes(), np.uint8)
+    column = rs.BytesArray(behind_a_byte, np.arange(1, 34, 8))
+    x = feature.values("x", {"k": column}, np.arange(4))["x"]
+    assert x.flags.aligned
+    assert x.tolist() == memory.reshape(4, 2).tolist()
+
+
+def test_bytes_of_a_bool_are_true_if_not_zero(batch: Any) -> None:
+    x = batch(rs.Raw("k", (3,), "bool"), [b"\0\1\2"])["x"]
+    assert x.view(np.uint8).tolist() == [[0, 1, 1]]
+
+
+@pytest.mark.parametrize(("value", "found"), [(bytes(15), "15 bytes"), (b"", "0 bytes"),
+                                              (b"x", "1 byte")])  # fmt: skip
+def test_raw_of_another_size(batch: Any, value: bytes, found: str) -> None:
+    with pytest.raises(CorruptDataError) as caught:
+        batch(rs.Raw("k", (2, 2), "float32"), [bytes(16), value, bytes(3)])
+    assert (caught.value.defect, caught.value.record) == (Defect.FEATURE_SHAPE, 1)
+    assert caught.value.found == found
+    assert caught.value.expected == "16 bytes for shape (2, 2) of float32"
+
+
+def test_options_of_raw() -> None:
+    for dtype in ("no such", "S3", object, None, "datetime64[s]"):
+        with pytest.raises(OptionError) as caught:
+            rs.Raw("k", (2,), dtype)  # type: ignore[arg-type]
+        assert caught.value.option == "dtype"
+    for shape in ([2], 2, (-1,), ("a",), "ragged", (2.0,), None):
+        with pytest.raises(OptionError) as caught:
+            rs.Raw("k", shape, "uint8")  # type: ignore[arg-type]
+        assert caught.value.option == "shape"
+
+
+def test_no_rows(no_rows: Any) -> None:
+    assert no_rows(rs.Bytes("k"), "bytes")["x"].tolist() == []
+    assert no_rows(rs.Text("k", (2,)), "bytes")["x"].shape == (0, 2)
+    assert no_rows(rs.Text("k", "ragged"), "bytes")["x"].shape == (0,)
+    assert no_rows(rs.Raw("k", (2, 3), "float32"), "bytes")["x"].shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "int64", "float32", "float64"])
+def test_raw_as_tensorflow_reads_it(tf: Any, batch: Any, dtype: str) -> None:
+    generator = np.random.default_rng(1)
+    values = [generator.bytes(6 * np.dtype(dtype).itemsize) for _ in range(3)]
+    expected = tf.io.decode_raw(values, tf.as_dtype(dtype)).numpy().reshape(3, 2, 3)
+    np.testing.assert_array_equal(batch(rs.Raw("k", (2, 3), dtype), values)["x"], expected)
+    expected = tf.io.decode_raw(values, tf.as_dtype(dtype), little_endian=False).numpy()
+    big = np.dtype(dtype).newbyteorder(">").str
+    np.testing.assert_array_equal(batch(rs.Raw("k", (6,), big), values)["x"], expected)

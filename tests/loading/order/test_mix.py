@@ -1,0 +1,273 @@
+"""A mix draws from each dataset in proportion, exactly, and from all of its records alike."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.dataset import records_of
+from recordsmith.loading.order.mix import MixOrder, _interleaved, _shared_out, _weight
+
+SHUFFLES = st.sampled_from([False, True, rs.BlockShuffle(4, 2)])
+PARTS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 60)), min_size=1, max_size=4)
+
+
+@pytest.fixture(scope="module")
+def datasets(small: Any, tmp_path_factory: pytest.TempPathFactory) -> list[rs.Dataset]:
+    """Of 13, 5 and 1 records, whose ids begin with 0, 100 and 200."""
+    folder = tmp_path_factory.mktemp("mix")
+    return [
+        small.write_shards(folder / "a", [6, 0, 7], lengths=(3, 0, 8)),
+        small.write_shards(folder / "b", [5], first_id=100, lengths=(1, 20)),
+        small.write_shards(folder / "c", [1], first_id=200),
+    ]
+
+
+@pytest.fixture(scope="module")
+def mix(datasets: list[rs.Dataset]) -> rs.Mix:
+    return rs.Mix(list(zip(datasets, (0.5, 0.3, 0.2), strict=True)))
+
+
+def _order(parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle) -> MixOrder:
+    record_counts, draw_counts = zip(*parts, strict=True)
+    return MixOrder(record_counts, draw_counts, shuffle=shuffle, seed=3)
+
+
+# -- proportions -----------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), st.integers(1, 10_000))
+def test_draws_are_shared_out_by_weight(weights: list[float], count: int) -> None:
+    shares = _shared_out(count, [_weight(0, weight) for weight in weights])
+    assert sum(shares) == count
+    for share, weight in zip(shares, weights, strict=True):
+        assert abs(share - count * weight / sum(weights)) < 1 + 1e-6
+
+
+def test_the_largest_remainders_get_what_is_left(datasets: list[rs.Dataset]) -> None:
+    a, b, c = datasets
+    assert rs.Mix([(a, 0.7), (b, 0.3)]).draw_counts == (13, 5)  # 12.6 and 5.4
+    assert rs.Mix([(a, 7), (b, 3)], length=1000).draw_counts == (700, 300)
+    assert rs.Mix([(a, 1), (b, 1), (c, 1)], length=5).draw_counts == (2, 2, 1)
+    assert len(rs.Mix([(a, 1), (b, 1)])) == 18
+
+
+# -- the order -------------------------------------------------------------------------------------
+
+
+@given(PARTS, SHUFFLES, st.integers(1, 3))
+def test_records_of_a_dataset_are_read_equally_often(
+    parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle, epochs: int
+) -> None:
+    order = _order(parts, shuffle)
+    read: Counter[int] = Counter()
+    for epoch in range(epochs):
+        read.update(order.positions(epoch, np.arange(order.count)).tolist())
+        first = 0
+        for record_count, draw_count in parts:
+            counts = [read[at] for at in range(first, first + record_count)]
+            assert sum(counts) == draw_count * (epoch + 1), "not in proportion"
+            assert max(counts) - min(counts) <= 1
+            first += record_count
+
+
+@given(PARTS, SHUFFLES, st.data())
+def test_any_part_can_be_asked_for_alone(
+    parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle, data: Any
+) -> None:
+    order = _order(parts, shuffle)
+    whole = order.positions(2, np.arange(order.count))
+    asked = np.array(data.draw(st.lists(st.integers(0, order.count - 1), max_size=6)), np.int64)
+    assert order.positions(2, asked).tolist() == whole[asked].tolist()
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=6))
+def test_draws_are_spread_evenly(counts: list[int]) -> None:
+    draws = _interleaved(np.arange(sum(counts)), counts)
+    assert sorted(draws.tolist()) == list(range(sum(counts)))
+    first = 0
+    for count in counts:
+        is_own = (draws >= first) & (draws < first + count)
+        assert draws[is_own].tolist() == list(range(first, first + count)), "not in order"
+        even = np.arange(1, len(draws) + 1) * count / len(draws)
+        assert abs(np.cumsum(is_own) - even).max() < len(counts)
+        first += count
+
+
+def test_two_alike_take_turns() -> None:
+    assert _interleaved(np.arange(6), (3, 3)).tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_what_is_not_shuffled_goes_on_in_order() -> None:
+    order = _order([(5, 3), (100, 3)], shuffle=False)
+    epochs = [order.positions(epoch, np.arange(6)).tolist() for epoch in range(3)]
+    assert epochs == [[0, 5, 1, 6, 2, 7], [3, 8, 4, 9, 0, 10], [1, 11, 2, 12, 3, 13]]
+
+
+def test_laps_are_shuffled_each_anew() -> None:
+    order = _order([(20, 200), (7, 10)], shuffle=True)
+    positions = order.positions(0, np.arange(210))
+    draws = order._draw_order.positions(0, np.arange(210))
+    laps = positions[np.argsort(draws)][:200].reshape(10, 20)
+    assert all(sorted(lap) == list(range(20)) for lap in laps.tolist())
+    assert len({tuple(lap) for lap in laps.tolist()}) == 10
+
+
+def test_a_mix_of_billions_is_as_fast() -> None:
+    order = MixOrder([10**12, 3], [2**30, 2**30], shuffle=False, seed=0)
+    last = order.positions(10**6, np.array([2**31 - 2, 2**31 - 1]))
+    assert last[0] == (10**6 * 2**30 + 2**30 - 1) % 10**12
+    assert 10**12 <= last[1] < 10**12 + 3
+    shuffled = MixOrder([10**12, 3], [2**30, 2**30], shuffle=True, seed=0)
+    assert shuffled.positions(5, np.arange(4)).max() < 10**12 + 3
+
+
+# -- as records ------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 18), max_size=9))
+def test_positions_are_those_of_one_dataset_after_the_other(
+    mix: rs.Mix, datasets: list[rs.Dataset], positions: list[int]
+) -> None:
+    payloads = [payload for dataset in datasets for payload in dataset.records()]
+    asked = np.array(positions, np.int64)
+    records = mix.read_records(asked)
+    assert records.tolist() == [payloads[position] for position in positions]
+    assert mix.record_sizes(asked).tolist() == [len(payloads[position]) for position in positions]
+
+
+def test_where_a_record_lies(mix: rs.Mix, datasets: list[rs.Dataset]) -> None:
+    expected = [
+        records_of(dataset).locate_record(at) for dataset in datasets for at in range(len(dataset))
+    ]
+    assert [mix.locate_record(position) for position in range(19)] == expected
+
+
+# -- loaded ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shuffle", [False, True, rs.BlockShuffle(3, 2)])
+@pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
+def test_resuming_at_any_step_changes_nothing(
+    small: Any, mix: rs.Mix, shuffle: bool | rs.BlockShuffle, last_batch: str
+) -> None:
+    read = small.assert_resumes_at_every_step(
+        mix, batch_size=4, rank=1, world_size=2, shuffle=shuffle, last_batch=last_batch, epochs=3
+    )
+    assert len(read) == 3 * (2 if last_batch == "drop" else 3)
+
+
+@given(shuffle=SHUFFLES, batch_size=st.integers(1, 5), world_size=st.integers(1, 4))
+@settings(max_examples=20)
+def test_ranks_share_an_epoch(
+    small: Any, mix: rs.Mix, shuffle: bool | rs.BlockShuffle, batch_size: int, world_size: int
+) -> None:
+    options = {"batch_size": batch_size, "shuffle": shuffle, "seed": 5}
+    ranks = [
+        small.ids(small.loader(mix, rank=rank, world_size=world_size, **options))
+        for rank in range(world_size)
+    ]
+    together = [number for step in small.dealt(ranks) for number in step]
+    assert together == [n for step in small.ids(small.loader(mix, **options)) for n in step]
+    assert Counter(number // 100 for number in together) == {0: 9, 1: 6, 2: 4}
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3)), max_size=3))
+@settings(max_examples=20)
+def test_others_may_go_on_in_mid_epoch(
+    small: Any, mix: rs.Mix, worlds: list[tuple[int, int, int]]
+) -> None:
+    read = small.read_by_changing_worlds(mix, [*worlds, (3, 2, 99)], shuffle=True)
+    whole = small.ids(small.loader(mix, batch_size=19, shuffle=True))[0]
+    assert read == whole
+
+
+def test_batches_hold_what_the_datasets_hold(mix: rs.Mix) -> None:
+    loader = rs.Loader(
+        mix, {"id": rs.Scalar("id")}, batch_size=3, shuffle=True, threads=2, epochs=4
+    )
+    numbers = np.concatenate([batch["id"] for batch in loader])
+    assert Counter((numbers // 100).tolist()) == {0: 36, 1: 24, 2: 16}
+
+
+# -- nonsense --------------------------------------------------------------------------------------
+
+
+def test_a_state_of_other_proportions_is_refused(
+    small: Any, datasets: list[rs.Dataset], mix: rs.Mix
+) -> None:
+    a, b, c = datasets
+    state = json.loads(json.dumps(small.loader(mix, batch_size=2).state_dict()))
+    same = rs.Mix([(a, 5), (b, 3), (c, 2)])
+    small.loader(same, batch_size=2).load_state_dict(state)
+    for other in ([(a, 5), (b, 2), (c, 3)], [(b, 3), (a, 5), (c, 2)]):
+        with pytest.raises(rs.OptionError) as caught:
+            small.loader(rs.Mix(other), batch_size=2).load_state_dict(state)
+        assert caught.value.option == "state"
+        assert "mix" in caught.value.problem
+
+
+@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), "1", None, True])
+def test_weights_that_make_no_sense(datasets: list[rs.Dataset], weight: Any) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        rs.Mix([(datasets[0], 1), (datasets[1], weight)])
+    assert caught.value.option == "parts"
+
+
+def test_mixes_that_make_no_sense(small: Any, datasets: list[rs.Dataset], tmp_path: Any) -> None:
+    a, b, c = datasets
+    with pytest.raises(rs.OptionError) as caught:
+        rs.Mix([])
+    with pytest.raises(rs.OptionError) as caught:
+        rs.Mix([a, b])  # type: ignore[list-item]
+    assert caught.value.option == "parts"
+    with pytest.raises(rs.OptionError) as caught:
+        rs.Mix([(a, 1), (a[:0], 1)])
+    with pytest.raises(rs.OptionError) as caught:
+        rs.Mix([(a, 1), (c, 1e-6)], length=19)
+    assert caught.value.option == "parts"
+    for length in (0, 1.5, 2**31 + 1):
+        with pytest.raises(rs.OptionError) as caught:
+            rs.Mix([(a, 1)], length=length)  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError) as caught:
+        small.loader(rs.Mix([(a, 1)]), batch_size=1, shuffle=rs.BufferShuffle())
+    assert caught.value.option == "shuffle"
+    zipped = small.write_shards(tmp_path / "z", [2], ["gzip"])
+    with pytest.raises(rs.OptionError) as caught:
+        small.loader(rs.Mix([(a, 1), (zipped, 1)]), batch_size=1)
+    assert caught.value.option == "dataset"
+
+
+def test_features_must_be_in_all_datasets(tmp_path: Any, datasets: list[rs.Dataset]) -> None:
+    path = tmp_path / "x.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        writer.write_example({"id": 1.5, "other": 3})
+    mix = rs.Mix([(datasets[0], 1), (rs.open(path), 1)])
+
+    def load(feature: Any) -> Any:
+        return list(rs.Loader(mix, {"x": feature}, batch_size=2, threads=0))
+
+    with pytest.raises(rs.OptionError) as caught:
+        load(rs.Scalar("other"))
+    with pytest.raises(rs.OptionError) as caught:
+        load(rs.Scalar("id"))
+    assert caught.value.option == "features"
+    numbers = np.concatenate([batch["x"] for batch in load(rs.Scalar("other", default=7))])
+    assert Counter(numbers.tolist()) == {7: 7, 3: 7}
+
+
+def test_a_mix_says_what_it_is(mix: rs.Mix) -> None:
+    assert repr(mix) == "Mix(9 draws of 13 records, 6 draws of 5 records, 4 draws of 1 records)"
+
+
+def test_parts_that_are_no_list() -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        rs.Mix(3)  # type: ignore[arg-type]
+    assert caught.value.option == "parts"

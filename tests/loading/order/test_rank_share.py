@@ -1,0 +1,154 @@
+"""Ranks share an epoch exactly, in equally many steps."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.loading.order.rank_share import LastBatch, RankShare
+
+COUNTS = st.integers(0, 120)
+SIZES = st.integers(1, 9)
+ENDS = st.sampled_from(["keep", "drop", "pad"])
+
+
+def _steps(share: RankShare, read: int = 0) -> list[list[int]]:
+    steps = range(share.step_count(read))
+    return [places.tolist() for places in share.places(read, steps)]
+
+
+def _ranks(
+    count: int, batch_size: int, world_size: int, last_batch: LastBatch, read: int = 0
+) -> Any:
+    """The steps of each rank."""
+    assume(last_batch != "drop" or count == 0 or count >= batch_size * world_size)
+    shares = [
+        RankShare(count, batch_size, rank, world_size, last_batch) for rank in range(world_size)
+    ]
+    return [_steps(share, read) for share in shares]
+
+
+def _dealt(ranks: list[list[list[int]]]) -> list[list[int]]:
+    """For each step, its places as they were dealt out: the first of each rank, then the second."""
+    dealt = []
+    for step in zip(*ranks, strict=True):  # fails if ranks do not take the same number of steps
+        longest = max(map(len, step))
+        dealt.append([rank[at] for at in range(longest) for rank in step if at < len(rank)])
+    return dealt
+
+
+@given(COUNTS, SIZES, SIZES, st.data())
+def test_keep_shares_out_everything_evenly(
+    count: int, batch_size: int, world_size: int, data: Any
+) -> None:
+    read = data.draw(st.integers(0, count))
+    ranks = _ranks(count, batch_size, world_size, "keep", read)
+    dealt = _dealt(ranks)
+    assert list(chain.from_iterable(dealt)) == list(range(read, count))
+    assert all(len(step) == batch_size * world_size for step in dealt[:-1])
+    for step in zip(*ranks, strict=True):
+        lengths = [len(rank) for rank in step]
+        assert max(lengths) - min(lengths) <= 1
+
+
+@given(COUNTS, SIZES, SIZES)
+def test_drop_leaves_out_what_is_no_whole_step(
+    count: int, batch_size: int, world_size: int
+) -> None:
+    whole = count // (batch_size * world_size)
+    dealt = _dealt(_ranks(count, batch_size, world_size, "drop"))
+    assert len(dealt) == whole
+    assert list(chain.from_iterable(dealt)) == list(range(whole * batch_size * world_size))
+
+
+@given(COUNTS, SIZES, SIZES)
+def test_pad_fills_up_with_the_first_places(count: int, batch_size: int, world_size: int) -> None:
+    step_size = batch_size * world_size
+    ranks = _ranks(count, batch_size, world_size, "pad")
+    assert {len(step) for rank in ranks for step in rank} <= {batch_size}
+    dealt = list(chain.from_iterable(_dealt(ranks)))
+    assert dealt == [place % count for place in range(-(-count // step_size) * step_size)]
+
+
+@given(SIZES, st.integers(0, 40), st.lists(st.integers(0, 9), max_size=4))
+def test_workers_take_steps_in_turn_through_epochs(
+    worker_count: int, first_count: int, later_counts: list[int]
+) -> None:
+    taken: list[tuple[int, int, int]] = []  # (step of the iteration, worker, step of the epoch)
+    for worker in range(worker_count):
+        share = RankShare(10, 1, worker=worker, worker_count=worker_count)
+        passed = 0
+        for count in (first_count, *later_counts):
+            taken += [(passed + step, worker, step) for step in share.own(count, passed)]
+            passed += count
+    taken.sort()
+    assert [step for step, _, _ in taken] == list(range(first_count + sum(later_counts)))
+    assert all(worker == step % worker_count for step, worker, _ in taken)
+    in_epochs = [step for count in (first_count, *later_counts) for step in range(count)]
+    assert [step for _, _, step in taken] == in_epochs
+
+
+def test_shares_of_many_records_need_no_memory_for_them() -> None:
+    share = RankShare(10**15, 2, rank=5, world_size=7)
+    last = share.step_count() - 1
+    # 14 go into 10**15 with a rest of 6, of which rank 5 has the last
+    assert [places.tolist() for places in share.places(0, range(last - 1, last + 1))] == [
+        [10**15 - 15, 10**15 - 8],
+        [10**15 - 1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"rank": 2, "world_size": 2}, "rank"),
+        ({"rank": -1}, "rank"),
+        ({"rank": 0.5}, "rank"),
+        ({"world_size": 0}, "world_size"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": True}, "batch_size"),
+        ({"batch_size": "8"}, "batch_size"),
+        ({"worker": 1}, "worker"),
+        ({"worker_count": 0}, "worker_count"),
+        ({"last_batch": "all"}, "last_batch"),
+        (
+            {"last_batch": "drop", "batch_size": 6, "world_size": 2},
+            "last_batch",
+        ),
+    ],
+)
+def test_shares_that_make_no_sense(options: dict[str, Any], option: str) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        RankShare(10, **{"batch_size": 2, **options})
+    assert caught.value.option == option
+
+
+def test_integers_of_numpy_will_do() -> None:
+    share = RankShare(10, np.int64(2), np.int32(1), np.int64(2))  # type: ignore[arg-type]
+    assert _steps(share) == [[1, 3], [5, 7], [9]]
+    assert type(share.step_size) is int
+
+
+@pytest.mark.parametrize("last_batch", ["keep", "drop"])
+def test_batches_larger_than_the_epoch_cost_no_memory(last_batch: LastBatch) -> None:
+    share = (
+        RankShare(5, 10**9, world_size=1)
+        if last_batch == "keep"
+        else RankShare(0, 10**9, last_batch=last_batch)
+    )
+    places = share.places(0, range(share.step_count()))
+    assert [of_step.tolist() for of_step in places] == [[0, 1, 2, 3, 4]][: share.step_count()]
+
+
+def test_each_rank_has_its_part_of_a_batch_larger_than_the_epoch() -> None:
+    shares = [RankShare(5, 10**9, rank=rank, world_size=3) for rank in range(3)]
+    places = [share.places(0, range(1))[0].tolist() for share in shares]
+    assert places == [[0, 3], [1, 4], [2]]
+    late = [share.places(1, range(1))[0].tolist() for share in shares]
+    assert late == [[1, 4], [2], [3]]

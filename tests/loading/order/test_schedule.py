@@ -1,0 +1,292 @@
+"""What is read, and what was read before a state and after it, is every record as often as it
+should be, in one order, however it is shared out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.loading.order.rank_share import LastBatch, RankShare
+from recordsmith.loading.order.schedule import EpochProgress, Schedule, Step
+from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
+
+COUNTS = st.integers(1, 60)
+SIZES = st.integers(1, 6)
+SHUFFLES = st.sampled_from([False, True, BlockShuffle(4, 2)])
+EPOCHS = st.integers(1, 3)
+
+
+def _schedule(
+    count: int,
+    batch_size: int = 4,
+    rank: int = 0,
+    world_size: int = 1,
+    *,
+    last_batch: LastBatch = "keep",
+    shuffle: bool | BlockShuffle = True,
+    epochs: int | None = 1,
+    worker: int = 0,
+    worker_count: int = 1,
+) -> Schedule:
+    share = RankShare(count, batch_size, rank, world_size, last_batch, worker, worker_count)
+    return Schedule(DatasetOrder(count, shuffle=shuffle, seed=3), share, epochs)
+
+
+def _told(steps: Iterator[Step]) -> list[Any]:
+    """Steps in a form that can be compared."""
+    return [
+        (step.epoch, step.places.tolist(), step.positions.tolist(), step.after) for step in steps
+    ]
+
+
+def _together(ranks: list[list[Step]], epoch: int) -> list[int]:
+    """The positions that all ranks read in an epoch, in the order of their places."""
+    read = [
+        (place, position)
+        for steps in ranks
+        for step in steps
+        if step.epoch == epoch
+        for place, position in zip(step.places.tolist(), step.positions.tolist(), strict=True)
+    ]
+    return [position for _, position in sorted(read)]
+
+
+@given(COUNTS, SIZES, SIZES, SHUFFLES, EPOCHS)
+def test_ranks_together_read_each_record_once_in_each_epoch(
+    count: int, batch_size: int, world_size: int, shuffle: bool | BlockShuffle, epochs: int
+) -> None:
+    schedules = [
+        _schedule(count, batch_size, rank, world_size, shuffle=shuffle, epochs=epochs)
+        for rank in range(world_size)
+    ]
+    ranks = [list(schedule.steps(EpochProgress())) for schedule in schedules]
+    assert len({len(steps) for steps in ranks}) == 1
+    order = DatasetOrder(count, shuffle=shuffle, seed=3)
+    for epoch in range(epochs):
+        assert _together(ranks, epoch) == order.positions(epoch, np.arange(count)).tolist()
+    for schedule, steps in zip(schedules, ranks, strict=True):
+        assert schedule.length(EpochProgress()) == len(steps)
+        assert [step.epoch for step in steps] == sorted(step.epoch for step in steps)
+
+
+@given(COUNTS, SIZES, SIZES, st.sampled_from(["keep", "drop", "pad"]), SHUFFLES, EPOCHS, st.data())
+def test_resuming_at_any_step_changes_nothing(
+    count: int,
+    batch_size: int,
+    world_size: int,
+    last_batch: LastBatch,
+    shuffle: bool | BlockShuffle,
+    epochs: int,
+    data: Any,
+) -> None:
+    assume(last_batch != "drop" or count >= batch_size * world_size)
+    rank = data.draw(st.integers(0, world_size - 1))
+    options: Any = {"last_batch": last_batch, "shuffle": shuffle, "epochs": epochs}
+    schedule = _schedule(count, batch_size, rank, world_size, **options)
+    undisturbed = list(schedule.steps(EpochProgress()))
+    for done, step in enumerate(undisturbed[:-1], 1):
+        other = _schedule(count, batch_size, rank, world_size, **options)
+        progress = other.progress(json.loads(json.dumps(schedule.state(step.after))))
+        assert other.length(progress) == len(undisturbed) - done
+        assert _told(other.steps(progress)) == _told(iter(undisturbed[done:]))
+
+
+@given(COUNTS, SHUFFLES, st.lists(st.tuples(SIZES, SIZES, st.integers(0, 4)), max_size=4))
+def test_others_may_go_on_in_mid_epoch(
+    count: int, shuffle: bool | BlockShuffle, worlds: list[tuple[int, int, int]]
+) -> None:
+    """Each world takes some steps, and hands its state on; in the end all was read once."""
+    state, read = None, []
+    for batch_size, world_size, step_count in [*worlds, (3, 2, count)]:
+        schedules = [
+            _schedule(count, batch_size, rank, world_size, shuffle=shuffle)
+            for rank in range(world_size)
+        ]
+        starts = [s.progress(state) if state else EpochProgress() for s in schedules]
+        ranks = [
+            list(itertools.islice(schedule.steps(start), step_count))
+            for schedule, start in zip(schedules, starts, strict=True)
+        ]
+        read += _together(ranks, 0)
+        states = [
+            schedule.state(steps[-1].after if steps else start)
+            for schedule, steps, start in zip(schedules, ranks, starts, strict=True)
+        ]
+        assert all(other == states[0] for other in states), "any rank's state will do"
+        state = states[0]
+        if state["epoch"] == 1:  # the last world may have found all done
+            break
+    order = DatasetOrder(count, shuffle=shuffle, seed=3)
+    assert read == order.positions(0, np.arange(count)).tolist()
+
+
+@given(COUNTS, SIZES, st.integers(1, 5), EPOCHS, st.data())
+def test_workers_in_turn_are_the_rank_without_workers(
+    count: int, batch_size: int, worker_count: int, epochs: int, data: Any
+) -> None:
+    alone = _schedule(count, batch_size, epochs=epochs)
+    start = alone.progress(
+        alone.state(EpochProgress(0, read=data.draw(st.integers(0, count - 1)), begun=0))
+    )
+    schedules = [
+        _schedule(count, batch_size, epochs=epochs, worker=worker, worker_count=worker_count)
+        for worker in range(worker_count)
+    ]
+    workers = [_told(schedule.steps(start)) for schedule in schedules]
+    assert [schedule.length(start) for schedule in schedules] == list(map(len, workers))
+    in_turn = [step for turn in itertools.zip_longest(*workers) for step in turn if step]
+    assert in_turn == _told(alone.steps(start))
+
+
+@given(COUNTS, SIZES, st.integers(1, 5), EPOCHS, st.data())
+def test_a_worker_leaves_out_its_own_steps(
+    count: int, batch_size: int, worker_count: int, epochs: int, data: Any
+) -> None:
+    whole = _schedule(count, batch_size, epochs=epochs)
+    worker = whole.for_worker(data.draw(st.integers(0, worker_count - 1)), worker_count)
+    steps = _told(worker.steps(EpochProgress()))
+    skipped_count = data.draw(st.integers(0, len(steps) + 2))
+    assert _told(worker.steps(EpochProgress(), skipped_count)) == steps[skipped_count:]
+
+
+@given(COUNTS, SIZES, SIZES, st.sampled_from(["keep", "drop", "pad"]), EPOCHS, st.data())
+def test_the_place_after_any_number_of_steps(
+    count: int, batch_size: int, world_size: int, last_batch: LastBatch, epochs: int, data: Any
+) -> None:
+    """Over several iterations, begun anywhere."""
+    assume(last_batch != "drop" or count >= batch_size * world_size)
+    schedule = _schedule(count, batch_size, 0, world_size, last_batch=last_batch, epochs=epochs)
+    epoch, begun = data.draw(st.integers(0, epochs - 1)) + 7, 7
+    start = progress = EpochProgress(epoch, data.draw(st.integers(0, count - 1)), begun)
+    step_count = 0
+    for _ in range(3):
+        for step in schedule.steps(progress):
+            step_count += 1
+            assert schedule.after(start, step_count) == step.after
+        assert schedule.end(progress) == EpochProgress(progress.begun + epochs, 0, begun + epochs)
+        progress = EpochProgress(begun + epochs, 0, begun + epochs)
+        begun += epochs
+        assert schedule.later(start, begun // epochs - 7 // epochs) == progress
+    assert schedule.after(start, 0) == start
+
+
+def test_places_of_what_goes_on_for_ever() -> None:
+    schedule = _schedule(10, 4, epochs=None)
+    assert schedule.end(EpochProgress(3, 4, 2)) is None
+    assert schedule.later(EpochProgress(3, 4, 2), 2) == EpochProgress(5, 0, 5)
+    assert schedule.after(EpochProgress(3, 4, 2), 2) == EpochProgress(4, 0, 2)
+    assert schedule.after(EpochProgress(), 3 * 10**12 + 1) == EpochProgress(10**12, 4, 0)
+    with pytest.raises(rs.OptionError) as caught:
+        _schedule(0).after(EpochProgress(), 1)
+    assert caught.value.option == "batch_count"
+
+
+def test_batches_are_alike_however_many_places_are_computed_at_once(monkeypatch: Any) -> None:
+    whole = _told(_schedule(1000, 7, 1, 3, worker_count=2).steps(EpochProgress()))
+    monkeypatch.setattr("recordsmith.loading.order.schedule._PLACES_AT_ONCE", 20)
+    assert _told(_schedule(1000, 7, 1, 3, worker_count=2).steps(EpochProgress())) == whole
+
+
+@pytest.mark.parametrize("count", [3, 11])
+def test_for_ever_goes_on(count: int) -> None:
+    schedule = _schedule(count, epochs=None)
+    steps = list(itertools.islice(schedule.steps(EpochProgress()), 10))
+    in_epoch = -(-count // 4)
+    assert [step.epoch for step in steps] == [at // in_epoch for at in range(10)]
+    with pytest.raises(TypeError, match="no length"):
+        schedule.length(EpochProgress())
+
+
+@pytest.mark.parametrize("epochs", [None, 3])
+def test_nothing_to_read_is_no_step(epochs: int | None) -> None:
+    schedule = _schedule(0, epochs=epochs)
+    assert list(schedule.steps(EpochProgress())) == []
+
+
+@pytest.mark.parametrize("epochs", [None, 2])
+def test_a_rest_that_is_dropped_leads_to_the_next_epoch(epochs: int | None) -> None:
+    """Another number of ranks may leave less than a step."""
+    schedule = _schedule(10, 4, last_batch="drop", epochs=epochs)
+    steps = list(itertools.islice(schedule.steps(EpochProgress(0, read=9)), 2))
+    assert [(step.epoch, step.places.tolist()) for step in steps] == [
+        (1, [0, 1, 2, 3]),
+        (1, [4, 5, 6, 7]),
+    ]
+
+
+def test_where_epochs_and_iterations_end() -> None:
+    steps = list(_schedule(10, 5, epochs=2).steps(EpochProgress()))
+    assert [step.after for step in steps] == [
+        EpochProgress(0, 5, begun=0),
+        EpochProgress(1, 0, begun=0),
+        EpochProgress(1, 5, begun=0),
+        EpochProgress(2, 0, begun=2),  # the next iteration begins
+    ]
+    assert [progress.is_inside for progress in (step.after for step in steps)] == [
+        True, False, True, False,
+    ]  # fmt: skip
+    state = _schedule(10, 5, epochs=2).state(steps[-1].after)
+    resumed = _schedule(10, 5, epochs=2)
+    assert [step.epoch for step in resumed.steps(resumed.progress(state))] == [2, 2, 3, 3]
+
+
+def test_fewer_epochs_than_the_state_has_seen_leave_nothing() -> None:
+    schedule = _schedule(10, 5, epochs=1)
+    assert list(schedule.steps(EpochProgress(2, 5, begun=0))) == []
+    assert schedule.length(EpochProgress(2, 5, begun=0)) == 0
+
+
+def _state(**changes: Any) -> dict[str, Any]:
+    schedule = _schedule(10)
+    return {**schedule.state(EpochProgress(3, 8, 2)), **changes}
+
+
+@pytest.mark.parametrize(
+    ("state", "value"),
+    [
+        (None, "None"),
+        ([], "[]"),
+        ({}, "{}"),
+        (_state(version=2), "{'version': 2"),
+        (_state(epoch=-1), "[-1, 8, 2]"),
+        (_state(epoch=None), "[None, 8, 2]"),
+        (_state(read=1.0), "[3, 1.0, 2]"),
+        (_state(begun=True), "[3, 8, True]"),
+        (_state(begun=4), "[3, 8, 4]"),
+        (_state(read=11), "[3, 11, 2]"),
+        (_state(order=None), "None"),
+        (_state(order={}), "None"),
+        (_state(order={**_state()["order"], "seed": 4}), "4"),
+        (_state(order={**_state()["order"], "shuffle": False}), "False"),
+        (_state(order={**_state()["order"], "more": 1}), "1"),
+    ],
+)
+def test_invalid_states(state: Any, value: str) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        _schedule(10, epochs=2).progress(state)
+    assert caught.value.option == "state"
+    assert str(caught.value.value).startswith(value)
+    assert _schedule(10, epochs=2).progress(_state()) == EpochProgress(3, 8, 2)
+
+
+def test_a_state_of_more_epochs_is_refused() -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        _schedule(10, epochs=1).progress(_state())
+    assert (caught.value.option, caught.value.value) == ("epochs", "1")
+    assert _schedule(10, epochs=None).progress(_state()) == EpochProgress(3, 8, 2)
+
+
+@pytest.mark.parametrize("epochs", [0, -1, 1.5, "1", True])
+def test_epochs_that_make_no_sense(epochs: Any) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        _schedule(10, epochs=epochs)
+    assert caught.value.option == "epochs"

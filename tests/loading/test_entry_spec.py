@@ -1,0 +1,185 @@
+"""What is told of the entries of batches is what they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import ShardWriter
+
+FEATURES: dict[str, Any] = {
+    "image": rs.Image("image", size=(8, 6), dtype="float32", layout="CHW"),
+    "free": rs.Image("image", fit="pad"),
+    "id": rs.Scalar("id"),
+    "corner": rs.Tensor("corner", (2,), dtype="float16"),
+    "many": rs.Ragged("many"),
+    "padded": rs.Padded("many"),
+    "room": rs.Padded("many", 9),
+    "name": rs.Bytes("name"),
+    "words": rs.Bytes("words", "ragged"),
+    "title": rs.Text("name"),
+    "texts": rs.Text("words", "ragged"),
+    "raw": rs.Raw("raw", (2, 2), "uint8"),
+    "at": rs.Position(),
+}
+SPECS = {
+    "image": ("numbers", "float32", (3, 8, 6), False),
+    "free": ("numbers", "uint8", (None, None, 3), False),
+    "free_sizes": ("numbers", "int64", (2,), False),
+    "id": ("numbers", "int64", (), False),
+    "corner": ("numbers", "float16", (2,), False),
+    "many": ("numbers", "int64", (None,), True),
+    "padded": ("numbers", "int64", (None,), False),
+    "padded_lengths": ("numbers", "int64", (), False),
+    "room": ("numbers", "int64", (9,), False),
+    "room_lengths": ("numbers", "int64", (), False),
+    "name": ("bytes", None, (), False),
+    "words": ("bytes", None, (None,), True),
+    "title": ("text", None, (), False),
+    "texts": ("text", None, (None,), True),
+    "raw": ("numbers", "uint8", (2, 2), False),
+    "at": ("numbers", "int64", (), False),
+}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory, images: Any) -> rs.Dataset:
+    folder = tmp_path_factory.mktemp("specs")
+    with ShardWriter(folder / "a.tfrecord") as writer:
+        for number in range(5):
+            writer.write_example(
+                {
+                    "image": images.jpeg(number, 7 + number, 9),
+                    "id": number,
+                    "corner": [1.0, 2.0],
+                    "many": list(range(number)),
+                    "name": f"n{number}",
+                    "words": ["a"] * number,
+                    "raw": bytes(4),
+                }
+            )
+    return rs.open(folder)
+
+
+def unchanged(what: dict[str, Any], generator: np.random.Generator) -> dict[str, Any]:
+    return what
+
+
+def told(specs: Any) -> dict[str, Any]:
+    return {
+        name: (spec.kind, spec.dtype and spec.dtype.name, spec.shape[1:], spec.is_ragged)
+        for name, spec in specs.items()
+    }
+
+
+def test_every_feature_has_its_spec(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, FEATURES, batch_size=2)
+    assert told(loader.spec()) == SPECS
+    assert {spec.shape[0] for spec in loader.spec().values()} == {None}
+    assert loader.state_dict() == loader.state_after(0), "nothing was read"
+    batches = list(loader)
+    for name, spec in loader.spec().items():
+        for batch in batches:
+            entry = batch[name]
+            if spec.is_ragged:
+                assert isinstance(entry, rs.RaggedArray) or spec.kind == "text"
+                continue
+            assert len(entry.shape) == len(spec.shape)
+            assert all(a in (None, b) for a, b in zip(spec.shape, entry.shape, strict=True))
+            assert spec.dtype is None or spec.dtype == entry.dtype
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        ({"last_batch": "drop"}, 2),
+        ({"last_batch": "pad"}, 2),
+        ({"last_batch": "drop", "filter": bool}, None),
+        ({"last_batch": "drop", "skip_errors": 1}, None),
+        ({"last_batch": "drop", "map_examples": unchanged}, 2),
+        ({"last_batch": "drop", "map_batches": unchanged}, None),
+    ],
+)
+def test_the_batch_size_is_told_where_it_never_differs(
+    dataset: rs.Dataset, options: Any, size: int | None
+) -> None:
+    loader = rs.Loader(dataset, {"id": "id"}, batch_size=2, **options)
+    assert loader.spec()["id"].shape == (size,)
+
+
+def test_what_maps_make_is_looked_at(dataset: rs.Dataset) -> None:
+    def changed(batch: dict[str, Any], generator: Any) -> dict[str, Any]:
+        return {"twice": np.stack([batch["id"]] * 2, 1).astype(np.int16), "words": batch["texts"]}
+
+    def first_is_empty(example: dict[str, Any]) -> bool:
+        return bool(example["id"] >= 2)
+
+    features = {"id": FEATURES["id"], "texts": FEATURES["texts"]}
+    loader = rs.Loader(
+        dataset, features, batch_size=2, map_batches=changed, filter=first_is_empty
+    )  # fmt: skip
+    assert told(loader.spec()) == {
+        "twice": ("numbers", "int16", (2,), False),
+        "words": ("text", None, (None,), True),
+    }
+    assert loader.epoch == 0
+    nothing = rs.Loader(dataset[:0], features, batch_size=2, map_batches=changed)
+    assert list(nothing.spec()) == ["id", "texts"]
+
+
+def test_pixels_lie_where_frameworks_take_them_without_a_copy(dataset: rs.Dataset) -> None:
+    for reuses in (False, True):
+        loader = rs.Loader(
+            dataset, {"image": FEATURES["image"]}, batch_size=1, reuse_batches=reuses, epochs=4
+        )
+        addresses = [batch["image"].ctypes.data for batch in loader]
+        assert not any(address % 64 for address in addresses)
+
+
+def test_a_spec_needs_no_file(dataset: rs.Dataset, tmp_path: Path) -> None:
+    loader = rs.Loader(dataset, FEATURES, batch_size=2)
+    path = Path(dataset.shards[0].path)
+    moved = path.rename(tmp_path / "elsewhere")
+    try:
+        assert told(loader.spec()) == SPECS
+    finally:
+        moved.rename(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"batch_size": 2},
+            r"has 1 of the 2 records of a step; pass last_batch='drop'",
+        ),
+        ({"batch_size": 1, "world_size": 3}, "has 2 of the 3 records"),
+        ({"batch_size": 5, "skip_errors": 1}, "skip_errors.* removes rows"),
+        ({"batch_size": 5, "filter": bool}, "filter.* removes rows"),
+        ({"batch_size": 5}, None),
+        ({"batch_size": 2, "last_batch": "drop"}, None),
+        ({"batch_size": 2, "last_batch": "pad"}, None),
+    ],
+)
+def test_why_batches_may_be_shorter(dataset: rs.Dataset, options: Any, words: str | None) -> None:
+    loader = rs.Loader(dataset, {"id": "id"}, **options)
+    if words is None:
+        assert loader._shorter_batches is None
+        assert {len(batch["id"]) for batch in loader} == {loader.batch_size}
+    else:
+        assert re.search(words, loader._shorter_batches or "")
+
+
+def test_batches_may_be_shorter_after_going_on(dataset: rs.Dataset) -> None:
+    one = rs.Loader(dataset[:4], {"id": "id"}, batch_size=1)
+    loader = rs.Loader(dataset[:4], {"id": "id"}, batch_size=2)
+    assert loader._shorter_batches is None
+    loader.load_state_dict(one.state_after(1))
+    assert loader._shorter_batches is not None
+    assert [len(batch["id"]) for batch in loader] == [2, 1]
+    assert loader._shorter_batches is None

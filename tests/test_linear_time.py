@@ -1,0 +1,190 @@
+"""Hostile input takes time in proportion to its size.
+
+Each case has an input of at most a few megabytes that took minutes to hours where work grew with
+the square of the input, and takes about a second where it does not. It runs in a process of its
+own, which the system ends after so much CPU time that no slow machine reaches it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+CPU_SECONDS = 20
+
+Case = Callable[[Path], None]
+CASES: dict[str, Case] = {}
+
+
+def case(run: Case) -> Case:
+    CASES[run.__name__] = run
+    return run
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_time_grows_with_the_input(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("resource")
+    done = subprocess.run(
+        [sys.executable, __file__, name, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:] or f"ended by signal {-done.returncode}"
+
+
+def colliding(number: int) -> int:
+    """Numbers whose hashes are all 0."""
+    return number * (2**61 - 1)
+
+
+@case
+def tar_keys_with_one_safe_name(_: Path) -> None:
+    from recordsmith.sources.json_values import KindSurvey
+    from recordsmith.sources.tar import Member
+    from recordsmith.sources.tar_samples import TarSamples
+
+    class Archive:
+        path = Path("a.tar")
+        skipped = ()
+
+        def members(self) -> Iterator[Member]:
+            for marks in product("/\\", repeat=17):
+                yield Member(f"{''.join(marks)}a.txt", 0, 0)
+
+    names = list(TarSamples().add(Archive(), "a", KindSurvey({})))  # type: ignore[arg-type]
+    assert len(set(names)) == len(names) > 50_000
+    assert set(names) == {"a", *(f"a~{number}" for number in range(2, len(names) + 1))}
+
+
+@case
+def export_names_that_differ_at_their_ends(_: Path) -> None:
+    from recordsmith.exporting.safe_names import TakenNames
+
+    for length, times in ((251, 1), (246, 2), (245, 2)):  # cut at once; cut for their numbers
+        taken = TakenNames()
+        names = {
+            taken.take((f"{'x' * (length - 6)}{number:06d}",), [("images", ".jpeg")])
+            for _ in range(times)
+            for number in range(30_000)
+        }
+        assert len(names) == 30_000 * times
+        assert all(len(name) <= 250 for (name,) in names)
+
+
+@case
+def coco_ids_that_share_a_hash(folder: Path) -> None:
+    from recordsmith.sources.coco_json import CocoFile
+
+    count = 100_000
+    images = [{"id": colliding(number), "file_name": f"{number}"} for number in range(count)]
+    annotations = [
+        {"id": 1, "image_id": colliding(number), "category_id": colliding(number)}
+        for number in range(count)
+    ]
+    categories = [{"id": colliding(number), "name": f"{number}"} for number in range(count)]
+    document = {"categories": categories, "images": images, "annotations": annotations}
+    (folder / "a.json").write_text(json.dumps(document))
+    file = CocoFile(str(folder / "a.json"), "a.json")
+    assert len(file.images) == count
+    assert file.annotations_of(colliding(5))[0]["category_id"] == colliding(5)
+    assert len(file.categories) < count == len(file.categories) + file.problems.count
+
+
+@case
+def yolo_numbers_that_share_a_hash(folder: Path) -> None:
+    from recordsmith.errors import SourceError
+    from recordsmith.sources.yolo_lists import read_data_yaml
+
+    lines = [f"  {colliding(number)}: x\n" for number in range(100_000)]
+    path = folder / "data.yaml"
+    for names in ("names:\n" + "".join(lines), f"names: {{{','.join(lines)}}}"):
+        path.write_text(f"train: a\n{names}")
+        with pytest.raises(SourceError):
+            read_data_yaml(str(path), "data.yaml")
+
+
+@case
+def quotes_in_yaml_that_nothing_closes(folder: Path) -> None:
+    from recordsmith.sources.yolo_lists import read_data_yaml
+
+    path = folder / "data.yaml"
+    path.write_text('train: a\nnames: [x]\nother: "' + '\\"' * 300_000 + "\n")
+    data = read_data_yaml(str(path), "data.yaml")
+    assert data is not None
+    assert data.names == {0: "x"}
+
+
+@case
+def spaces_in_a_voc_list(folder: Path) -> None:
+    from recordsmith.sources import Voc
+
+    xml = "<annotation><filename>a.jpg</filename></annotation>"
+    for path, text in {
+        "Annotations/a.xml": xml,
+        "JPEGImages/a.jpg": "",
+        "ImageSets/Main/train.txt": f"a\nb{' ' * 300_000}c\nd{' ' * 300_000}-1\n",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    assert len(Voc(folder).list_samples().samples) == 3
+
+
+@case
+def fill_bytes_in_a_jpeg_scan(_: Path) -> None:
+    from recordsmith.image.formats.jpeg import SCAN, START, all_segments
+
+    head = START + bytes([0xFF, SCAN, 0, 2])
+    segments, end = all_segments(head + b"\xff" * 1_000_000 + b"\0\xff\xd9")
+    assert ([segment.marker for segment in segments], end) == ([SCAN], 6 + 1_000_000 + 3)
+
+
+@case
+def text_of_an_xml_element(folder: Path) -> None:
+    from recordsmith.sources.voc_xml import read_voc_xml
+
+    # the parser hands over pieces of a line; the first character makes each take four bytes
+    text = "\U0001f600" + ("x" * 4097 + "\n") * 10_000 + "x"
+    document = f"<annotation><filename>{text}</filename></annotation>"
+    (folder / "a.xml").write_text(document, encoding="utf-8")
+    found = read_voc_xml(str(folder / "a.xml"), "a.xml")
+    assert found is not None
+    assert found.filename == text
+
+
+@case
+def quotes_in_csv_that_nothing_closes(folder: Path) -> None:
+    from recordsmith.errors import SourceError
+    from recordsmith.sources import Table
+
+    (folder / "a.csv").write_text("a,b\n" + 'x""","\n' * 100_000)
+    with pytest.raises(SourceError):
+        Table(folder / "a.csv").list_samples()
+
+
+@case
+def classes_that_are_unknown(_: Path) -> None:
+    from recordsmith.sources.classes import Classes
+
+    classes = Classes({f"class number {number}": number for number in range(5_000)}, "the data")
+    for number in range(50_000):
+        classes.unknown(f"{number} is no class")
+
+
+@case
+def classes_without_labels(_: Path) -> None:
+    from recordsmith.exporting.objects import LabelNames
+
+    classes = LabelNames.known(None)
+    labels = [classes.of(None, f"{number}", print)[0] for number in range(150_000)]
+    assert labels == list(range(1, len(labels) + 1))
+
+
+if __name__ == "__main__":
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    CASES[sys.argv[1]](Path(sys.argv[2]))

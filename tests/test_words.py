@@ -1,0 +1,63 @@
+"""Numbers, sizes and names as people read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recordsmith import words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((0, "shard"), "0 shards"),
+        ((1, "shard"), "1 shard"),
+        ((2569, "shard"), "2,569 shards"),
+        ((1, "class", "classes"), "1 class"),
+        ((2, "class", "classes"), "2 classes"),
+    ],
+)
+def test_count(arguments: Any, expected: str) -> None:
+    assert words.count(*arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [
+        (1, "a and 3 more"),
+        (3, "a, b, c and 1 more"),
+        (4, "a, b, c, d"),
+        (5, "a, b, c, d"),
+    ],
+)
+def test_first_of(most: int, expected: str) -> None:
+    assert words.first_of("abcd", most) == expected
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "expected"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (2, "2 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (999_900, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (45_900_000, "45.9 MB"),
+        (10**15, "1.0 PB"),
+        (10**19, "10000.0 PB"),
+    ],
+)
+def test_size(size_bytes: int, expected: str) -> None:
+    assert words.size(size_bytes) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("größe 花", "größe 花"), ("a\nb", r"a\nb"), ("\x1b[2J\u202e\udcff", r"\x1b[2J\u202e\udcff")],
+)
+def test_printable(text: str, expected: str) -> None:
+    assert words.printable(text) == expected
