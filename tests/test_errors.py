@@ -186,6 +186,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "defect": st.sampled_from(Defect),
     "excerpt": st.lists(_TEXT, max_size=3),
     "problems": st.lists(_TEXT, max_size=3),
+    "records": st.lists(st.integers(0, 2**40), max_size=3),
     "lists_problems": st.booleans(),
 }
 

@@ -187,7 +187,7 @@ def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
     lock = tmp_path
     script = (
         "import os, signal, sys; from recordsmith import files\n"
-        "with files.exclusive(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)"
+        "with files.locked(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(lock)], check=False)
     assert done.returncode < 0

@@ -90,7 +90,7 @@ def coco_ids_that_share_a_hash(folder: Path) -> None:
     (folder / "a.json").write_text(json.dumps(document))
     file = CocoFile(str(folder / "a.json"), "a.json")
     assert len(file.images) == count
-    assert file.annotations_of(colliding(5))[0]["category_id"] == colliding(5)
+    assert file.read_annotations(colliding(5))[0]["category_id"] == colliding(5)
     assert len(file.categories) < count == len(file.categories) + file.problems.count
 
 

@@ -41,6 +41,7 @@ _ONLY_IN_PYTHON = {
     "--shape",
     "--sharding",
     "--too-long",
+    "--values",
     "--unit",
     "--worker",
     "--worker-count",

@@ -122,7 +122,7 @@ def test_slices_of_compressed_shards(
     if cut.step is None or cut.step > 0 or len(part) < 2:
         assert numbered.ids_of(part) == IDS[cut]
     else:
-        with raises(rs.OptionError, option="paths", match="compressed"):
+        with raises(rs.OptionError, option="dataset", match="compressed"):
             list(part)
 
 

@@ -366,11 +366,11 @@ def test_the_caller_may_change_its_array(tmp_path: Path) -> None:
 def test_a_filter_is_evaluated_once_in_many_threads(tmp_path: Path, monkeypatch: Any) -> None:
     part = rs.open(write(tmp_path / "in", [30, 30], packed=False)).filter("label == 2")[1:]
     calls = []
-    module = "recordsmith.where.expression.Where.chosen"
+    module = "recordsmith.where.expression.Where.matches"
     from recordsmith.where import Where
 
-    chosen = Where.chosen
-    monkeypatch.setattr(module, lambda *args: (calls.append(1), chosen(*args))[1])
+    matches = Where.matches
+    monkeypatch.setattr(module, lambda *args: (calls.append(1), matches(*args))[1])
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: len(part), range(32)))
     assert set(found) == {19}

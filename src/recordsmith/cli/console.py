@@ -110,7 +110,7 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
     lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
     if title and lines.startswith(title):
         lines = bold(title) + lines[len(title) :]
-    elif title:  # wrapped
+    elif title and "\n" in lines:  # wrapped
         first, _, rest = lines.partition("\n")
         lines = f"{bold(first)}\n{rest}"
     print(lines)

@@ -13,7 +13,7 @@ from recordsmith.files import as_path
 def upgrade(
     folder: Annotated[str, typer.Argument(help="The folder of the dataset.", metavar="FOLDER")],
 ) -> None:
-    """Convert the manifest of a dataset that an earlier version of recordsmith wrote.
+    """Convert a manifest that an earlier version of recordsmith wrote.
 
     Reads and changes only `dataset.json`, no shards.
 
