@@ -31,7 +31,7 @@ WITH_IMAGES = pytest.mark.parametrize("format", ["folder", "voc", "coco", "yolo"
 @pytest.fixture(autouse=True)
 def _needs(request: pytest.FixtureRequest) -> None:
     called = getattr(request.node, "callspec", None)
-    if called is not None and called.params.get("format") == "parquet":
+    if called is not None and called.params.get("format") in ("parquet", "feather"):
         pytest.importorskip("pyarrow")
 
 
@@ -61,7 +61,8 @@ def test_report_counts_files_and_records(
     assert report.splits == {"train": 3, "val": 2}
     assert report.file_count == len(written)
     assert report.size_bytes == sum(map(len, written.values()))
-    assert [done for done, _ in calls] == [1, 2, 3, 4, 5]
+    by_batch = [3, 5] if format in ("parquet", "feather") else [1, 2, 3, 4, 5]
+    assert [done for done, _ in calls] == by_batch
     assert (report.problems, report.changed_names, report.skipped) == ([], [], [])
     document = report.to_json()
     assert json.loads(json.dumps(document)) == document
@@ -256,7 +257,7 @@ def test_other_messages_are_rejected(tmp_path: Path, format: str, write: Any, im
     with rs.ShardWriter(path) as writer:
         writer.write_example(image("a.jpg"))
         writer.write(rs.encode_sequence_example({"a": 1}, {"steps": [[1], [2]]}))
-    with pytest.raises(rs.OptionError, match=r"sequences\.tfrecord, record 1.*SequenceExample"):
+    with pytest.raises(rs.OptionError, match=r"record 1.*SequenceExample|records are mixed"):
         rs.export([source / "train.tfrecord", path], tmp_path / "out", format)
     assert not (tmp_path / "out").exists()
 
@@ -411,7 +412,7 @@ def test_interrupted_job_leaves_no_partial_output(
         out = tmp_path / "new" / "folder" / "out"
 
     def stop(done: int, _total: int) -> None:
-        if done == 4:
+        if done >= 3:
             raise _Stop
 
     with pytest.raises(_Stop):

@@ -10,6 +10,8 @@ import pytest
 
 import recordsmith as rs
 
+from ..raising import raises
+
 
 @pytest.fixture
 def parquet() -> Any:
@@ -39,11 +41,11 @@ def test_columns_are_typed_by_the_schema(
     )
     found = parquet.read_table(tmp_path / "out" / "train.parquet")
     types = {field.name: field.type for field in found.schema}
-    assert types["image/encoded"] == pa.binary()
+    assert types["image/encoded"] == pa.large_binary()
     assert types["image/height"] == pa.int64()
     assert types["score"] == pa.float32()
-    assert types["many"] == pa.list_(pa.int64())
-    assert types["words"] == pa.list_(pa.string())
+    assert types["many"] == pa.large_list(pa.int64())
+    assert types["words"] == pa.large_list(pa.large_string())
     assert types["gap"] == pa.int64()
     rows = found.to_pylist()
     assert [row["image/encoded"] for row in rows] == [e["image/encoded"] for e in examples]
@@ -59,10 +61,12 @@ def test_columns_are_typed_by_the_schema(
 def test_rows_are_written_in_groups(
     write: Any, tmp_path: Path, parquet: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import recordsmith.exporting.parquet as module
+    from recordsmith.dataset import arrow_stream
+    from recordsmith.exporting import arrow_tables
 
-    monkeypatch.setattr(module, "_GROUP_ROWS", 4)
-    monkeypatch.setattr(module, "_GROUP_BYTES", 1000)
+    monkeypatch.setattr(arrow_tables, "_GROUP_ROWS", 4)
+    monkeypatch.setattr(arrow_tables, "_GROUP_BYTES", 1000)
+    monkeypatch.setattr(arrow_stream, "DEFAULT_ROWS", 1)
     sizes = [1, 1, 1, 1, 1, 600, 600, 1, 1]
     source = write(train=[{"n": n, "data": bytes(size)} for n, size in enumerate(sizes)])
     rs.export(source, tmp_path / "out", "parquet")
@@ -73,7 +77,7 @@ def test_rows_are_written_in_groups(
 
 
 def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> None:
-    with pytest.raises(rs.OptionError, match=r"'x' .* several kinds"):
+    with raises(rs.OptionError, option="columns", value="x"):
         rs.export(write(train=[{"x": 1}, {"x": "a"}]), tmp_path / "out", "parquet")
 
 
@@ -90,3 +94,21 @@ def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path) -
     )
     assert "pip install 'recordsmith[arrow]'" in result.stdout
     assert not (tmp_path / "out").exists()
+
+
+def test_feather_has_the_columns_of_parquet(write: Any, tmp_path: Path, parquet: Any) -> None:
+    feather = pytest.importorskip("pyarrow.feather")
+    source = write(train=[{"x": n, "t": f"n {n}", "r": list(range(n))} for n in range(9)])
+    for name in ("parquet", "feather"):
+        rs.export(source, tmp_path / name, name)
+    found = feather.read_table(tmp_path / "feather" / "train.feather")
+    assert found.equals(parquet.read_table(tmp_path / "parquet" / "train.parquet"))
+    assert found["r"].to_pylist() == [list(range(n)) for n in range(9)]
+
+
+def test_sequences_are_exported(tmp_path: Path, parquet: Any) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2, 3]]}))
+    rs.export(tmp_path / "a.tfrecord", tmp_path / "out", "parquet")
+    (file,) = (tmp_path / "out").glob("*.parquet")
+    assert parquet.read_table(file).to_pylist() == [{"id": 1, "steps": [[1], [2, 3]]}]

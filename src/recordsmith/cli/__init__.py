@@ -30,6 +30,7 @@ from recordsmith.cli.head import head
 from recordsmith.cli.index import index
 from recordsmith.cli.inspect import inspect
 from recordsmith.cli.pack import pack
+from recordsmith.cli.query import query
 from recordsmith.cli.reshard import reshard
 from recordsmith.cli.salvage import salvage
 from recordsmith.cli.schema import schema
@@ -50,7 +51,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the hel
     "Create datasets": (pack, append, demo),
     "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
     "Repair and rewrite them": (salvage, reshard, edit, upgrade),
-    "Use them elsewhere": (export, index, bench),
+    "Use them elsewhere": (export, query, index, bench),
     "About recordsmith": (version,),
 }
 _WRITING = {
