@@ -111,11 +111,12 @@ def test_the_readme_is_short() -> None:
 
 def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = page("docs/python.md")
-    assert len(blocks("python", text)) == 2
+    assert len(blocks("python", text)) == 3
     run_python(text, "python.md", lambda: "")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "21 ('daisy', 'rose', 'tulip')"
     assert "[0 1 2 3] (1001, 2) (1001,)" in shown
+    assert {"8 [b'rose']", "8", "(4,)"} <= {*shown}
 
 
 @pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md"])

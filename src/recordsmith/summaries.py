@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
+from recordsmith.words import count as counted
 from recordsmith.words import first_of, printable
 
 _LONGEST_NAME = 60
+_LONGEST_VALUE = 120
 _NAMED = 6
 
 
@@ -44,6 +48,43 @@ class Summarized(ABC):
         )
         heading = f"<b>{type(self).__name__}</b> {_escaped(title)}"
         return f"<div>{heading}</div><table>{body}</table>" if body else f"<div>{heading}</div>"
+
+
+class Report(Summarized):
+    """A dataclass whose `repr` has its fields in one line, without defaults and long values."""
+
+    _shown: ClassVar[tuple[str, ...]] = ()
+    """Properties that `repr` shows as well, first."""
+
+    def _summary(self) -> Summary:
+        rows = [(name, _value(getattr(self, name))) for name in self._shown]
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            is_empty = value is None or (isinstance(value, (list, tuple, Mapping)) and not value)
+            if not is_empty and value != field.default and field.name not in self._shown:
+                rows.append((field.name, _value(value)))
+        return Summary("", tuple(rows))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={text}" for name, text in self._summary().rows)
+        return f"{type(self).__name__}({printable(shown)})"
+
+
+def _value(value: Any) -> str:
+    """Write a value as Python does if it is short, otherwise as the number of items."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Path):
+        return repr(str(value))
+    if isinstance(value, (list, tuple, Mapping)):
+        items = value.values() if isinstance(value, Mapping) else value
+        if all(isinstance(item, (str, int, float)) for item in items) and len(items) <= _NAMED:
+            text = repr(value)
+            if len(text) <= _LONGEST_VALUE:
+                return text
+        return f"<{counted(len(value), 'item')}>"
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"<{type(value).__name__}>"
 
 
 def named(names: Iterable[str], most: int = _NAMED) -> str:

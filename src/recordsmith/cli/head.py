@@ -68,6 +68,7 @@ def head(
             option="descriptors",
             remedy="Pass both of them, or neither.",
         )
+
     decoder = None
     if descriptors is not None and message is not None:
         decoder = rs.MessageDecoder(descriptors, message)

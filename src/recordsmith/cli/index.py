@@ -8,7 +8,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.options import Json, Paths, SplitName, one_or_all
 
 _LISTED = 10
 
@@ -31,7 +31,7 @@ def index(
             metavar="FOLDER",
         ),
     ] = None,
-    split: Split = None,
+    split: SplitName = None,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Replace index files that differ."),

@@ -25,7 +25,16 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result 
 Split: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--split", help="Only this split. [default: all]", metavar="NAME", rich_help_panel=WHICH
+        "--split",
+        help="Only this split, or part of one: train, train[:80%]. [default: all]",
+        metavar="SPLIT",
+        rich_help_panel=WHICH,
+    ),
+]
+SplitName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--split", help="Only this split. [default: all]", metavar="SPLIT", rich_help_panel=WHICH
     ),
 ]
 Paths: TypeAlias = Annotated[

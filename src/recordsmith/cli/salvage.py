@@ -6,7 +6,15 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Out, Overwrite, Paths, Split, WritingThreads, one_or_all
+from recordsmith.cli.options import (
+    Json,
+    Out,
+    Overwrite,
+    Paths,
+    SplitName,
+    WritingThreads,
+    one_or_all,
+)
 
 _FIELDS = {
     "length": "its length",
@@ -19,7 +27,7 @@ _MOST_SHARDS = 20
 def salvage(
     paths: Paths,
     out: Out,
-    split: Split = None,
+    split: SplitName = None,
     overwrite: Overwrite = False,
     threads: WritingThreads = None,
     json: Json = False,

@@ -16,7 +16,7 @@ from recordsmith.cli.options import (
     Json,
     OverwritePage,
     Paths,
-    Split,
+    SplitName,
     Threads,
     check_html,
     one_or_all,
@@ -34,7 +34,7 @@ _MOST_PATHS = 3  # in a suggested command
 
 def verify(
     paths: Paths,
-    split: Split = None,
+    split: SplitName = None,
     deep: Annotated[
         bool,
         typer.Option(

@@ -98,9 +98,9 @@ class Dataset(Summarized):
     def _with(self, positions: ChosenPositions) -> Dataset:
         """Return a Dataset of other records of the same shards."""
         other = copy(self)
-        vars(other)["_records"] = self._records.select(positions)
+        other._records = self._records.select(positions)  # noqa: SLF001 - of the same class
         if positions is not self._records.positions:
-            vars(other)["_schema"] = None
+            other._schema = None  # noqa: SLF001
         return other
 
     def __len__(self) -> int:
@@ -201,7 +201,7 @@ class Dataset(Summarized):
                 first use if the schema is not known.
 
         Example:
-            wide = dataset.filter("image/width > image/height")
+            wide = dataset.filter("image/width > 640")
         """
         condition = parse_where(where) if isinstance(where, str) else where
         if not isinstance(condition, Where):

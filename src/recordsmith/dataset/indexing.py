@@ -41,6 +41,7 @@ from recordsmith.files import (
     remove_left_over,
     write_atomically,
 )
+from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
@@ -58,9 +59,11 @@ class IndexFile:
     is_new: bool
 
 
-@dataclass(frozen=True)
-class IndexReport:
+@dataclass(frozen=True, repr=False)
+class IndexReport(Report):
     """The result of `index`, shard by shard."""
+
+    _shown = ("record_count", "new_count")
 
     format: IndexFormat
     files: tuple[IndexFile, ...]

@@ -134,13 +134,15 @@ class ShardPart:
         numbers = self._numbers[start:stop]
         if not len(numbers):
             return
+        done = 0  # bytes: at the end of each block, they are its offset and the size of its buffer
         if not self._is_run and self.compression == "none":
             for located in scattered_blocks(self._records, self._first + np.asarray(numbers)):
                 block = located.block
-                yield RecordBlock(block.buffer, block.starts, block.lengths, start, 0)
+                done += int(block.lengths.sum()) + FRAME_BYTES * len(block)
+                offset = done - len(block.buffer)
+                yield RecordBlock(block.buffer, block.starts, block.lengths, start, offset)
                 start += len(block)
             return
-        done = 0
         for block in self.shard.blocks(int(numbers[0]), int(numbers[-1]) + 1):
             end = block.position + len(block)
             low, high = (
@@ -154,7 +156,6 @@ class ShardPart:
                 rows = np.asarray(numbers[low:high]) - block.position
             starts, lengths = block.starts[rows], block.lengths[rows]
             done += int(lengths.sum()) + FRAME_BYTES * len(lengths)
-            # so that offset and length of the buffer end at the bytes read so far
             yield RecordBlock(block.buffer, starts, lengths, start + low, done - len(block.buffer))
 
     @property

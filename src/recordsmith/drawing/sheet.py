@@ -29,12 +29,13 @@ from recordsmith.image.drawing.overlay import (
     fit_to_tile,
     message_tile,
 )
+from recordsmith.summaries import Report
 
 _LEGEND_MOST = 60
 
 
-@dataclass
-class SheetReport:
+@dataclass(repr=False)
+class SheetReport(Report):
     """What `sheet` drew.
 
     Attributes:

@@ -20,10 +20,11 @@ from recordsmith.examining.field_survey import FieldSurvey, survey_fields
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, compression_of
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
+from recordsmith.summaries import Report
 
 
-@dataclass(frozen=True)
-class Inspection(ShardTotals):
+@dataclass(frozen=True, repr=False)
+class Inspection(ShardTotals, Report):
     """A summary of a dataset.
 
     compression: none, gzip or zlib; "mixed" if shards differ.
@@ -31,6 +32,8 @@ class Inspection(ShardTotals):
     from_manifest: whether the summary comes from a manifest rather than from the records.
     other_fields: the fields of records that are not Examples; None if all are Examples.
     """
+
+    _shown = ("record_count", "size_bytes")
 
     shards: tuple[ShardSummary, ...]
     compression: str

@@ -37,6 +37,7 @@ from recordsmith.exporting.voc import VocFiles
 from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
 from recordsmith.exporting.yolo import YoloFiles
 from recordsmith.files import PathLike, Progress, as_path
+from recordsmith.summaries import Report
 
 _EXPORTERS: dict[str, Callable[[], Exporter]] = {
     "folder": ClassFolders,
@@ -51,8 +52,8 @@ _EXPORTERS: dict[str, Callable[[], Exporter]] = {
 FORMATS = tuple(_EXPORTERS)
 
 
-@dataclass
-class ExportReport:
+@dataclass(repr=False)
+class ExportReport(Report):
     """What `export` wrote.
 
     Attributes:

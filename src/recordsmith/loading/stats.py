@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from recordsmith.summaries import Report
+
 _READY_SHARE = 0.1  # a loop that waits less than this for batches is not limited by them
 
 
@@ -29,8 +31,8 @@ class Spent:
             setattr(self, name, getattr(self, name) + value)
 
 
-@dataclass(frozen=True)
-class LoaderStats:
+@dataclass(frozen=True, repr=False)
+class LoaderStats(Report):
     """Counts and times of a loader's current or last iteration, up to its last batch.
 
     Attributes:

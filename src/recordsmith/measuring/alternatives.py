@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, records_of
 from recordsmith.loading import BlockShuffle, BufferShuffle, Loader
 from recordsmith.measuring.bench_report import Trial
 
@@ -52,4 +52,4 @@ def alternatives_to(requested: Alternative, processor_count: int) -> list[Altern
 
 
 def _is_compressed(dataset: Dataset) -> bool:
-    return any(shard.compression != "none" for shard in dataset.shards)
+    return records_of(dataset).compressed_shard() is not None

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from recordsmith.dataset import Dataset, dataset_of, preview_schema
+from recordsmith.dataset import Dataset, dataset_of, preview_schema, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.image.geometry.fit import FitKind
@@ -85,19 +85,20 @@ def bench(
     image = None if key is None else image_of(key, size, fit)
     options = {"batch_size": batch_size, "skip_errors": skip_errors, "epochs": None}
     features = columns_of(schema) if image is None else {"image": image}
-    compressions = {shard.compression for shard in dataset.shards if shard.size_bytes}
+    shards = records_of(dataset).used_shards()
+    compressions = {shard.compression for shard in shards}
     shuffled = "shuffled" if shuffle or not compressions - {"none"} else "buffer"
     order = "in order" if shuffle is False else shuffled
     known = _checked(dataset, features, options, shuffle=shuffled == "shuffled", threads=threads)
     report = BenchReport(
         record_count=len(dataset),
-        size_bytes=sum(shard.size_bytes for shard in dataset.shards),
+        size_bytes=sum(shard.size_bytes for shard in shards),
         batch_size=batch_size,
         image_key=key,
         image="" if image is None else describe_image(image),
         compression="mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
         processor_count=known.processor_count,
-        cached_share=cached_share(dataset.shards),
+        cached_share=cached_share(shards),
         total_seconds=float(seconds),
     )
     requested = Alternative(Trial("requested", known.thread_count, order), dataset)

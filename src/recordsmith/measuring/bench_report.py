@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from recordsmith.errors import CorruptDataError
+from recordsmith.summaries import Report
 
 
 @dataclass(frozen=True)
@@ -159,8 +160,8 @@ class ResizedSample:
         }
 
 
-@dataclass(frozen=True)
-class BenchReport:
+@dataclass(frozen=True, repr=False)
+class BenchReport(Report):
     """The results of `bench` so far.
 
     record_count, size_bytes: of the dataset; bytes of its shards.

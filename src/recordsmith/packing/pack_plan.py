@@ -35,6 +35,7 @@ from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
 FORMAT = "recordsmith-plan"
@@ -50,8 +51,8 @@ class ShardTask:
     sample_count: int
 
 
-@dataclass(frozen=True)
-class PackPlan:
+@dataclass(frozen=True, repr=False)
+class PackPlan(Report):
     """A packing job that can be saved and divided among machines. Made by `recordsmith.plan`.
 
     shards: the tasks; a task's number is its index in this tuple.

@@ -8,10 +8,11 @@ from typing import Any
 
 from recordsmith.building import Noted
 from recordsmith.dataset import Manifest
+from recordsmith.summaries import Report
 
 
-@dataclass
-class PackReport:
+@dataclass(repr=False)
+class PackReport(Report):
     """The result of `pack`.
 
     folder: the folder of the dataset.

@@ -13,7 +13,8 @@ from itertools import islice
 from typing import Literal
 
 from recordsmith.dataset import open as open_dataset
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.split_slices import is_split_slice
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, decode_payload
@@ -152,9 +153,11 @@ def describe(paths: Paths, split: str | None, progress: Progress | None) -> Desc
     """Describe a dataset.
 
     Raises:
-        OptionError: the shards have different compressions.
+        OptionError: the shards have different compressions; or the split is a part of one.
         CorruptDataError, FileAccessError: as for `inspect`.
     """
+    if is_split_slice(split):  # the program reads whole files
+        locate(paths, split)
     inspection = inspect(paths, split, progress=progress)
     if inspection.compression == "mixed":
         raise OptionError(

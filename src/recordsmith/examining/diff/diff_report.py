@@ -9,6 +9,7 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.diff.comparing import RecordPlace
 from recordsmith.examining.diff.record_changes import FeatureChange
 from recordsmith.examining.diff.schema_changes import SchemaChange
+from recordsmith.summaries import Report
 
 MAX_LISTED = 100
 """How many records of each sort are listed; the others are only counted."""
@@ -85,8 +86,8 @@ class Move(NamedTuple):
     record_count: int
 
 
-@dataclass
-class DiffReport:
+@dataclass(repr=False)
+class DiffReport(Report):
     """The differences between datasets A and B.
 
     a, b: the counts of each dataset.
@@ -110,6 +111,8 @@ class DiffReport:
         differs.
     changes, left_only, right_only: the first MAX_LISTED of each.
     """
+
+    _shown = ("is_equal",)
 
     a: DatasetSummary
     b: DatasetSummary

@@ -37,13 +37,14 @@ from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.places import Places, place_numbers
 from recordsmith.examining.stats.record_survey import DuplicateSearches, RecordSurvey
 from recordsmith.files import Progress
+from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
 
 
-@dataclass(frozen=True)
-class StatsReport(ShardTotals):
+@dataclass(frozen=True, repr=False)
+class StatsReport(ShardTotals, Report):
     """Statistics of a dataset. Estimates come with their errors.
 
     shards: record and byte counts of each shard.
@@ -56,6 +57,8 @@ class StatsReport(ShardTotals):
     findings: likely problems.
     left_out: number of features without statistics, because there are too many; at most 65,536.
     """
+
+    _shown = ("record_count", "size_bytes")
 
     shards: tuple[ShardSummary, ...]
     payloads: Mapping[str, int]

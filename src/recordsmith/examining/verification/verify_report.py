@@ -8,6 +8,7 @@ from typing import Any
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.defect_explanations import explain
+from recordsmith.summaries import Report
 from recordsmith.wire import Compression
 
 MAX_DEFECTS_PER_SHARD = 1000
@@ -65,8 +66,8 @@ class ShardFindings:
             self.notices.append(error)
 
 
-@dataclass
-class VerifyReport:
+@dataclass(repr=False)
+class VerifyReport(Report):
     """The report of a verification.
 
     record_count: number of intact records.
@@ -83,6 +84,8 @@ class VerifyReport:
     is_deep: whether payloads and images were checked, not only checksums.
     unchecked: what was not checked, and why.
     """
+
+    _shown = ("is_good",)
 
     record_count: int = 0
     expected_record_count: int | None = None

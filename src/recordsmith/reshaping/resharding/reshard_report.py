@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import Manifest
+from recordsmith.summaries import Report
 
 
-@dataclass
-class ReshardReport:
+@dataclass(repr=False)
+class ReshardReport(Report):
     """The report of `reshard` and `edit`.
 
     folder: the new dataset.
@@ -71,8 +72,8 @@ class ReshardReport:
         }
 
 
-@dataclass
-class AppendReport:
+@dataclass(repr=False)
+class AppendReport(Report):
     """The report of `append`.
 
     folder: the dataset.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import Defect
+from recordsmith.summaries import Report
 from recordsmith.wire import LostRange, Repair
 
 MOST_LISTED = 1000
@@ -97,8 +98,8 @@ class SalvagedShard:
         }
 
 
-@dataclass
-class SalvageReport:
+@dataclass(repr=False)
+class SalvageReport(Report):
     """The report of `salvage`.
 
     folder: the new dataset.
@@ -107,6 +108,8 @@ class SalvageReport:
     notices: other defects of the dataset, which were ignored.
     is_new: False if this is the report of an earlier run.
     """
+
+    _shown = ("record_count", "expected_count", "lost_bytes")
 
     folder: Path
     shards: list[SalvagedShard] = field(default_factory=list)

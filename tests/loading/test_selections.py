@@ -1,0 +1,164 @@
+"""Loaders over selections of a dataset: order, ranks, workers, resuming, states of others."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+
+COUNTS = [20, 0, 31, 9]
+Select = Callable[[rs.Dataset], rs.Dataset]
+
+SELECTIONS: dict[str, Select] = {
+    "slice": lambda data: data[5:50],
+    "step": lambda data: data[3::4],
+    "take": lambda data: data.take(23),
+    "mask": lambda data: data[np.arange(len(data)) % 5 != 2],
+    "filter": lambda data: data.filter("id >= 7 and id < 41"),
+    "filter of a slice": lambda data: data[10:].filter("id < 44")[::2],
+    "split_by": lambda data: data.split_by({"a": 0.7, "b": 0.3}, seed=3)["a"],
+    "reversed": lambda data: data[::-1],
+    "positions": lambda data: data[[44, 3, 3, 59, 0, 21]],
+    "shuffle": lambda data: data.shuffle(1),
+    "shuffled part": lambda data: data.shuffle(1)[10:40].filter("id != 20"),
+    "none": lambda data: data[7:7],
+}
+IN_ORDER = ["slice", "step", "take", "mask", "filter", "filter of a slice", "split_by", "none"]
+
+
+@pytest.fixture(scope="module")
+def dataset(numbered: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    return rs.open(numbered.write(tmp_path_factory.mktemp("plain"), COUNTS))
+
+
+@pytest.fixture(scope="module")
+def compressed(dataset: rs.Dataset, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    folder = tmp_path_factory.mktemp("gzip") / "out"
+    rs.edit(dataset.shards[0].path.parent, folder, add={"x": 1}, compression="gzip")
+    return rs.open(folder)
+
+
+def ids_of(batches: Any) -> list[int]:
+    return [number for batch in batches for number in batch["id"].tolist()]
+
+
+def listed(dataset: rs.Dataset) -> list[int]:
+    return [int(example["id"][0]) for example in dataset]
+
+
+def loader_of(dataset: rs.Dataset, **options: Any) -> rs.Loader:
+    return rs.Loader(dataset, {"id": "id"}, **{"batch_size": 4, "threads": 0, **options})
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_a_loader_reads_the_selection_in_its_order(dataset: rs.Dataset, name: str) -> None:
+    part = SELECTIONS[name](dataset)
+    assert ids_of(loader_of(part, threads=2)) == listed(part)
+    for shuffle in (True, rs.BlockShuffle(4, 2), rs.BufferShuffle(10)):
+        shuffled = ids_of(loader_of(part, shuffle=shuffle, seed=1))
+        assert sorted(shuffled) == sorted(listed(part))
+    bucketed = ids_of(loader_of(part, buckets=rs.BucketBySize(by=np.arange(len(part)))))
+    assert sorted(bucketed) == sorted(listed(part))
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_compressed_shards(compressed: rs.Dataset, dataset: rs.Dataset, name: str) -> None:
+    part, expected = SELECTIONS[name](compressed), listed(SELECTIONS[name](dataset))
+    assert ids_of(loader_of(part)) == listed(part) == expected
+    shuffled = ids_of(loader_of(part, shuffle=rs.BufferShuffle(10), seed=1))
+    assert sorted(shuffled) == expected
+
+
+@pytest.mark.parametrize("name", sorted(set(SELECTIONS) - {*IN_ORDER}))
+def test_other_orders_of_compressed_shards_are_refused(compressed: rs.Dataset, name: str) -> None:
+    for shuffle in (False, True, rs.BufferShuffle()):
+        with pytest.raises(rs.OptionError):
+            loader_of(SELECTIONS[name](compressed), shuffle=shuffle)
+
+
+@settings(max_examples=40)
+@given(
+    name=st.sampled_from(sorted(SELECTIONS)),
+    world_size=st.integers(1, 3),
+    shuffle=st.booleans(),
+    stop=st.integers(0, 12),
+)
+def test_ranks_share_and_states_resume(
+    dataset: rs.Dataset, name: str, world_size: int, shuffle: bool, stop: int
+) -> None:
+    part = SELECTIONS[name](dataset)
+    options: Any = {"shuffle": shuffle, "world_size": world_size, "seed": 2}
+    whole = [ids_of(loader_of(part, rank=rank, **options)) for rank in range(world_size)]
+    assert sorted(itertools.chain(*whole)) == sorted(listed(part))
+    for rank, expected in enumerate(whole):
+        loader = loader_of(part, rank=rank, **options)
+        begun = ids_of(itertools.islice(iter(loader), stop))
+        state = json.loads(json.dumps(loader.state_dict()))
+        again = pickle.loads(pickle.dumps(loader_of(part, rank=rank, **options)))
+        again.load_state_dict(state)
+        rest = ids_of(again) if len(begun) < len(expected) else []
+        assert begun + rest == expected
+
+
+def test_a_state_of_another_selection_is_refused(dataset: rs.Dataset) -> None:
+    parts = [
+        dataset, dataset[:30], dataset[1:31], dataset[:60:2], dataset.shuffle(1)[:30],
+        dataset.shuffle(2)[:30], dataset[np.arange(60) % 2 == 1], dataset.filter("id < 30"),
+        dataset.shuffle(1), dataset.shuffle(2), dataset[30:],
+    ]  # fmt: skip
+    states = [loader_of(part).state_dict() for part in parts]
+    for one, part in enumerate(parts):
+        for other, state in enumerate(states):
+            if one == other:
+                loader_of(part).load_state_dict(state)
+                continue
+            with pytest.raises(rs.OptionError) as caught:
+                loader_of(part).load_state_dict(state)
+            assert caught.value.option == "state"
+
+
+def test_a_state_fits_an_equal_selection(dataset: rs.Dataset, tmp_path: Path) -> None:
+    copy = rs.open(dataset.shards[0].path.parent)
+    for select in SELECTIONS.values():
+        loader_of(select(copy)).load_state_dict(loader_of(select(dataset)).state_dict())
+    assert loader_of(dataset[:]).state_dict() == loader_of(dataset).state_dict()
+
+
+def test_a_mix_of_selections(dataset: rs.Dataset) -> None:
+    parts = [dataset.filter("id < 20"), dataset.shuffle(1)[:40]]
+    loader = loader_of(rs.Mix([(parts[0], 1), (parts[1], 2)]))
+    assert sorted(ids_of(loader)) == sorted(listed(parts[0]) + listed(parts[1]))
+    other = loader_of(rs.Mix([(dataset[:20], 1), (dataset.shuffle(2)[:40], 2)]))
+    with pytest.raises(rs.OptionError):
+        other.load_state_dict(loader.state_dict())
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_examples_at_any_place(dataset: rs.Dataset, name: str) -> None:
+    part = SELECTIONS[name](dataset)
+    examples = rs.Examples(part, {"id": "id", "at": rs.Position()})
+    found = [examples[place] for place in range(len(part))]
+    assert [int(example["id"]) for example in found] == listed(part)
+    assert [int(example["at"]) for example in found] == list(range(len(part)))
+
+
+def test_an_error_names_the_file_and_its_record(numbered: Any, tmp_path: Path) -> None:
+    dataset = rs.open(numbered.write(tmp_path, [10, 10]))
+    numbered.damage(dataset, [13])
+    part = dataset.shuffle(3)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        list(loader_of(part))
+    assert caught.value.path == str(dataset.shards[1].path)
+    assert caught.value.record == 3
+    skipping = loader_of(part, skip_errors=1)
+    assert sorted(ids_of(skipping)) == [number for number in range(20) if number != 13]
