@@ -116,8 +116,8 @@ def test_statistics_inspect_and_schema(dataset: rs.Dataset, tmp_path: Path, name
     }
     assert rs.schema(part).to_json() == rs.schema(files).to_json()
     done: list[tuple[int, int]] = []
-    statistics = rs.statistics(part, progress=lambda *numbers: done.append(numbers))
-    assert comparable(statistics.to_json()) == comparable(rs.statistics(files).to_json())
+    statistics = rs.stats(part, progress=lambda *numbers: done.append(numbers))
+    assert comparable(statistics.to_json()) == comparable(rs.stats(files).to_json())
     assert all(0 <= now <= total for now, total in done)
     assert done[-1][0] == done[-1][1]
 
@@ -127,14 +127,14 @@ def test_places_are_those_in_the_files(tmp_path: Path, compression: str) -> None
     folder = write(tmp_path / "in", {"train": [[0, 1, 2], [3, 2, 1, 9]]}, compression)
     part = rs.open(folder)[[2, 3, 4, 6]]  # ids 2, 3, 2, 9
     first, second = (str(shard.path) for shard in part.shards)
-    (repeats,) = rs.statistics(part).duplicates
+    (repeats,) = rs.stats(part).duplicates
     (places,) = repeats.places
-    assert [(place.path, place.position) for place in places] == [(first, 2), (second, 1)]
+    assert [(place.path, place.record) for place in places] == [(first, 2), (second, 1)]
     report = rs.diff(part, write(tmp_path / "other", {"train": [[2, 3, 2]]}), by="id")
     (lone,) = report.left_only
-    assert (lone.place.path, lone.place.number) == (second, 3)
+    assert (lone.place.path, lone.place.record) == (second, 3)
     with pytest.raises(rs.OptionError):
-        rs.statistics(part, split="tset")
+        rs.stats(part, split="tset")
 
 
 def test_a_damaged_record_of_a_selection_is_located(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_damaged_record_of_a_selection_is_located(tmp_path: Path) -> None:
     path.write_bytes(data)
     for part in (rs.open(folder)[2::3], rs.open(folder).shuffle(1), rs.open(folder)[7:]):
         with pytest.raises(rs.CorruptDataError) as caught:
-            rs.statistics(part)
+            rs.stats(part)
         assert (caught.value.path, caught.value.record) == (str(path), 8)
 
 

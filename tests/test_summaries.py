@@ -54,7 +54,7 @@ def test_reports_of_many_shards_are_short_and_escaped(tmp_path: Path) -> None:
     list(loader)
     found = [
         dataset, dataset[5:], dataset.filter("missing(`key 1`)"), rs.verify(folder, deep=True),
-        rs.statistics(dataset), rs.inspect(dataset), rs.diff(dataset, dataset[3:]),
+        rs.stats(dataset), rs.inspect(dataset), rs.diff(dataset, dataset[3:]),
         rs.reshard(dataset, tmp_path / "a"), rs.export(dataset, tmp_path / "c", "csv"),
         rs.append(folder, tmp_path / "a"), rs.salvage(folder, tmp_path / "s"), rs.index(folder),
         loader.stats(), rs.bench(dataset, seconds=0.5),
