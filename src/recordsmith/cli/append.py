@@ -27,7 +27,7 @@ def append(
     split: Annotated[
         str | None,
         typer.Option(
-            help="The split to add them to. [default: the split of each file]", metavar="NAME"
+            help="The split to add them to. [default: the split of each file]", metavar="SPLIT"
         ),
     ] = None,
     again: Annotated[

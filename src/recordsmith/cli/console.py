@@ -110,9 +110,9 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
     lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
     if title and lines.startswith(title):
         lines = bold(title) + lines[len(title) :]
-    elif title and "\n" in lines:  # wrapped
-        first, _, rest = lines.partition("\n")
-        lines = f"{bold(first)}\n{rest}"
+    first, newline, rest = lines.partition("\n")
+    if title and len(first) < len(title) and title.startswith(first):  # wrapped
+        lines = f"{bold(first)}{newline}{rest}"
     print(lines)
 
 

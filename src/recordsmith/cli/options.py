@@ -34,7 +34,7 @@ Split: TypeAlias = Annotated[
 SplitName: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--split", help="Only this split. [default: all]", metavar="NAME", rich_help_panel=WHICH
+        "--split", help="Only this split. [default: all]", metavar="SPLIT", rich_help_panel=WHICH
     ),
 ]
 Paths: TypeAlias = Annotated[
