@@ -120,11 +120,15 @@ def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str])
     assert {"8 [b'rose']", "8", "(4,)"} <= {*shown}
 
 
-@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md"])
+@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md", "arrow.md"])
 def test_the_commands_and_code_of_a_page_run(
     name: str, flowers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if name != "packing.md":
+    if name == "arrow.md":
+        for library in ("pyarrow", "polars", "duckdb"):
+            pytest.importorskip(library)
+        rs.pack(rs.ImageFolder(flowers), "out", splits={"train": 0.7, "test": 0.3})
+    elif name != "packing.md":
         rs.pack(rs.ImageFolder(flowers), "out")
     text = page(f"docs/{name}")
     assert blocks("console", text)
@@ -248,7 +252,7 @@ def test_every_defect_and_command_is_documented() -> None:
     assert names == {
         "pack", "inspect", "stats", "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
-        "upgrade",
+        "upgrade", "query",
     }  # fmt: skip
     index = page("docs/README.md")
     for name in names:

@@ -27,7 +27,7 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.errors import OptionError, Problems
 from recordsmith.example import BytesArray, Column, Kind, RaggedArray
 
-_MOST_DECIMAL_DIGITS = 18  # that always fit int64
+_INT64_DIGITS = 18  # that always fit int64
 
 
 class ArrowColumns:
@@ -112,7 +112,7 @@ class ArrowColumns:
         if is_type.is_floating(arrow_type):
             return "float"
         if is_type.is_decimal(arrow_type):
-            fits = arrow_type.scale == 0 and arrow_type.precision <= _MOST_DECIMAL_DIGITS
+            fits = arrow_type.scale == 0 and arrow_type.precision <= _INT64_DIGITS
             return "int64" if fits else "bytes"
         if _is_bytes(pa, arrow_type):
             return "bytes"

@@ -10,7 +10,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
 
-_MOST_ROWS = 100
+_ROWS_SHOWN = 100
 
 
 def query(
@@ -31,23 +31,23 @@ def query(
     Decodes only the features that the query uses. Put names such as image/class/label into double
     quotes, and the whole query into single ones. Needs DuckDB: pip install 'recordsmith[duckdb]'.
 
-    Example: `recordsmith query 'select "image/class/text", count(*) from data group by all' out`
+    Example: `recordsmith query 'select avg("image/width") from data' out`
     """
     from recordsmith.duckdb import query as run  # DuckDB only when needed
 
     table = run(sql, rs.open(one_or_all(paths), split))
     if json:
-        rows = [{name: _document(value) for name, value in row.items()} for row in _rows(table)]
-        console.print_json({"columns": table.column_names, "rows": rows})
+        documents = [{key: _document(value) for key, value in row.items()} for row in _rows(table)]
+        console.print_json({"columns": table.column_names, "rows": documents})
         return
-    rows = [[_text(value) for value in row.values()] for row in _rows(table.slice(0, _MOST_ROWS))]
+    rows = [[_text(value) for value in row.values()] for row in _rows(table.slice(0, _ROWS_SHOWN))]
     numbers = [
         field.name for field in table.schema if not str(field.type).endswith(("string", "binary"))
     ]
     console.print_table(table.column_names, rows, numbers)
-    if len(table) > _MOST_ROWS:
+    if len(table) > _ROWS_SHOWN:
         console.print_aside(
-            f"… and {len(table) - _MOST_ROWS:,} more rows (all of them with --json)"
+            f"… and {len(table) - _ROWS_SHOWN:,} more rows (all of them with --json)"
         )
 
 

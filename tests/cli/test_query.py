@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+
+pytest.importorskip("duckdb")
+pa = pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    with rs.ShardWriter(tmp_path / "rows.tfrecord") as writer:
+        for number in range(250):
+            row = {"id": number, "a/b": number % 3, "name": f"row {number}", "big": b"x" * 1000}
+            writer.write_example({**row, "half": number / 2} if number % 2 else row)
+    return tmp_path / "rows.tfrecord"
+
+
+def test_counts_by_label(run: Any, rows: Path) -> None:
+    sql = 'select "a/b" as label, count(*) as n, min(name) as first from data group by 1 order by 1'
+    outcome = run("query", sql, rows)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [line.split() for line in outcome.out.splitlines()] == [
+        ["label", "n", "first"],
+        ["0", "84", "row", "0"],
+        ["1", "83", "row", "1"],
+        ["2", "83", "row", "101"],
+    ]
+    document = run("query", sql, rows, "--json").document
+    assert document["columns"] == ["label", "n", "first"]
+    assert document["rows"][2] == {"label": 2, "n": 83, "first": "row 101"}
+
+
+def test_missing_values_bytes_and_nan(run: Any, rows: Path) -> None:
+    sql = "select half, big, 'nan'::double as odd from data where id in (3, 4) order by id"
+    found = run("query", sql, rows, "--json").document["rows"]
+    assert [row["half"] for row in found] == [1.5, None]
+    assert [row["odd"] for row in found] == ["NaN", "NaN"]
+    assert "null" in run("query", sql, rows).out
+
+
+def test_long_results_are_cut_on_the_screen_only(run: Any, rows: Path) -> None:
+    outcome = run("query", "select id from data", rows)
+    assert len(outcome.out.splitlines()) == 101
+    assert "150 more rows" in outcome.err
+    assert len(run("query", "select id from data", rows, "--json").document["rows"]) == 250
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        ("selec 1", "syntax error"),
+        ("select nope from data", "nope"),
+        ("select 1; select 2", "one SELECT"),
+        ("drop table data", "one SELECT"),
+        ("copy data to 'x.csv'", "one SELECT"),
+    ],
+)
+def test_invalid_queries(run: Any, rows: Path, sql: str, word: str) -> None:
+    outcome = run("query", sql, rows)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert word in outcome.err
+
+
+def test_only_the_columns_of_the_query_are_decoded(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recordsmith.duckdb import query
+
+    read: list[Any] = []
+    to_arrow = rs.Dataset.to_arrow
+
+    def recorded(self: Any, columns: Any = None, **options: Any) -> Any:
+        read.append(columns)
+        return to_arrow(self, columns, **options)
+
+    monkeypatch.setattr(rs.Dataset, "to_arrow", recorded)
+    sql = "select a.name from data a join data b using (id) where b.half > 60 order by id limit 1"
+    assert query(sql, rs.open(rows)).to_pylist() == [{"name": "row 121"}]
+    assert {tuple(columns) for columns in read if columns is not None} == {("half", "id", "name")}
+
+
+def test_damaged_records_are_located(run: Any, rows: Path) -> None:
+    from recordsmith.dataset import records_of
+
+    dataset = rs.open(rows)
+    offset = records_of(dataset).locate_record(200).offset
+    data = bytearray(rows.read_bytes())
+    data[offset + 700] ^= 1
+    rows.write_bytes(data)
+    outcome = run("query", "select sum(id) from data", rows, "--json")
+    assert outcome.code == 1
+    assert "payload-crc-mismatch" in outcome.err
