@@ -7,6 +7,7 @@ from functools import partial
 
 from case import Case, Peer, Settings, Table
 from cases import (
+    arrow,
     batches,
     boxes,
     columns,
@@ -38,6 +39,7 @@ from measure import compare
 
 _COMPARED = (
     *columns.CASES,
+    *arrow.CASES,
     *batches.CASES,
     *write.CASES,
     *verify.CASES,
