@@ -124,11 +124,13 @@ def _parquet_query(inputs: Inputs) -> Task:
 
     path = str(inputs.path("small.parquet"))
     sql = f"select label, count(*) as n from '{path}' group by label"
-    return Task(
-        lambda: duckdb.sql(sql).to_arrow_table(),
-        records=inputs.small_count,
-        digest=lambda table: sum(table["n"].to_pylist()),
-    )
+
+    def run() -> Any:
+        relation = duckdb.sql(sql)
+        assert relation is not None
+        return relation.to_arrow_table()
+
+    return Task(run, records=inputs.small_count, digest=lambda table: sum(table["n"].to_pylist()))
 
 
 CASES = (
