@@ -27,7 +27,9 @@ def append(
     split: Annotated[
         str | None,
         typer.Option(
-            help="The split to add them to. [default: the split of each file]", metavar="NAME"
+            help="The split to add them to; a new name creates a split. [default: the split of "
+            "each file]",
+            metavar="NAME",
         ),
     ] = None,
     again: Annotated[
