@@ -130,6 +130,14 @@ def test_the_commands_and_code_of_a_page_run(
     run_python(text, name, lambda: capsys.readouterr().out)
 
 
+def test_the_index_packs_the_dataset_of_the_other_pages(flowers: Path) -> None:
+    run_commands(page("docs/README.md"))
+    assert {name: len(part) for name, part in rs.open("out").splits.items()} == {
+        "train": 42,
+        "validation": 18,
+    }
+
+
 def test_the_tutorial_runs_and_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
