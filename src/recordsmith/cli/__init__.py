@@ -106,7 +106,7 @@ def _root(
 ) -> None:
     """TFRecord datasets without TensorFlow: pack, verify, preview and load them.
 
-    New here? `recordsmith demo` runs the whole tour on generated images.
+    New here? Run `recordsmith demo`: it draws images and goes through all steps.
 
     For any TFRecord file, `recordsmith inspect FILE` shows its contents and
     `recordsmith verify FILE` finds what is damaged.
@@ -199,6 +199,16 @@ class _Command(TyperCommand):
 
     Typer takes the only path of `PATH... OUT` for OUT and would report PATH as missing.
     """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        required = [param for param in self.params if param.required]
+        for param in required:
+            param.required = False  # typer marks it twice; the usage line is enough
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for param in required:
+                param.required = True
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
