@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+import recordsmith as rs
+
 COMMANDS = (
     "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage", "reshard", "edit",
     "append", "export", "index", "bench", "demo", "upgrade", "version",
@@ -225,6 +227,38 @@ def test_signals_leave_no_partial_output(images: Path, name: str, code: int) -> 
     assert "rerun the command" in last
     # a complete shard is kept for resuming
     assert not out.exists() or [path.name for path in out.iterdir()] == [".recordsmith"]
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_renaming_is_finished_before_a_signal_ends_the_job(
+    images: Path, name: str, code: int
+) -> None:
+    """The signal comes with the first renamed file; over a dataset that says nothing of this."""
+    out = images.parent / "out"
+    program = (
+        "import os, signal, sys, time\n"
+        "import recordsmith.building.publishing as publishing\n"
+        "from recordsmith.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "publish = publishing.publish\n"
+        "def publishing_one(*paths):\n"
+        "    publish(*paths)\n"
+        f"    os.kill(os.getpid(), signal.{name}); time.sleep(0.01)\n"
+        "publishing.publish = publishing_one\n"
+        f"sys.argv = ['recordsmith', 'pack', {str(images)!r}, {str(out)!r}, *sys.argv[1:]]\n"
+        "main()\n"
+    )
+    for options in (["--shards", "3"], ["--overwrite"]):
+        command = [sys.executable, "-c", program, *options]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode == code
+        last = result.stderr.splitlines()[-1]
+        assert last.startswith("interrupted; ")
+        assert "complete" in last
+        assert "rerun" not in last
+        assert "remove" not in last
+        assert not rs.verify(out).defects
+        assert len(rs.open(out)) == 9
 
 
 def test_interrupted_while_it_loads() -> None:

@@ -42,6 +42,7 @@ from recordsmith.cli.wording import (
     advice_for,
     complete_shards_text,
     how_to_resume,
+    manifest_identity,
     option_in_shell,
 )
 from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
@@ -120,6 +121,7 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, quiet: bool = False, **kwargs: Any) -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by __main__
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        before = manifest_identity(command.__name__, kwargs)
         try:
             with ExitStack() as stack:
                 if quiet:
@@ -139,7 +141,7 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _INVALID_COMMAND) from None
         except KeyboardInterrupt as stop:
-            advice = how_to_resume(command.__name__, kwargs)
+            advice = how_to_resume(command.__name__, kwargs, before)
             console.print_aside(f"interrupted; {advice}" if advice else "interrupted")
             raise typer.Exit(
                 _TERMINATED if isinstance(stop, _Terminated) else _INTERRUPTED
