@@ -326,7 +326,43 @@ def test_a_closed_pipe_is_not_an_error(packed: Path) -> None:
 def test_a_single_path_is_not_taken_for_the_output(run, packed: Path, command: str) -> None:
     outcome = run(command, packed, "--json")
     assert outcome.code == 2
-    assert "Missing argument 'OUT': " in outcome.err
+    assert outcome.err.startswith("error: OUT is missing")
     assert f"{command} PATH... OUT" in outcome.err
-    assert "Missing argument 'PATH'" in run(command).err
+    assert run(command).err.startswith("error: PATH is missing")
     assert run(command, packed, "--help").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("pack a b --seed abc", "--seed must be an integer, got 'abc'"),
+        ("pack a b --threads -1", "--threads must be an integer of at least 1, got -1"),
+        ("sheet a b.png --columns 0", "--columns must be an integer of at least 1, got 0"),
+        ("head a --count=-2", "--count must be an integer of at least 0, got -2"),
+        ("head a -n many", "--count must be an integer of at least 0, got 'many'"),
+        ("pack a b --split a=1", "no option --split. Did you mean --splits?"),
+        ("pack a b --workers 3", "no option --workers. Did you mean --threads?"),
+        ("pack a b --zyx", "no option --zyx. `recordsmith pack --help`"),
+        ("pack a b --seed", "--seed needs a value"),
+        ("pack a b --overwrite=3", "--overwrite takes no value"),
+        ("pack a", "OUT is missing"),
+        ("pack a b c", "unexpected argument c"),
+        ("sheet a b.png --where x == 3", "Put the condition in quotes"),
+        ("head a --where x == 3", "cannot read a"),
+        ("verfy", "Did you mean verify?"),
+        ("xyz", "`recordsmith --help`"),
+        ("--xyz", "no option --xyz"),
+    ],
+)
+def test_an_error_in_what_was_typed_is_one_line(run, arguments: str, expected: str) -> None:
+    outcome = run(*arguments.split())
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: ")
+    assert outcome.err.count("\n") == 1
+    assert expected in outcome.err
+
+
+def test_a_condition_without_quotes(run, packed: Path) -> None:
+    outcome = run("head", packed, "--where", "image/class/label", "==", "1")
+    assert outcome.code == 2
+    assert "Put the condition in quotes" in outcome.err

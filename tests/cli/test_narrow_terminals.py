@@ -16,7 +16,7 @@ COPIED = re.compile(r"^ *(`[^`]+`[,;.]?|[^ ]*/[^ ]*)$")
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_lines_fit(packed: Path, terminals: Any, columns: int) -> None:
+def test_lines_fit(packed: Path, terminal: Any, columns: int) -> None:
     far = packed.parent / "a folder with a rather long name" / "and another long name inside it"
     far.mkdir(parents=True)
     data = packed.rename(far / "dataset")
@@ -31,7 +31,7 @@ def test_lines_fit(packed: Path, terminals: Any, columns: int) -> None:
         ("export", data, far / "exported"),
         ("index", data, "--format", "dali"),
     ):
-        code, shown, _ = terminals.run(
+        code, shown, _ = terminal.run(
             [sys.executable, "-m", "recordsmith", *command], columns=columns
         )
         assert code in (0, 1), shown

@@ -36,6 +36,7 @@ from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
 from recordsmith.cli.stats import stats
 from recordsmith.cli.upgrade import upgrade
+from recordsmith.cli.usage import reporting_usage, unknown_command
 from recordsmith.cli.verify import verify
 from recordsmith.cli.version import print_version, version
 from recordsmith.cli.wording import (
@@ -195,26 +196,28 @@ class _Commands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args:
+            return super().parse_args(ctx, args)  # prints the help
+        with reporting_usage(self, ctx, args):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in self.commands:
+            console.print_error(*unknown_command(args[0], self.commands).lines)
+            raise typer.Exit(_INVALID_COMMAND)
+        return super().resolve_command(ctx, args)
+
 
 class _Command(TyperCommand):
-    """A command that reports a missing OUT.
-
-    Typer takes the only path of `PATH... OUT` for OUT and would report PATH as missing.
-    """
+    """A command that reports errors in what was typed as its other errors."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        given = list(args)
-        try:
+        with reporting_usage(self, ctx, args):
             return super().parse_args(ctx, args)
-        except typer.BadParameter as error:
-            if getattr(error.param, "name", None) == "paths":
-                values, _, _ = self.make_parser(ctx).parse_args(args=given)
-                if isinstance(values.get("out"), str):
-                    ctx.fail(f"Missing argument 'OUT': {ctx.command_path} PATH... OUT")
-            raise
 
 
 app = typer.Typer(

@@ -19,6 +19,9 @@ _MOST_COMPARED = 1000
 _MOST_SHOWN = 10  # records in a command
 _MOST_FILES_SHOWN = 3
 
+QUOTE_CONDITION = "Put the condition in quotes: --where '…'"
+_OPERATORS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "not"})
+
 _FLAGS = {
     "format_": "--format",
     "kind": "--format",
@@ -114,6 +117,8 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         given: its arguments.
     """
     if isinstance(error, MissingFileError):
+        if given.get("where") and is_part_of_condition(_paths(given)):
+            return f". {QUOTE_CONDITION}"
         return _similar_name(given)
     if not isinstance(error, CorruptDataError):
         return ""
@@ -207,6 +212,11 @@ def complete_shards_text(command: str, given: Mapping[str, Any]) -> str:
         f"{count(len(done), 'shard')} complete: rerun the command to resume, or remove "
         f"{given['out']} to discard {'it' if len(done) == 1 else 'them'}"
     )
+
+
+def is_part_of_condition(arguments: Iterable[str]) -> bool:
+    """Whether arguments are likely the rest of a condition that was not put in quotes."""
+    return not _OPERATORS.isdisjoint(arguments)
 
 
 def _similar_name(given: Mapping[str, Any]) -> str:
