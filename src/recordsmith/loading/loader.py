@@ -95,7 +95,7 @@ class Loader:
             last_batch: `keep` an incomplete last step of an epoch as smaller batches, `drop` it,
                 or `pad` it with the first records of the epoch.
             threads: how many threads decode; None for one per processor, 0 for the caller's.
-            prefetch: how many batches are made ahead.
+            prefetch: how many batches to prepare in advance.
             filter, map_examples, map_batches: functions of an example or a batch, or of it and a
                 `numpy.random.Generator`, which they receive if their second parameter is required
                 or is called `generator`.
