@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -63,13 +64,9 @@ def run_python(text: str, name: str, shown: Callable[[], str]) -> None:
 
 @pytest.fixture
 def flowers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder `flowers` of the README, in the current directory."""
-    for label, name in enumerate(("daisy", "rose", "tulip")):
-        (tmp_path / "flowers" / name).mkdir(parents=True)
-        for number in range(10):
-            image = Image.new("RGB", (64, 48), (80 * label, 20 * number, 99))
-            image.save(tmp_path / "flowers" / name / f"{number}.jpg")
+    """The folder `flowers` of the tutorial, in the current directory."""
     monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("python", page("docs/tutorial.md"))[0], "tutorial.md", "exec"), {})
     return tmp_path / "flowers"
 
 
@@ -103,7 +100,7 @@ def test_the_readmes_training_code_runs(flowers: Path) -> None:
     (block,) = blocks("python", README)
     done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=True)
     shapes = re.findall(r"^torch.Size\(\[(\d), 3, 224, 224\]\) tensor", done.stdout, re.MULTILINE)
-    assert shapes == ["8", "8", "5"]
+    assert shapes == ["8"] * 5 + ["2"]
 
 
 def test_the_readme_is_short() -> None:
@@ -115,7 +112,7 @@ def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str])
     assert len(blocks("python", text)) == 3
     run_python(text, "python.md", lambda: "")
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "21 ('daisy', 'rose', 'tulip')"
+    assert shown[0] == "42 ('daisy', 'rose', 'tulip')"
     assert "[0 1 2 3] (1001, 2) (1001,)" in shown
     assert {"8 [b'rose']", "8", "(4,)"} <= {*shown}
 
@@ -135,6 +132,23 @@ def test_the_commands_and_code_of_a_page_run(
     assert blocks("python", text)
     run_commands(text)
     run_python(text, name, lambda: capsys.readouterr().out)
+
+
+def test_the_index_packs_the_dataset_of_the_other_pages(flowers: Path) -> None:
+    run_commands(page("docs/README.md"))
+    assert {name: len(part) for name, part in rs.open("out").splits.items()} == {
+        "train": 42,
+        "validation": 18,
+    }
+
+
+def test_the_tutorial_runs_and_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/tutorial.md")
+    assert len(text.splitlines()) <= 40
+    run_python(text, "tutorial.md", lambda: capsys.readouterr().out)
 
 
 def test_the_loading_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,6 +292,21 @@ def test_the_code_about_differences_and_payloads_runs(
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 2
     assert shown == [line[2:] for line in first.splitlines() if line.startswith("# ")]
+
+
+def test_the_code_about_repairing_from_a_copy_runs(flowers: Path, tmp_path: Path) -> None:
+    splits = {"train": 0.7, "validation": 0.3}
+    rs.pack(rs.ImageFolder(flowers), "backup", splits=splits, shards=2)
+    shutil.copytree("backup", "damaged")
+    for shard in Path("damaged").glob("*-00000-*"):
+        with shard.open("r+b") as file:
+            file.seek(2000)
+            file.write(bytes(30))
+    rs.salvage("damaged", "rescued")
+    (block,) = blocks("python", page("docs/salvage.md"))
+    exec(compile(block, "salvage.md", "exec"), {})
+    assert len(rs.open("missing")) == 2
+    assert rs.verify("rescued", deep=True).is_good
 
 
 def headings(text: str) -> set[str]:

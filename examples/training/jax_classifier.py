@@ -1,4 +1,4 @@
-"""JAX: a classifier of flowers, which can stop and resume in mid-epoch.
+"""JAX: a classifier of flowers, which can stop and resume mid-epoch.
 
     python examples/training/jax_classifier.py
     python examples/training/jax_classifier.py --stop-after 55

@@ -1,4 +1,4 @@
-"""PyTorch: a classifier of flowers, which can stop and resume in mid-epoch.
+"""PyTorch: a classifier of flowers, which can stop and resume mid-epoch.
 
     python examples/training/torch_classifier.py
     python examples/training/torch_classifier.py --stop-after 55

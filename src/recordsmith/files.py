@@ -11,7 +11,9 @@ import io
 import os
 import re
 import shutil
+import signal
 import stat
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -431,6 +433,29 @@ def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> N
             os.replace(temporary, path)
         except IsADirectoryError:
             raise folder_error(path) from None
+
+
+@contextmanager
+def holding_signals() -> Iterator[None]:
+    """Hold Ctrl-C, and SIGTERM where it is handled, until the block ends: for short steps.
+
+    Does nothing in other threads than the main one, where Python handles no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: dict[int, None] = {}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda held, _: received.update({held: None}))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for held in received:
+            signal.raise_signal(held)
 
 
 def folder_error(path: PathLike) -> OptionError:

@@ -304,6 +304,27 @@ def test_the_main_process_knows_what_it_cannot_know(run: Any, train: rs.Dataset)
     assert "load_state_dict was called after the workers of this DataLoader" in found["late"]
 
 
+def test_a_loader_knows_that_workers_read_it(run: Any, train: rs.Dataset) -> None:
+    """Also after the stream is gone, until the loader itself has loaded a state."""
+    found = run("""
+        own = loader()
+        first = seen(under(batches(own)))
+        show(first=first, state=failure(own.state_dict), reading=failure(list, own))
+        show(second=seen(under(batches(own), 3)), state_after=own.state_after(18))
+        own.load_state_dict(own.state_after(3))
+        show(rest=seen(own), then=seen(under(batches(own))), again=failure(own.state_dict))
+        own.load_state_dict(own.state_after(0))  # since the last load
+        show(alone=seen(own))
+    """)
+    first, second = alone(train, 2)
+    assert (found["first"], found["second"]) == (first, second)
+    assert (found["rest"], found["then"]) == (first[3:], second)
+    for name in ("state", "reading", "again"):
+        assert found[name].startswith("OptionError: ")
+        assert "loader.state_after(n)" in found[name]
+    assert found["alone"] == first[3:]
+
+
 def test_a_stateful_data_loader_resumes_anywhere(run: Any, train: rs.Dataset) -> None:
     pytest.importorskip("torchdata.stateful_dataloader")
     found = run("""

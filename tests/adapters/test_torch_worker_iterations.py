@@ -89,7 +89,7 @@ def test_counting_begins_where_the_main_process_is(join: Any) -> None:
     assert [join(0), join(1), join(0)] == [0, 0, 1]
     assert join(1, origin(state={"epoch": 5})) == 5
     loaded = origin(load_count=1)
-    join.own.note_loaded(loaded)
+    join.own.add_load(loaded)
     assert not join.own.has_any(loaded)
     assert join.own.next(loaded, later) == ORIGIN
     with pytest.raises(rs.OptionError) as caught:

@@ -41,6 +41,7 @@ from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
     folder_error,
+    holding_signals,
     list_folder,
     publish,
     remove,
@@ -133,7 +134,7 @@ def finish_publishing(folder: Path, note: PublishNote) -> Manifest:
     if manifest is None:
         raise CorruptDataError(
             Defect.UNFINISHED_DATASET,
-            f"a job was interrupted while it published the dataset, and {path} is missing",
+            f"a job was interrupted while it renamed the finished shards, and {path} is missing",
             remedy="Open the existing shards by name or with a glob.",
             path=folder,
         )
@@ -148,7 +149,18 @@ def _rename_files(
     replaced: set[str],
     renamed: Mapping[str, str],
 ) -> None:
-    """Idempotent: a killed job may repeat any step."""
+    """Idempotent: a killed job may repeat any step. Ctrl-C waits until it is done."""
+    with holding_signals():
+        _rename_all(folder, manifest, small_files, replaced, renamed)
+
+
+def _rename_all(
+    folder: Path,
+    manifest: Manifest,
+    small_files: Sequence[str],
+    replaced: set[str],
+    renamed: Mapping[str, str],
+) -> None:
     internal = folder / INTERNAL_FOLDER
     shards = _shard_files(manifest)
     remove(folder / MANIFEST_NAME)  # from here on the folder is not a dataset

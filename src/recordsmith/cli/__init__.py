@@ -37,12 +37,14 @@ from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
 from recordsmith.cli.stats import stats
 from recordsmith.cli.upgrade import upgrade
+from recordsmith.cli.usage import reporting_usage, unknown_command
 from recordsmith.cli.verify import verify
 from recordsmith.cli.version import print_version, version
 from recordsmith.cli.wording import (
     advice_for,
     complete_shards_text,
     how_to_resume,
+    manifest_identity,
     option_in_shell,
 )
 from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
@@ -107,7 +109,7 @@ def _root(
 ) -> None:
     """TFRecord datasets without TensorFlow: pack, verify, preview and load them.
 
-    New here? `recordsmith demo` runs the whole tour on generated images.
+    New here? Run `recordsmith demo`: it draws images and goes through all steps.
 
     For any TFRecord file, `recordsmith inspect FILE` shows its contents and
     `recordsmith verify FILE` finds what is damaged.
@@ -121,6 +123,7 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, quiet: bool = False, **kwargs: Any) -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by __main__
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        before = manifest_identity(command.__name__, kwargs)
         try:
             with ExitStack() as stack:
                 if quiet:
@@ -140,7 +143,7 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _INVALID_COMMAND) from None
         except KeyboardInterrupt as stop:
-            advice = how_to_resume(command.__name__, kwargs)
+            advice = how_to_resume(command.__name__, kwargs, before)
             console.print_aside(f"interrupted; {advice}" if advice else "interrupted")
             raise typer.Exit(
                 _TERMINATED if isinstance(stop, _Terminated) else _INTERRUPTED
@@ -194,26 +197,38 @@ class _Commands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args:
+            return super().parse_args(ctx, args)  # prints the help
+        with reporting_usage(self, ctx, args):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in self.commands:
+            console.print_error(*unknown_command(args[0], self.commands).lines)
+            raise typer.Exit(_INVALID_COMMAND)
+        return super().resolve_command(ctx, args)
+
 
 class _Command(TyperCommand):
-    """A command that reports a missing OUT.
+    """A command that reports errors in what was typed as its other errors."""
 
-    Typer takes the only path of `PATH... OUT` for OUT and would report PATH as missing.
-    """
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        required = [param for param in self.params if param.required]
+        for param in required:
+            param.required = False  # typer marks it twice; the usage line is enough
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for param in required:
+                param.required = True
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        given = list(args)
-        try:
+        with reporting_usage(self, ctx, args):
             return super().parse_args(ctx, args)
-        except typer.BadParameter as error:
-            if getattr(error.param, "name", None) == "paths":
-                values, _, _ = self.make_parser(ctx).parse_args(args=given)
-                if isinstance(values.get("out"), str):
-                    ctx.fail(f"Missing argument 'OUT': {ctx.command_path} PATH... OUT")
-            raise
 
 
 app = typer.Typer(

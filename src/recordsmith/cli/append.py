@@ -27,7 +27,9 @@ def append(
     split: Annotated[
         str | None,
         typer.Option(
-            help="The split to add them to. [default: the split of each file]", metavar="SPLIT"
+            help="The split to add them to; a new name creates a split. [default: the split of "
+            "each file]",
+            metavar="SPLIT",
         ),
     ] = None,
     again: Annotated[

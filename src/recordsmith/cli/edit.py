@@ -82,7 +82,7 @@ def edit(
 
     Example: `recordsmith edit out smaller --drop 'image/object/*'`
 
-    Rename: `recordsmith edit out renamed --rename label=image/class/label`
+    Rename: `recordsmith edit out renamed --rename image/class/label=label`
 
     Add: `recordsmith edit out dated --add year=2024 --add 'camera="7D"'`
 

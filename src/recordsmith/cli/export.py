@@ -57,7 +57,7 @@ def export(
 
     Example: `recordsmith export out images --format coco`
 
-    Filter: `recordsmith export out cats --where "image/class/text == 'cat'"`
+    Filter: `recordsmith export out daisies --where 'image/class/text == "daisy"'`
     """
     chosen = chosen_records(path, split, at, where)
     size = None if shard_size is None else parse_size(shard_size, "shard_size_bytes")

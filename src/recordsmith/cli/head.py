@@ -54,11 +54,11 @@ def head(
 
     Example: `recordsmith head out -n 3`
 
-    Choose: `recordsmith head out --at 143,9`
+    Selected records: `recordsmith head out --at 143,9`
 
-    Filter: `recordsmith head out --where "image/class/label == 3"`
+    Filter: `recordsmith head out --where 'image/class/label == 3'`
 
-    Messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.Box`
+    Own messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.Box`
     """
     from recordsmith.cli.examples import describe, to_document  # needs NumPy: not for --help
     from recordsmith.cli.other_payloads import describe_message, message_document

@@ -49,7 +49,7 @@ def inspect(
 
     Example: `recordsmith inspect out`
 
-    Code: `recordsmith inspect out --reader torch > read_it.py`
+    Python code: `recordsmith inspect out --reader torch > read_it.py`
     """
     if reader is not None and json:
         raise OptionError(

@@ -48,7 +48,8 @@ Paths: TypeAlias = Annotated[
 OnePath: TypeAlias = Annotated[
     str,
     typer.Argument(
-        help="A TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.",
+        help="One TFRecord file or folder; for several files, a quoted pattern such as "
+        "'data/*.tfrecord'.",
         metavar="PATH",
         show_default=False,
     ),
@@ -101,7 +102,7 @@ Where: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--where",
-        help='Only records that match, such as "image/class/label in (1, 2)".',
+        help="Only records that match, such as 'image/class/label in (1, 2)'.",
         metavar="CONDITION",
         rich_help_panel=WHICH,
     ),

@@ -292,8 +292,11 @@ def pack(
     keys: Annotated[
         str | None,
         typer.Option(
-            help="Names of features: slim, raw-pairs, rows-cols, label-text-encoded, or OLD=NEW,… "
-            "(OLD= drops one). [default: the standard keys]",
+            help="Names of features: new names as OLD=NEW,… (OLD= drops one); or a preset: slim "
+            "(standard names; only image, format, label, height, width), raw-pairs (image_raw, "
+            "mask_raw, height, width), rows-cols (image, label, filename, rows, cols, channels), "
+            "label-text-encoded (label, text, encoded). [default: image/encoded, "
+            "image/class/label and other standard names]",
             metavar="NAMES",
             rich_help_panel=_RECORDS,
         ),
@@ -350,8 +353,8 @@ def pack(
     """Pack images, masks, boxes or tables into TFRecord shards and verify them.
 
     Detects the type of SOURCE and prints it. Images are stored unchanged by default. Each shard is
-    read back and verified before it gets its final name. An interrupted job leaves no partial
-    output. Rerun it to resume.
+    read back and verified before it gets its final name. If the job is interrupted, rerun it to
+    resume: it keeps the finished shards. Until then, every command refuses OUT as unfinished.
 
     Example: `recordsmith pack flowers out --splits train=0.8,test=0.2`
     """

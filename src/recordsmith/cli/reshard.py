@@ -83,14 +83,14 @@ def reshard(
 ) -> None:
     """Write records into new shards: merge, filter, shuffle, sample, split.
 
-    Verifies checksums and copies records byte for byte, with class names and label map. An
-    interrupted job leaves no partial output. Rerun it to resume.
+    Verifies checksums and copies records byte for byte, with class names and label map. If
+    the job is interrupted, rerun it to resume; until then, every command refuses OUT as unfinished.
 
     Example: `recordsmith reshard out smaller --shard-size 100MB`
 
     Merge: `recordsmith reshard first second 'more/*.tfrecord' merged`
 
-    Filter: `recordsmith reshard out cats --where "image/class/text == 'cat'"`
+    Filter: `recordsmith reshard out daisies --where 'image/class/text == "daisy"'`
 
     Shuffle: `recordsmith reshard out shuffled --shuffle --seed 1 --shards 16`
 

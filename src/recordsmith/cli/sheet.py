@@ -57,7 +57,7 @@ def sheet(
 
     Example: `recordsmith sheet out sheet.png --split train -n 24`
 
-    Choose: `recordsmith sheet out sheet.png --at 143,9`
+    Selected records: `recordsmith sheet out sheet.png --at 143,9`
 
     Sample: `recordsmith sheet out sheet.png --sample 30 --seed 1`
     """

@@ -31,7 +31,7 @@ def stats(
 
     Example: `recordsmith stats out`
 
-    Page: `recordsmith stats out --html stats.html`
+    HTML page: `recordsmith stats out --html stats.html`
     """
     check_html(html, overwrite=overwrite)
     with console.progress_bar("reading", of_bytes=True) as progress:

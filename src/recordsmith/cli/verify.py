@@ -64,7 +64,7 @@ def verify(
 
     Example: `recordsmith verify out --deep`
 
-    With rules: `recordsmith verify new --schema schema.json`
+    Own rules: `recordsmith verify new --schema schema.json`
     """
     check_html(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:

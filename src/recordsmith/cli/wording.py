@@ -14,9 +14,13 @@ from typing import Any
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
 from recordsmith.words import count
 
+_MANIFEST = "dataset.json"  # importing its name would import NumPy
 _MOST_COMPARED = 1000
 _MOST_SHOWN = 10  # records in a command
 _MOST_FILES_SHOWN = 3
+
+QUOTE_CONDITION = "Put the condition in quotes: --where '…'"
+_OPERATORS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "not"})
 
 _FLAGS = {
     "format_": "--format",
@@ -113,6 +117,8 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         given: its arguments.
     """
     if isinstance(error, MissingFileError):
+        if given.get("where") and is_part_of_condition(_paths(given)):
+            return f". {QUOTE_CONDITION}"
         return _similar_name(given)
     if not isinstance(error, CorruptDataError):
         return ""
@@ -159,13 +165,31 @@ def can_be_shown(error: CorruptDataError) -> bool:
     return error.path is not None and error.record is not None and error.defect in _SHOWN_BY_HEAD
 
 
-def how_to_resume(command: str, given: Mapping[str, Any]) -> str:
+def manifest_identity(command: str, given: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return what changes when the command replaces the manifest of its output; None without one.
+
+    Arguments as of `how_to_resume`.
+    """
+    if command not in _RESUMING:
+        return None
+    with suppress(OSError, ValueError):
+        status = os.stat(Path(given["out"], _MANIFEST))
+        return status.st_ino, status.st_mtime_ns
+    return None
+
+
+def how_to_resume(
+    command: str, given: Mapping[str, Any], before: tuple[int, int] | None = None
+) -> str:
     """Return what to do after a command was stopped before its end; empty if it wrote nothing.
 
     Args:
         command: its name.
         given: its arguments.
+        before: the `manifest_identity` before it began.
     """
+    if manifest_identity(command, given) not in (None, before):
+        return f"the dataset in {given['out']} was already complete"
     if command in _FINISHING:
         return "rerun the command to finish"
     if command in _STARTING_AGAIN:
@@ -188,6 +212,11 @@ def complete_shards_text(command: str, given: Mapping[str, Any]) -> str:
         f"{count(len(done), 'shard')} complete: rerun the command to resume, or remove "
         f"{given['out']} to discard {'it' if len(done) == 1 else 'them'}"
     )
+
+
+def is_part_of_condition(arguments: Iterable[str]) -> bool:
+    """Whether arguments are likely the rest of a condition that was not put in quotes."""
+    return not _OPERATORS.isdisjoint(arguments)
 
 
 def _similar_name(given: Mapping[str, Any]) -> str:

@@ -262,7 +262,8 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
         if read_publish_note(folder) is not None:
             raise CorruptDataError(
                 Defect.UNFINISHED_DATASET,
-                "a job was interrupted while it published the dataset, so files may be missing",
+                "a job was interrupted while it renamed the finished shards, so files may be "
+                "missing",
                 remedy="Rerun the same job to finish the dataset.",
                 path=folder,
             )

@@ -13,7 +13,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class Loader:
             last_batch: `keep` an incomplete last step of an epoch as smaller batches, `drop` it,
                 or `pad` it with the first records of the epoch.
             threads: how many threads decode; None for one per processor, 0 for the caller's.
-            prefetch: how many batches are made ahead.
+            prefetch: how many batches to prepare in advance.
             filter, map_examples, map_batches: functions of an example or a batch, or of it and a
                 `numpy.random.Generator`, which they receive if their second parameter is required
                 or is called `generator`.
@@ -155,11 +155,14 @@ class Loader:
         self._steps_skipped_count = 0
         self._tally = Tally()
         self._begun_count = 0
+        self._load_count = 0
         self._iterations: weakref.WeakSet[Iteration] = weakref.WeakSet()
+        self._other_processes: OtherProcesses | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the iterations, which have threads."""
-        return {**vars(self), "_tally": Tally(), "_iterations": None}
+        """Leave out the iterations, which have threads, and the processes that read this loader."""
+        left_out = {"_tally": Tally(), "_iterations": None, "_other_processes": None}
+        return {**vars(self), **left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -249,7 +252,11 @@ class Loader:
 
         With several iterations at once, the latest counts. After the last batch of an iteration,
         the state is the beginning of the next one.
+
+        Raises:
+            OptionError: worker processes of a DataLoader read the loader; use `state_after`.
         """
+        self._check_read_here()
         return self._schedule.state(self._progress)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -264,6 +271,9 @@ class Loader:
         self._origin = self._progress = self._schedule.progress(state)
         self._is_resumed = True
         self._begun_count += 1  # running iterations no longer change the state
+        self._load_count += 1
+        if self._other_processes is not None:
+            self._other_processes.note_loaded(self)
 
     def state_after(self, batch_count: int) -> dict[str, Any]:
         """Return the state after a training loop has received `batch_count` batches.
@@ -383,6 +393,7 @@ class Loader:
                 "a filter or map iterates over the loader that calls it",
                 remedy="Create another loader for that.",
             )
+        self._check_read_here()
         before = self._progress, self._is_resumed, self._steps_skipped_count
         progress, skipped_count = self._next_progress(), self._steps_skipped_count
         self._is_resumed, self._steps_skipped_count = False, 0
@@ -395,6 +406,10 @@ class Loader:
         deliver = partial(self._deliver, number)
         end = partial(self._end, number, self._schedule.end(progress))
         return IterationParts(engine, self._tally, deliver, end, undo)
+
+    def _check_read_here(self) -> None:
+        if self._other_processes is not None:
+            self._other_processes.check_read_here(self)
 
     def _undo(self, number: int, before: tuple[EpochProgress, bool, int]) -> None:
         """Restore the state from before an iteration, if it is the latest."""
@@ -431,6 +446,16 @@ class Loader:
         for at, (step, records) in enumerate(held):
             allocate = empty if ring is None else ring.allocator(at)
             yield self._maker.batch(step, allocate, records)
+
+
+class OtherProcesses(Protocol):
+    """The worker processes that read a loader for its main process, as an adapter sees them."""
+
+    def check_read_here(self, loader: Loader) -> None:
+        """Raise OptionError if they have read, so that the loader does not know its state."""
+
+    def note_loaded(self, loader: Loader) -> None:
+        """Note that the loader has loaded a state."""
 
 
 class IterationParts(NamedTuple):

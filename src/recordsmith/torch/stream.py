@@ -8,7 +8,6 @@ where they begin.
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,7 +28,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         stream = DataLoader(batches(loader), batch_size=None, num_workers=0)
 
     Each iteration returns the batches of the loader's next iteration, in the same order, with or
-    without worker processes. Created by `batches`.
+    without worker processes. All streams of a loader share its iterations. Created by `batches`.
     """
 
     def __init__(self, loader: Loader, *, any_rank: bool = False) -> None:
@@ -37,12 +36,17 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         check_loader(loader)
         self._loader = loader
         self._any_rank = any_rank
-        self._iterations = WorkerIterations()
-        self._load_count = 0
         self._loaded: Mapping[str, Any] | None = None  # of a worker, for its next iteration
         self._worker_state: dict[str, Any] = {}
         self._check_rank()
-        self._state()  # raises for a loader that is already for one worker
+        loader.for_worker(0, 1)  # raises for a loader that is already for one worker
+        known = loader._other_processes  # noqa: SLF001 - in the same package
+        self._iterations = known if isinstance(known, WorkerIterations) else WorkerIterations()
+        self._watch()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._watch()
 
     def __repr__(self) -> str:
         return f"batches({self._loader})"
@@ -53,7 +57,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         Raises:
             TypeError: the iteration is endless.
         """
-        return len(self._at(self._iterations.next(self._here(), self._later)))
+        return len(self._at(self._iterations.next(Origin.here(self._loader), self._later)))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         _check_not_batched()
@@ -61,7 +65,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         if info is not None:
             return self._in_worker(info)
         self._check_rank()
-        self._check_read_here()
+        self._iterations.check_read_here(self._loader)
         return map(convert, self._loader)
 
     def state_dict(self) -> dict[str, Any]:
@@ -75,7 +79,6 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         """
         if get_worker_info() is not None:
             return dict(self._worker_state)
-        self._check_read_here()
         return self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -90,8 +93,6 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
             self._loaded = state
             return
         self._loader.load_state_dict(state)
-        self._load_count += 1
-        self._iterations.note_loaded(self._here())
 
     # -- in the main process -----------------------------------------------------------------------
 
@@ -99,25 +100,16 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         if not self._any_rank:
             check_rank(self._loader, this_rank())
 
-    def _check_read_here(self) -> None:
-        if self._iterations.has_any(self._here()):
-            raise OptionError(
-                "worker processes of a DataLoader have read from this loader, so its state is "
-                "unknown in this process",
-                remedy="Use loader.state_after(n) with the number of batches that your loop has "
-                "received; to read in this process, load that state first.",
-            )
-
-    def _here(self) -> Origin:
-        """Return what the iterations count from whose workers this process starts now."""
-        return Origin(os.getpid(), self._load_count, self._state())
+    def _watch(self) -> None:
+        """Let the loader raise for its state after workers have read it."""
+        self._loader._other_processes = self._iterations  # noqa: SLF001 - in the same package
 
     # -- in a worker -------------------------------------------------------------------------------
 
     def _in_worker(self, info: Any) -> Iterator[dict[str, Any]]:
         loaded, self._loaded = self._loaded or {}, None
         batch_count = loaded.get("batch_count", 0)
-        start = Start.of_worker(self._here(), info, loaded.get("begin"))
+        start = Start.of_worker(Origin.here(self._loader), info, loaded.get("begin"))
         try:
             begin = self._iterations.join(start, self._later)
         except OptionError as error:
@@ -152,10 +144,6 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         self._at(state["begin"])  # raises if it is of another loader
 
     # -- in both -----------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        """Return where the loader would begin."""
-        return self._loader.for_worker(0, 1).state_dict()
 
     def _at(self, state: State) -> Loader:
         """Return a copy of the loader that resumes from a state."""

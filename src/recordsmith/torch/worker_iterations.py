@@ -26,6 +26,7 @@ from multiprocessing import context, parent_process, reduction
 from typing import Any, TypeAlias
 
 from recordsmith.errors import OptionError
+from recordsmith.loading import Loader
 
 State: TypeAlias = dict[str, Any]
 """The place of a loader, as its `state_dict` returns it."""
@@ -36,13 +37,19 @@ class Origin:
     """What the iterations count from.
 
     main: the process id of the main process.
-    load_count: how many states its stream had loaded.
+    load_count: how many states its loader had loaded.
     state: where its loader would begin.
     """
 
     main: int
     load_count: int
     state: State
+
+    @classmethod
+    def here(cls, loader: Loader) -> Origin:
+        """Return what the iterations count from whose workers this process starts now."""
+        state = loader.for_worker(0, 1).state_dict()
+        return cls(os.getpid(), loader._load_count, state)  # noqa: SLF001 - in the same package
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ class Start:
 
 
 class WorkerIterations:
-    """The iterations that the workers of one stream have begun.
+    """The iterations that the workers of one loader have begun.
 
     A spawned process shares them; any other copy begins without any.
     """
@@ -137,10 +144,24 @@ class WorkerIterations:
         """Whether workers have begun an iteration that counts from there."""
         return _latest(self._starts(origin.main), origin) is not None
 
-    def note_loaded(self, origin: Origin) -> None:
-        """Note that the main process has loaded a state, which earlier workers do not know."""
+    def add_load(self, origin: Origin) -> None:
+        """Add that the main process has loaded a state, which earlier workers do not know."""
         with self._locked():
             self._add(Start(origin, seed=0, worker_count=0, worker=0, process=0))
+
+    def check_read_here(self, loader: Loader) -> None:
+        """Raise OptionError if workers have read, so that the main process's state is unknown."""
+        if self.has_any(Origin.here(loader)):
+            raise OptionError(
+                "worker processes of a DataLoader have read from this loader, so its state is "
+                "unknown in this process",
+                remedy="Use loader.state_after(n) with the number of batches that your loop has "
+                "received; to read in this process, load that state first.",
+            )
+
+    def note_loaded(self, loader: Loader) -> None:
+        """Note that the loader of the main process has loaded a state."""
+        self.add_load(Origin.here(loader))
 
     def _starts(self, main: int) -> list[Start]:
         """Return the starts of the workers of a main process, in order."""
