@@ -110,7 +110,7 @@ def test_without_features_it_is_the_dataset(dataset: rs.Dataset) -> None:
     source = adapter.examples(dataset)
     assert isinstance(source, grain.sources.RandomAccessDataSource)
     assert len(source) == 22
-    assert repr(source) == "Examples(22 of them)"
+    assert repr(source) == "Examples(22 examples)"
     for at in (0, 21, 7):
         own, found = dataset[at], source[at]
         assert own.keys() == found.keys()
@@ -123,7 +123,7 @@ def test_without_features_it_is_the_dataset(dataset: rs.Dataset) -> None:
 
 def test_with_features_it_is_the_rows_of_batches(dataset: rs.Dataset) -> None:
     source = adapter.examples(dataset, FEATURES)
-    assert repr(source) == "Examples(id, many, name, raw, raws; 22 of them)"
+    assert repr(source) == "Examples(22 examples: id, many, name, raw, raws)"
     (batch,) = rs.Loader(dataset, FEATURES, batch_size=22)
     for at in (0, 5, 21):
         example = source[at]
@@ -357,7 +357,7 @@ def test_states_that_are_no_such_state(dataset: rs.Dataset) -> None:
     with pytest.raises(rs.OptionError, match="process 0 of 3, but this is process 0 of 1"):
         iterator.set_state({**state, "taken": 2, "worker_count": 3})
     other = iter(adapter.batches(make(dataset, seed=2)))
-    with pytest.raises(rs.OptionError, match="seed 1, but this one has 2"):
+    with pytest.raises(rs.OptionError, match="seed=1, but this one has seed=2"):
         other.set_state(state)
     assert len(ids(other)) == 6
 

@@ -11,11 +11,25 @@ import recordsmith as rs
 def test_summary(run, packed: Path, images: Path, tmp_path: Path) -> None:
     outcome = run("export", packed, tmp_path / "new", "--format", "folder")
     assert outcome.code == 0
-    assert outcome.out.startswith(f"exported 9 records as folder into 9 files in {tmp_path}/new\n")
+    assert outcome.out.startswith(
+        f"exported 9 records to {tmp_path}/new (folder format, 9 files)\n"
+    )
     assert "  train: 6 records\n" in outcome.out
     for path in images.rglob("*.*"):
         (again,) = (tmp_path / "new").glob(f"*/{path.relative_to(images)}")
         assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["coco", "voc", "yolo"])
+def test_annotations_without_boxes_are_reported(
+    run, packed: Path, tmp_path: Path, kind: str
+) -> None:
+    outcome = run("export", packed, tmp_path / "new", "--format", kind)
+    assert outcome.code == 0
+    assert "no record has boxes" in outcome.out
+    assert len(run("export", packed, tmp_path / "a", "--json").document["problems"]) == 0
+    report = run("export", packed, tmp_path / "b", "--format", kind, "--json").document
+    assert report["problem_count"] == 1
 
 
 def test_json_has_the_same_numbers(run, packed: Path, tmp_path: Path) -> None:

@@ -111,6 +111,10 @@ def test_unreadable_images_fail_or_are_skipped(run, images: Path, tmp_path: Path
     assert "packed 7 images" in outcome.out
     assert "cat/1.jpg" in outcome.out
     assert "dog/2.png" in outcome.out
+    outcome = run("pack", images, tmp_path / "quiet", "--skip-errors", "--quiet")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "cat/1.jpg" in outcome.err
+    assert "dog/2.png" in outcome.err
 
 
 def test_options_reach_the_job(run, images: Path, tmp_path: Path) -> None:

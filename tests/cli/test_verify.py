@@ -135,15 +135,28 @@ def test_equal_defects_are_grouped(run, tmp_path: Path) -> None:
         "    … missing-feature of 'old' in 27 more records: 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and "
         "17 more"
     )
-    assert outcome.out.startswith("60 defects")
+    assert outcome.out.startswith("60 rule violations")
     document = run("verify", path, "--schema", rules, "--json").document
     found = [(each["feature"], each["record"]) for each in document["defects"]]
     assert sorted(found) == sorted((key, n) for key in ("old", "new") for n in range(30))
 
 
+def test_equal_defects_of_several_shards_are_one_group(run, packed: Path, tmp_path: Path) -> None:
+    rules, edited = tmp_path / "rules.json", tmp_path / "edited"
+    assert run("schema", packed, "-o", rules).code == 0
+    assert run("edit", packed, edited, "--drop", "image/class/text").code == 0
+    outcome = run("verify", edited, "--schema", rules)
+    assert outcome.code == 1
+    assert outcome.out.startswith("9 rule violations; ")
+    assert outcome.out.count("missing-feature: feature") == 3
+    assert "in 6 more records of " in outcome.out
+
+
 def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    assert run("verify", packed, "--deep", "--html", page).code == 0
+    outcome = run("verify", packed, "--deep", "--html", page)
+    assert outcome.code == 0
+    assert str(page) in outcome.err
     assert str(packed) in page.read_text("utf-8")
     outcome = run("verify", packed, "--html", page)
     assert outcome.code == 2

@@ -87,15 +87,18 @@ RIGHT = [(0, "ant"), (1, "bee"), (2, "cat")]
 @pytest.mark.parametrize(
     ("pairs", "expected"),
     [
-        ([(1, "ant"), (1, "bee"), (2, "cat"), (0, "dog")], ["1 has 'ant' (1), 'bee' (1)"]),
+        (
+            [(1, "ant"), (1, "bee"), (2, "cat"), (0, "dog")],
+            ["label 1 has the texts 'ant' (1) and 'bee' (1)"],
+        ),
         (
             [(0, "ant"), (1, "bee"), (2, "ant")],
-            ["1 text has several labels: 'ant' has 0 (1), 2 (1)"],
+            ["text 'ant' has the labels 0 (1) and 2 (1)"],
         ),
-        ([(1, "ant"), (2, "bee"), (0, "cat")], ["0 is 'ant' in labels.txt, 'cat' in records"]),
+        ([(1, "ant"), (2, "bee"), (0, "cat")], ["'ant' for label 0, but records say 'cat'"]),
         (
             [*RIGHT, (0, "Ant")],
-            ["1 label has several texts", "0 is 'ant' in labels.txt, 'Ant' in records"],
+            ["label 0 has the texts", "'ant' for label 0, but records say 'Ant'"],
         ),
     ],
 )
@@ -131,8 +134,8 @@ def test_texts_of_objects_are_compared_with_their_labels(tmp_path: Path) -> None
     ]
     found = findings_of(tmp_path, {"train": records})
     assert found.keys() == {"label-text"}
-    assert "1 label has several texts: 0 has 'ant' (1), 'bee' (1)" in found["label-text"]
-    assert "1 text has several labels: 'bee' has 0 (1), 1 (1)" in found["label-text"]
+    assert "label 0 has the texts 'ant' (1) and 'bee' (1)" in found["label-text"]
+    assert "text 'bee' has the labels 0 (1) and 1 (1)" in found["label-text"]
 
 
 def test_texts_are_compared_over_all_shards(tmp_path: Path, monkeypatch: Any) -> None:
@@ -141,7 +144,7 @@ def test_texts_are_compared_over_all_shards(tmp_path: Path, monkeypatch: Any) ->
         {**record, "id": 9 + n} for n, record in enumerate(splits["validation"])
     ]
     found = findings_of(tmp_path, splits)
-    assert "2 labels have several texts" in found["label-text"]
+    assert "label 1 has the texts" in found["label-text"]
     monkeypatch.setattr(label_texts, "MOST_PAIRS", 3)  # too many: these are captions, not names
     assert not any(finding.kind == "label-text" for finding in rs.stats(tmp_path).findings)
 
