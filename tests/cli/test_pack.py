@@ -176,7 +176,7 @@ def test_shard_size(run, images: Path, tmp_path: Path) -> None:
         (["--shards", "0"], "shards"),
         (["--shards", "100"], "9"),
         (["--shard-size", "large"], "256MB"),
-        (["--shard-size", "1MB", "--shards", "2"], "--shards and --shard-size"),
+        (["--shard-size", "1MB", "--shards", "2"], "and --shard-size exclude"),
         (["--compression", "zip"], "gzip"),
         (["--threads", "0"], "--threads"),
     ],
