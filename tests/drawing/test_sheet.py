@@ -257,4 +257,5 @@ def test_huge_image_is_not_decoded(
     data = write(tmp_path / "x.tfrecord", images, range(2))
     report = rs.sheet(data, tmp_path / "s.png")
     assert len(report.problems) == 2
-    assert "found 64 x 48 pixels, expected at most 3,071" in report.problems[0]
+    assert "64 x 48" in report.problems[0]
+    assert "3,071" in report.problems[0]
