@@ -85,7 +85,8 @@ def _random_reads(inputs: Inputs) -> Job:
 def _loader_images(inputs: Inputs) -> Job:
     import recordsmith as rs
 
-    dataset = rs.open(inputs.path("camera-packed"))
+    # by name, as each build refuses the other's manifest
+    dataset = rs.open(sorted(inputs.path("camera-packed").glob("*.tfrecord")))
     features = {"image": rs.Image(size=(224, 224)), "label": rs.Scalar("image/class/label")}
     loader = rs.Loader(dataset, features, batch_size=32, shuffle=True, threads=2)
     return lambda: sum(1 for _ in loader)

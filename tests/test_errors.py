@@ -117,6 +117,13 @@ def test_the_table_has_every_class() -> None:
 EXAMPLES = [error for error, _ in MESSAGES]
 
 
+class Lines:
+    """Its `repr` has lines, as that of a Dataset."""
+
+    def __repr__(self) -> str:
+        return "Lines(\n  2)"
+
+
 @pytest.mark.parametrize(("error", "message"), MESSAGES)
 def test_messages_are_made_of_the_fields(error: RecordsmithError, message: str) -> None:
     assert str(error) == message
@@ -306,3 +313,17 @@ def test_the_message_that_pytorch_makes_is_not_changed() -> None:
     """Its loader makes an error again from the traceback that its worker printed."""
     message = "Caught OptionError in DataLoader worker process 0.\nOriginal Traceback:\n  File x"
     assert str(OptionError(message)) == message
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3, "3"),
+        ("a\nb", r"'a\nb'"),
+        ("x" * 200, "'" + "x" * 79),
+        (Lines(), "a Lines"),
+        ([1, Lines()], "a list"),
+    ],
+)
+def test_a_value_is_shown_in_one_line(value: object, text: str) -> None:
+    assert errors.OptionError(option="x", value=value, expected="y").value == text

@@ -63,7 +63,7 @@ def test_reports_of_many_shards_are_short_and_escaped(tmp_path: Path) -> None:
     assert "script" in repr(schema_known)
     for shown in (*found, schema_known):
         assert len(repr(shown)) < 900
-        assert len(repr(shown).splitlines()) <= 5
+        assert len(repr(shown).splitlines()) <= 7
         assert type(shown).__name__ in repr(shown)
         assert repr(shown).replace("\n", "").isprintable()
         html = shown._repr_html_()

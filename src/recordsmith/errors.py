@@ -237,6 +237,15 @@ def _place(path: str | None, **numbers: int | None) -> str:
     return ", ".join([*filter(None, [path]), *named])
 
 
+def shown_value(value: object) -> str:
+    """Return a value as a message shows it: its `repr`, shortened; its type if that has lines."""
+    text = repr(value)
+    if isinstance(value, str) or "\n" not in text:
+        return text[:_LONGEST_VALUE]
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
 class OptionError(RecordsmithError, ValueError):
     """An argument or option is invalid, or conflicts with another one.
 
@@ -265,7 +274,7 @@ class OptionError(RecordsmithError, ValueError):
         super().__init__(problem, remedy=remedy)
         self.option = option
         self.excerpt = tuple(excerpt)
-        self.value = None if value is _NOT_GIVEN else f"{value!r:.{_LONGEST_VALUE}}"
+        self.value = None if value is _NOT_GIVEN else shown_value(value)
         self.expected = expected
 
     def _clause(self) -> str:

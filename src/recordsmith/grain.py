@@ -127,7 +127,7 @@ class GrainSource:
         """Return a description that grain's DataLoader compares with that of a checkpoint."""
         if self._is_decoded:
             return repr(self._examples)
-        return f"Examples({len(self)} of them)"
+        return f"Examples({len(self)} examples)"
 
 
 class GrainBatches(grain.IterDataset):

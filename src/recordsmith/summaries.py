@@ -6,6 +6,7 @@ Names of features, classes and files come from data, so control characters and H
 from __future__ import annotations
 
 import html
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -18,6 +19,13 @@ from recordsmith.words import first_of, printable
 _LONGEST_NAME = 60
 _LONGEST_VALUE = 120
 _NAMED = 6
+_WRAPPER = textwrap.TextWrapper(
+    100,
+    initial_indent="  ",
+    subsequent_indent="    ",
+    break_long_words=False,
+    break_on_hyphens=False,
+)
 
 
 class Summary(NamedTuple):
@@ -37,7 +45,9 @@ class Summarized(ABC):
     def __repr__(self) -> str:
         title, rows = self._summary()
         lines = [f"{type(self).__name__}({printable(title)})"]
-        return "\n".join(lines + [f"  {name}: {printable(text)}" for name, text in rows])
+        for name, text in rows:
+            lines += _WRAPPER.wrap(f"{name}: {printable(text)}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         title, rows = self._summary()

@@ -21,6 +21,8 @@ import recordsmith as rs
 import recordsmith.grain as adapter
 from recordsmith.example import BytesArray, RaggedArray
 
+from ..raising import raises
+
 flags.FLAGS.mark_as_parsed()  # grain asks for it before it begins processes
 
 pytestmark = pytest.mark.timeout(120)  # seconds: what goes wrong in a process must not hang
@@ -110,7 +112,7 @@ def test_without_features_it_is_the_dataset(dataset: rs.Dataset) -> None:
     source = adapter.examples(dataset)
     assert isinstance(source, grain.sources.RandomAccessDataSource)
     assert len(source) == 22
-    assert repr(source) == "Examples(22 of them)"
+    assert repr(source) == "Examples(22 examples)"
     for at in (0, 21, 7):
         own, found = dataset[at], source[at]
         assert own.keys() == found.keys()
@@ -123,7 +125,8 @@ def test_without_features_it_is_the_dataset(dataset: rs.Dataset) -> None:
 
 def test_with_features_it_is_the_rows_of_batches(dataset: rs.Dataset) -> None:
     source = adapter.examples(dataset, FEATURES)
-    assert repr(source) == "Examples(id, many, name, raw, raws; 22 of them)"
+    for shown in ("Examples", ", ".join(FEATURES), "22"):
+        assert shown in repr(source)
     (batch,) = rs.Loader(dataset, FEATURES, batch_size=22)
     for at in (0, 5, 21):
         example = source[at]
@@ -152,7 +155,7 @@ def test_what_a_source_is_not_made_of(dataset: rs.Dataset, tmp_path: Path) -> No
         adapter.examples("folder")  # type: ignore[arg-type]
     with pytest.raises(rs.OptionError, match="needs features"):
         adapter.examples(dataset, map_examples=lambda example, _: example)
-    with pytest.raises(rs.OptionError, match="did you mean 'id'"):
+    with pytest.raises(rs.OptionError, match=r"'idd'.* 'id'"):
         adapter.examples(dataset, {"id": "idd"})
     with rs.ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
         writer.write_example({"id": 1})
@@ -221,7 +224,7 @@ def test_a_data_loader(dataset: rs.Dataset) -> None:
     assert next(again)["id"].tolist() == seen[3]
     close(again)
     other = iter(data_loader(dataset, {**features, "name": "name"}, 2))
-    with pytest.raises(ValueError, match="DataSource in checkpoint does not match"):
+    with pytest.raises(ValueError, match="DataSource in checkpoint"):
         other.set_state(states[2])
 
 
@@ -352,12 +355,12 @@ def test_states_that_are_no_such_state(dataset: rs.Dataset) -> None:
             iterator.set_state(state)
     state = iterator.get_state()
     for wrong in ({"taken": -3}, {"taken": "1"}, {"has_ended": 0}):
-        with pytest.raises(rs.OptionError, match=r"the state has taken"):
+        with raises(rs.OptionError, option="state", match="has_ended"):
             iterator.set_state({**state, **wrong})
-    with pytest.raises(rs.OptionError, match="process 0 of 3, but this is process 0 of 1"):
+    with raises(rs.OptionError, option="state", value=(0, 3), match="0 of 3.* 0 of 1"):
         iterator.set_state({**state, "taken": 2, "worker_count": 3})
     other = iter(adapter.batches(make(dataset, seed=2)))
-    with pytest.raises(rs.OptionError, match="seed 1, but this one has 2"):
+    with pytest.raises(rs.OptionError, match=r"seed=1,.* seed=2"):
         other.set_state(state)
     assert len(ids(other)) == 6
 
@@ -389,9 +392,9 @@ def test_it_closes(dataset: rs.Dataset) -> None:
 
 
 def test_what_batches_are_not_made_of(dataset: rs.Dataset) -> None:
-    with pytest.raises(rs.OptionError, match=r"must be a recordsmith\.Loader"):
+    with raises(rs.OptionError, option="loader", expected="a recordsmith.Loader"):
         adapter.batches(dataset)  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="already for worker 1 of 2"):
+    with pytest.raises(rs.OptionError, match="worker 1 of 2"):
         adapter.batches(make(dataset, worker=1, worker_count=2))
 
 
@@ -410,15 +413,13 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_ranks_alone(dataset: rs.Dataset) -> None:
     assert adapter.this_rank() == {"rank": 0, "world_size": 1}
     loader = make(dataset, rank=1, world_size=2)
-    with pytest.raises(
-        rs.OptionError, match=r"rank 1 of 2, but this process is rank 0 of 1.*any_rank"
-    ):
+    with raises(rs.OptionError, option="rank", value=1, match="1 of 2.* 0 of 1.*any_rank"):
         adapter.batches(loader)
     assert ids(adapter.batches(loader, any_rank=True)) == ids(make(dataset, rank=1, world_size=2))
 
 
 def test_ranks_of_jax(dataset: rs.Dataset, two_processes: None) -> None:
     assert adapter.this_rank() == {"rank": 1, "world_size": 2}
-    with pytest.raises(rs.OptionError, match="rank 0 of 1, but this process is rank 1 of 2"):
+    with raises(rs.OptionError, option="rank", value=0, match="0 of 1.* 1 of 2"):
         adapter.batches(make(dataset))
     adapter.batches(make(dataset, **adapter.this_rank()))

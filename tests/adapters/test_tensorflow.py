@@ -191,7 +191,7 @@ def test_a_state_that_comes_too_late_is_refused(adapter: Any, tf: Any, dataset: 
     iterator = iter(adapter.batches(loader))
     next(iterator)
     loader.close()
-    with pytest.raises(tf.errors.InvalidArgumentError, match="the loader was closed"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="was closed"):
         list(iterator)
 
 
@@ -205,7 +205,7 @@ def test_errors_say_where(adapter: Any, tf: Any, dataset: rs.Dataset, tmp_path: 
     before = threads_of_loaders()
     stream = adapter.batches(numbers(dataset, map_examples=_raise_at_7))
     for each in (stream, stream.prefetch(2), stream.map(lambda batch: batch["number"])):
-        with pytest.raises(tf.errors.OpError, match=r"kinds.tfrecord, record 7, .*user wrote"):
+        with pytest.raises(tf.errors.OpError, match=r"kinds\.tfrecord, record 7, .*user"):
             list(each)
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         for number in range(9):
@@ -223,10 +223,10 @@ def test_errors_say_where(adapter: Any, tf: Any, dataset: rs.Dataset, tmp_path: 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda n: {"number": n[:, None]}, r"int64 of shape \(4, 1\).* int64 of shape \(None,\)"),
-        (lambda n: {"number": n.astype("int32")}, r"'number' is int32 of shape"),
-        (lambda n: {"number": n, "more": n}, r"entries number, more; expected number"),
-        (lambda n: {"number": n.astype(str).astype(object)}, r"'number' is strings of shape"),
+        (lambda n: {"number": n[:, None]}, r"int64 of shape \(4, 1\).* \(None,\)"),
+        (lambda n: {"number": n.astype("int32")}, r"'number' is int32"),
+        (lambda n: {"number": n, "more": n}, r"number, more;.* number"),
+        (lambda n: {"number": n.astype(str).astype(object)}, r"'number' is strings"),
     ],
 )
 def test_batches_that_contradict_the_spec(
@@ -247,7 +247,7 @@ def test_a_batch_of_which_nothing_is_left(adapter: Any, tf: Any, dataset: rs.Dat
     named = numbers(
         dataset, map_batches=lambda batch, _: {**batch, "more": batch["number"]}, **options
     )
-    with pytest.raises(tf.errors.OpError, match=r"filtered or skipped, so no map"):
+    with pytest.raises(tf.errors.OpError, match="filtered or skipped"):
         list(adapter.batches(named))
 
 

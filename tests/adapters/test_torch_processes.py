@@ -179,7 +179,7 @@ def test_iterations_that_are_broken_off_or_go_on_side_by_side(run: Any, train: r
             torch.manual_seed(0)
             kept.append(iter(stream))
             kept.append([next(kept[-1])["at"].tolist() for _ in range(9)])
-        show(**{"one in the other": kept[1::2]})
+        show(nested=kept[1::2])
         kept = None
         own = batches(loader())
         show(unequal=[seen(under(own, count)) for count in (3, 1, 2)])
@@ -196,7 +196,7 @@ def test_iterations_that_are_broken_off_or_go_on_side_by_side(run: Any, train: r
     first, second, third = alone(train, 3)
     assert found["broken off False"] == found["broken off True"] == [first[:2], second]
     assert sorted(found["side by side"]) == sorted([first, second])  # either may be the first
-    assert found["one in the other"] == [first, second]
+    assert found["nested"] == [first, second]
     assert found["unequal"] == [first, second, third]
     assert "exited unexpectedly" in found["dying True"]
     assert found["dying False"] == second  # the worker that did not die had begun the first one
@@ -298,10 +298,10 @@ def test_the_main_process_knows_what_it_cannot_know(run: Any, train: rs.Dataset)
     first, second = alone(train, 2)
     assert (found["first"], found["then"], found["here"]) == (first, second, second[3:])
     for name in ("state", "reading"):
-        assert "OptionError: worker processes of a DataLoader have read" in found[name]
+        assert found[name].startswith("OptionError: worker processes ")
         assert "loader.state_after(n)" in found[name]
     assert found["late"].startswith("OptionError: ")
-    assert "load_state_dict was called after the workers of this DataLoader" in found["late"]
+    assert "load_state_dict was called after" in found["late"]
 
 
 def test_a_loader_knows_that_workers_read_it(run: Any, train: rs.Dataset) -> None:
@@ -411,7 +411,8 @@ def test_what_goes_wrong_in_a_worker_is_told(run: Any, train: rs.Dataset, tmp_pa
         os._exit(0)
     """, shard)  # fmt: skip
     assert found["function"].startswith("FunctionError: ")
-    assert "record 0, byte 0: map_examples raised KeyError: 'no such thing'" in found["function"]
+    assert "record 0, byte 0: map_examples raised" in found["function"]
+    assert "'no such thing'" in found["function"]
     assert found["damage"].startswith("RuntimeError: Caught CorruptDataError")
     assert f"{shard}, record 5, byte {len(data) // 8 * 5}: payload-crc" in found["damage"]
     assert found["batched"].startswith("OptionError: ")
@@ -505,7 +506,7 @@ def test_ranks_share_every_record_and_others_go_on(run: Any, train: rs.Dataset) 
         for rank, shown in enumerate(ranks):
             assert shown["0 workers"] == shown["2 workers"] == ranks[0]["0 workers"]
             assert shown["state"] == ranks[0]["state"]
-            assert f"this process is rank {rank} of {world_size}" in shown["refused"]
+            assert f"is rank {rank} of {world_size}" in shown["refused"]
             assert shown["same"] == alone(train, 2)
     whole, begun = found["2"][0]["0 workers"]
     rest, following = found["3"][0]["0 workers"]

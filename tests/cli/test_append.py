@@ -29,7 +29,9 @@ def test_append(run, packed: Path, more: Path) -> None:
     assert len(rs.open(packed)) == 11
     assert run("verify", packed).code == 0
     again = run("append", more, packed, "--split", "train")
-    assert again.out.startswith("nothing to do: these files were already appended")
+    assert again.out.startswith("nothing to do: ")
+    assert "--again" in again.out
+    assert len(rs.open(packed)) == 11
     document = run("append", more, packed, "--split", "train", "--again", "--json").document
     assert document["appended"] == 2
     assert document["records"] == 13

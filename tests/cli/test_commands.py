@@ -289,7 +289,7 @@ def test_output_that_cannot_be_written(packed: Path, options: tuple[str, ...]) -
             check=False,
         )
     assert result.returncode == 2
-    assert result.stderr.startswith("error: cannot write the output")
+    assert result.stderr.startswith("error: cannot write ")
     assert len(result.stderr.splitlines()) == 1
 
 

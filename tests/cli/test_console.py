@@ -101,7 +101,8 @@ def test_lists_print_how_many_lines_are_left_out(
 
 
 def test_lines_are_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "a sentence of words and `a command that is copied` and a\x1b-long-word-that-stays whole"
+    command = "`a command that is copied`"
+    text = f"a sentence of words and {command} and a\x1b-long-word-that-stays whole"
     for stream in (io.StringIO(), _Terminal()):
         monkeypatch.setattr(sys, "stdout", stream)
         monkeypatch.setattr(sys, "stderr", stream)
@@ -116,7 +117,7 @@ def test_lines_are_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.Monke
             assert lines == [f"  {printed}", f"note: {printed}", f"error: {printed}"]
             continue
         assert max(map(len, lines)) <= 40
-        assert sum("`a command that is copied`" in line for line in lines) == 3
+        assert sum(command in line for line in lines) == 3
         whole = " ".join(line.strip() for line in lines)
         assert whole == f"{printed} note: {printed} error: {printed}"
         starts = [line for line in lines if line.startswith(("note:", "error:"))]

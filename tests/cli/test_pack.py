@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,8 @@ def test_summary(run, images: Path, tmp_path: Path) -> None:
     (images / "cat" / ".hidden.jpg").write_bytes(b"x")
     outcome = run("pack", images, tmp_path / "out", "--splits", "train=0.7,validation=0.3")
     assert outcome.code == 0
-    assert "9 images of 2 classes into 2 shards" in outcome.out
+    head = outcome.out.splitlines()[0]
+    assert re.findall(r"\d+ \w+", head)[:3] == ["9 images", "2 classes", "2 shards"]
     assert "train: 6 records" in outcome.out
     assert "validation: 3 records" in outcome.out
     assert ".hidden.jpg" in outcome.out
@@ -111,6 +113,10 @@ def test_unreadable_images_fail_or_are_skipped(run, images: Path, tmp_path: Path
     assert "packed 7 images" in outcome.out
     assert "cat/1.jpg" in outcome.out
     assert "dog/2.png" in outcome.out
+    outcome = run("pack", images, tmp_path / "quiet", "--skip-errors", "--quiet")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "cat/1.jpg" in outcome.err
+    assert "dog/2.png" in outcome.err
 
 
 def test_options_reach_the_job(run, images: Path, tmp_path: Path) -> None:
@@ -170,11 +176,11 @@ def test_shard_size(run, images: Path, tmp_path: Path) -> None:
         (["--splits", "train=x"], "train=0.7,validation=0.3"),
         (["--splits", "a=0.5,a=0.5"], "'a' twice"),
         (["--splits", "../x=1"], "file name"),
-        (["--shards", "two"], "--shards must be a number"),
+        (["--shards", "two"], "--shards must be "),
         (["--shards", "0"], "shards"),
         (["--shards", "100"], "9"),
         (["--shard-size", "large"], "256MB"),
-        (["--shard-size", "1MB", "--shards", "2"], "--shards and --shard-size exclude each other"),
+        (["--shard-size", "1MB", "--shards", "2"], "and --shard-size exclude"),
         (["--compression", "zip"], "gzip"),
         (["--threads", "0"], "--threads"),
     ],
@@ -230,7 +236,7 @@ def test_tables_have_rows(run, tmp_path: Path) -> None:
     outcome = run(
         "pack", tmp_path / "people.csv", tmp_path / "out", "--split-column", "part", "--in-order"
     )
-    assert "packed 2 rows into 2 shards" in outcome.out
+    assert re.findall(r"\d+ \w+", outcome.out.splitlines()[0])[:2] == ["2 rows", "2 shards"]
     assert rs.open(tmp_path / "out", split="test")[0]["name"] == [b"Bob"]
 
 
@@ -279,7 +285,8 @@ def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
     assert [shard["is_new"] for shard in run(*again, "--json").document["shards"]] == [False]
     outcome = run("pack", images, out, "--plan", plan)
     assert outcome.code == 0
-    assert "resumed: 3 shards of an earlier run verified and kept, 0 written now" in outcome.out
+    assert "resumed: 3 shards " in outcome.out
+    assert "0 written" in outcome.out
     assert run("verify", out).code == 0
     outcome = run("pack", images, tmp_path / "plain", "--shards", "3", "--seed", "4")
     assert "resumed" not in outcome.out
@@ -290,13 +297,13 @@ def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--format", "folders"], "Did you mean folder"),
+        (["--format", "folders"], "mean folder"),
         (["--boxes", "clip"], "boxes"),
         (["--store", "gif"], "'gif'"),
-        (["--background", "red"], "white, black or #rrggbb"),
-        (["--keys", "a=b,c"], "--keys must be a preset, or new names"),
+        (["--background", "red"], "#rrggbb"),
+        (["--keys", "a=b,c"], "--keys must be "),
         (["--keys", "none"], "slim"),
-        (["--only", "1"], "Pass the plan with --plan"),
+        (["--only", "1"], "with --plan"),
         (["--shard-names", "x"], "'x'"),
     ],
 )
@@ -315,7 +322,7 @@ def test_plan_and_options_contradict(run, images: Path, tmp_path: Path) -> None:
     outcome = run(
         "pack", images, tmp_path / "out", "--plan", tmp_path / "plan.json", "--only", "1-x"
     )
-    assert "--only must be numbers" in outcome.err
+    assert "--only must be " in outcome.err
 
 
 @pytest.mark.parametrize("bad_count", [MOST_PROBLEMS, MOST_PROBLEMS + 10])
@@ -381,7 +388,9 @@ def test_options_of_plans_exclude_each_other(run, images: Path, tmp_path: Path) 
     for options in (("--plan", plan), ("--only", "0")):
         outcome = run("pack", images, out, "--write-plan", tmp_path / "other.json", *options)
         assert outcome.code == 2
-        assert "--write-plan excludes --plan and --only" in outcome.err
+        assert "--write-plan excludes " in outcome.err
+        for excluded in (" --plan ", " --only"):
+            assert excluded in outcome.err
     assert not (tmp_path / "other.json").exists()
     plan.write_text("[" * 100_000)
     outcome = run("pack", images, out, "--plan", plan)
@@ -394,8 +403,8 @@ def test_many_notes_are_counted(
 ) -> None:
     monkeypatch.setattr("recordsmith.building.finished.MAX_PLACES", 4)
     printed = run("pack", images, tmp_path / "out", "--store", "png").out
-    assert "5 images were encoded as PNG:" in printed
-    assert "… and 2 more (the first 4 with --json)" in printed
+    assert re.search(r"\b5 images .*PNG:", printed)
+    assert re.search(r"… and 2 more .*first 4 ", printed)
     document = run("pack", images, tmp_path / "json", "--store", "png", "--json").document
     assert [len(note["places"]) for note in document["notes"].values() if note["count"] == 5] == [4]
 
@@ -405,7 +414,7 @@ def test_the_summary_names_what_was_checked(run, tmp_path: Path, option: tuple[s
     (tmp_path / "images" / "roses").mkdir(parents=True)
     Image.new("RGB", (9, 7)).save(tmp_path / "images" / "roses" / "a.png")
     outcome = run("pack", tmp_path / "images", tmp_path / "out", *option)
-    assert ("every image was decoded" in outcome.out) == bool(option)
+    assert ("was decoded" in outcome.out) == bool(option)
     assert ("--check-images" in outcome.out) == (not option)
     outcome = run("pack", tmp_path / "images", tmp_path / "other", "--json", *option)
     assert outcome.document["images_are_checked"] == bool(option)

@@ -14,10 +14,11 @@ def test_several_inputs(run, tmp_path: Path, numbered) -> None:
     outcome = run("reshard", tmp_path / "one", tmp_path / "two", tmp_path / "out", "--shards", 2)
     assert outcome.code == 0
     lines = outcome.out.splitlines()
-    assert lines[0] == f"wrote 18 records into 4 shards in {tmp_path / 'out'}"
+    assert lines[0].startswith("wrote 18 records ")
+    assert lines[0].endswith(f" 4 shards in {tmp_path / 'out'}")
     assert lines[1:3] == ["  train: 14 records", "  test: 4 records"]
     again = run("reshard", tmp_path / "one", tmp_path / "two", tmp_path / "out", "--shards", 2)
-    assert again.out.startswith("nothing to do: 18 records are already there")
+    assert again.out.startswith("nothing to do: 18 ")
 
 
 def test_all_options_reach_the_job(run, tmp_path: Path, numbered) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 
@@ -11,8 +12,9 @@ def test_nothing_is_lost(run, packed: Path, tmp_path: Path) -> None:
     assert run("verify", tmp_path / "rescued").code == 0
     again = run("salvage", packed, tmp_path / "rescued")
     assert again.code == 0
-    assert again.out.startswith("nothing to do: 9 of 9 records were already recovered into ")
-    assert "; use --overwrite to do it again\n" in again.out
+    assert again.out.startswith("nothing to do: ")
+    assert "9 of 9" in again.out.splitlines()[0]
+    assert "--overwrite" in again.out
 
 
 def test_lost_and_repaired_records(run, packed: Path, tmp_path: Path) -> None:
@@ -28,7 +30,7 @@ def test_lost_and_repaired_records(run, packed: Path, tmp_path: Path) -> None:
     assert f"{shard}: 2 of 3 records" in outcome.out
     assert f"bytes {first:,} to " in outcome.out
     assert "payload-crc-mismatch" in outcome.out
-    assert "byte 0, bit 0, in its length" in outcome.out
+    assert re.search(r"byte 0, bit 0, .*length", outcome.out)
     assert "train-00001-of-00002.tfrecord: skipped, " in outcome.out
     assert "text file" in outcome.out
     again = run("salvage", packed, tmp_path / "rescued", "--json")

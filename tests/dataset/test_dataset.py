@@ -608,3 +608,19 @@ def test_records_are_copied_to_given_offsets(dataset: rs.Dataset) -> None:
     for payload, place in zip(payloads, (2000, 0, 1000), strict=True):
         assert out[place : place + len(payload)].tobytes() == payload
         assert (out[place + len(payload) : place + 1000] == 255).all()
+
+
+def test_a_repr_shows_how_records_were_chosen(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    data = rs.open(numbered.packed(tmp_path, {"train": [3, 2], "test": [1]}))
+    assert ": 6 records in 3 shards" in repr(data)
+    assert "records: " not in repr(data)
+    shuffled = data.shuffle(7)
+    assert "shuffled, seed 7" in repr(shuffled)
+    chosen = shuffled.filter("id > 1")
+    assert "shuffled, seed 7, filter: id > 1" in repr(chosen)
+    assert "3 shards, records not counted yet" in repr(chosen)
+    assert repr(data.splits) == "Splits('train': 5 records, 'test': 1 record)"
+    assert "'train'" in repr(chosen.splits)
+    with pytest.raises(KeyError, match="'tset' does not exist; did you mean 'test'"):
+        data.splits["tset"]
+    assert data.splits.get("tset") is None

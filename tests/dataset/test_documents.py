@@ -72,7 +72,7 @@ def test_encodings_that_editors_write(encoding: str) -> None:
         (b" \n", "empty"),
         (b'{"a": 1,\n "b": }', "line 2, column 7: .*'}'"),
         (b'{"a": 1', "line 1, column 8"),
-        (b"hello", "line 1, column 1: .*'hello'"),
+        (b"hello", "begins with 'hello'"),
         (b"<!DOCTYPE html>\n<html>", "HTML page"),
         (b"gr\xfcn", "byte 2"),
         (b"[" * 100_000, "nested too deeply"),

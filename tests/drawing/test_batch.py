@@ -78,7 +78,7 @@ def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
     ("images", "options", "message"),
     [
         (np.zeros((2, 8, 8)), {}, r"shape \(2, 8, 8\)"),
-        (np.zeros((2, 8, 8, 2)), {}, "expected uint8, uint16 or floats of shape"),
+        (np.zeros((2, 8, 8, 2)), {}, "uint8, uint16 or floats"),
         (np.zeros((2, 8, 8, 3), np.int64), {}, "dtype int64"),
         (np.zeros((2, 0, 8, 3)), {}, r"shape \(2, 0, 8, 3\)"),
         ([np.zeros((8, 8, 3)), np.zeros((9, 8, 3))], {}, r"shape \(2,\)"),
@@ -86,10 +86,10 @@ def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
         (
             np.zeros((2, 8, 8, 3)),
             {"masks": np.zeros((1, 8, 8))},
-            "masks has 1 entries for 2 images",
+            "masks has 1 .* 2 ",
         ),
-        (np.zeros((2, 8, 8, 3)), {"captions": "abc"}, "captions has 3 entries for 2"),
-        (np.zeros((2, 8, 8, 3)), {"columns": 0}, "columns must be a positive integer"),
+        (np.zeros((2, 8, 8, 3)), {"captions": "abc"}, "captions has 3 .* 2 "),
+        (np.zeros((2, 8, 8, 3)), {"columns": 0}, "columns must be"),
     ],
 )
 def test_invalid_batches(images: Any, options: Any, message: str, tmp_path: Path) -> None:

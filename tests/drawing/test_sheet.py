@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.drawing import image_page
 from recordsmith.errors import MissingFileError
 from recordsmith.image.drawing.overlay import label_colour
 
@@ -197,8 +198,7 @@ def test_records_without_images(tmp_path: Path) -> None:
         ("s.png", {"columns": 0}, "columns"),
         ("s.png", {"columns": "6"}, "columns"),
         ("s.png", {"count": 2.5}, "count"),
-        ("s.png", {"count": 10_000}, "count"),
-        ("s.png", {"columns": 1000, "count": 1000}, "count"),
+        ("s.png", {"columns": 1000, "count": 1000}, "columns"),
         ("there.png", {}, "overwrite"),
         ("dangling.png", {}, "overwrite"),
     ],
@@ -214,6 +214,20 @@ def test_wrong_arguments(
     assert caught.value.option == option
     assert (tmp_path / "there.png").read_bytes() == b"mine"
     assert sorted(os.listdir(tmp_path)) == ["dangling.png", "there.png", "x.tfrecord"]
+
+
+def test_only_records_that_exist_must_fit_on_a_page(tmp_path: Path, images: ModuleType) -> None:
+    data = write(tmp_path / "x.tfrecord", images, range(2))
+    assert len(rs.sheet(data, tmp_path / "s.png", count=10_000).positions) == 2
+    image_page.check_fits(6, 6)
+    for columns in (1, 6):
+        with pytest.raises(rs.OptionError) as caught:
+            image_page.check_fits(10_000, columns)
+        assert (caught.value.option, caught.value.value) == ("count", "10000")
+        most = int(next(filter(str.isdigit, caught.value.expected.split())))
+        image_page.check_fits(most, columns)
+        with pytest.raises(rs.OptionError):
+            image_page.check_fits(most + 1, columns)
 
 
 def test_jpeg_and_overwriting(tmp_path: Path, images: ModuleType) -> None:
@@ -243,4 +257,5 @@ def test_huge_image_is_not_decoded(
     data = write(tmp_path / "x.tfrecord", images, range(2))
     report = rs.sheet(data, tmp_path / "s.png")
     assert len(report.problems) == 2
-    assert "found 64 x 48 pixels, expected at most 3,071" in report.problems[0]
+    assert "64 x 48" in report.problems[0]
+    assert "3,071" in report.problems[0]

@@ -72,7 +72,7 @@ def test_page_is_complete(tmp_path: Path, damaged: Path) -> None:
         assert Path(error.path or "").name in page.text
     for shard in report.shards:
         assert f"{shard.record_count:,} records" in page.text
-    assert "At least one bit of a record changed" in page.text
+    assert "one bit of" in page.text
     assert "Grey: skipped" in page.text
     marks = re.findall(r'<i style="left:([\d.]+)%', path.read_text("utf-8"))
     assert any(40 < float(mark) < 60 for mark in marks)  # where the bit was flipped
@@ -108,19 +108,21 @@ def test_a_good_dataset(tmp_path: Path, numbered: SimpleNamespace) -> None:
     page = _read(rs.save_html(report, tmp_path / "report.html"))
     assert "good" in page.text
     assert "Grey" not in page.text  # nothing lies anywhere
-    assert "Every checksum, payload and image was checked." in page.text
+    assert "image was checked." in page.text
     assert "Defects" not in page.text
 
 
 def test_page_does_not_claim_checks_that_were_not_made(tmp_path: Path, damaged: Path) -> None:
     page = _read(rs.save_html(rs.verify(damaged, deep=True), tmp_path / "damaged.html"))
-    assert "Every checksum, payload and image that could be reached was checked." in page.text
+    assert "image was checked." not in page.text
+    assert "reached was checked." in page.text
     path = tmp_path / "notes.tfrecord"
     with rs.ShardWriter(path) as writer:
         writer.write(b"some notes")
     page = _read(rs.save_html(rs.verify(path, deep=True), tmp_path / "notes.html"))
-    assert "was checked, with exceptions:" in page.text
-    assert "not Examples: their checksums were checked" in page.text
+    assert "image was checked." not in page.text
+    assert "with exceptions:" in page.text
+    assert "not Examples" in page.text
 
 
 def test_page_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:

@@ -77,14 +77,14 @@ def test_threads_do_not_change_the_manifest(foreign: Path, packed: Path, threads
 def test_verify_accepts_features_that_the_manifest_left_out(packed: Path, tmp_path: Path) -> None:
     report = rs.verify(packed, deep=True)
     assert report.is_good
-    assert any("schema of the manifest" in reason for reason in report.unchecked)
+    assert any("manifest" in reason for reason in report.unchecked)
     shard = next(packed.glob("*.tfrecord"))
     with rs.ShardWriter(tmp_path / "wide.tfrecord") as writer:
         for number in range(2 * COUNT):
             writer.write_example(row(number))
     wide = rs.verify(tmp_path / "wide.tfrecord", deep=True)
     assert wide.is_good
-    assert any("kinds of the others" in reason for reason in wide.unchecked)
+    assert any("kinds of the" in reason for reason in wide.unchecked)
     assert not rs.verify(shard, deep=True).unchecked
 
 
@@ -207,7 +207,7 @@ def test_commands_report_incomplete_schemas(packed: Path, foreign: Path) -> None
     assert re.search(r"\b20\b.*features|features.*\b20\b", " ".join(shown.output.split()))
     compared = CliRunner().invoke(app, ["diff", str(packed), str(foreign)])
     assert compared.exit_code == 0
-    assert "not all features of A" in compared.output
+    assert re.search(r"not all .* A\b", compared.output)
     refused = CliRunner().invoke(app, ["schema", str(packed)])
     assert refused.exit_code == 2
 
@@ -268,8 +268,9 @@ def test_only_the_first_features_are_compared_between_shards(
     report = rs.verify(files, deep=True)
     (defect,) = report.defects
     assert (defect.feature, defect.found) == ("a", "float")
-    assert defect.expected == "int64, as in 0.tfrecord, 1.tfrecord"
-    assert all("not compared between shards" in reason for reason in report.unchecked)
+    assert defect.expected.split(", ")[0] == "int64"
+    assert re.findall(r"\w+\.tfrecord", defect.expected) == ["0.tfrecord", "1.tfrecord"]
+    assert all("not compared" in reason for reason in report.unchecked)
     assert len(report.unchecked) == 3
 
 

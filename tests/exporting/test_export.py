@@ -169,7 +169,7 @@ def test_suffix_matches_the_image_format(
     ends = {name.rpartition("/")[2] for name in files(tmp_path / "out")}
     assert {"a.png", "no suffix.jpg", "b.PNG"} <= ends
     assert [change.position for change in report.changed_names] == [0, 1]
-    (problem,) = report.problems
+    problem, *_ = report.problems  # without boxes, some formats have another
     assert problem.startswith("record 0: ")
     assert "as jpeg" in problem
 
@@ -191,7 +191,7 @@ def test_sizes_that_differ_are_reported(
 ) -> None:
     source = write(train=[image("a.jpg"), image("b.jpg") | {"image/height": 9}])
     report = rs.export(source, tmp_path / "out", format)
-    (problem,) = report.problems
+    problem, *_ = report.problems  # without boxes, some formats have another
     assert problem.startswith("record 1: ")
     assert "12 x 9" in problem
     assert "12 x 8" in problem

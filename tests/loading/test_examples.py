@@ -49,7 +49,7 @@ def test_they_are_the_rows_of_batches(dataset: rs.Dataset) -> None:
     (batch,) = rs.Loader(dataset, FEATURES, batch_size=10)
     examples = rs.Examples(dataset, FEATURES)
     assert len(examples) == 10
-    assert repr(examples) == "Examples(image, id, many, name, at; 10 of them)"
+    assert repr(examples) == "Examples(10 examples: image, id, many, name, at)"
     for number, example in enumerate(examples):
         assert equal(example, {name: entry[number] for name, entry in batch.items()})
     assert equal(examples[-1], examples[np.int64(9)])

@@ -24,12 +24,13 @@ RUN: dict[str, Any] = {"batch_count": 9, "thread_count": 8, "processor_count": 8
             {"waited_seconds": 7.1, "between_seconds": 2.9, "decoding_seconds": 5,
              "has_pixels": True},
             ("Decoding images is the bottleneck: the loop waited 71% of the time for batches "
-            "while 8 threads decoded. Images packed at a smaller side would help."),
+            "while 8 threads decoded. Smaller images (`recordsmith pack --shorter-side`) would "
+            "help."),
         ),
         (
             {"waited_seconds": 7.1, "between_seconds": 2.9, "decoding_seconds": 5,
              "has_pixels": True, "processor_count": 9},
-            "8 threads decoded. More threads or images packed at a smaller side would help.",
+            "More threads or smaller images (`recordsmith pack --shorter-side`) would help.",
         ),
         (
             {"waited_seconds": 1, "decoding_seconds": 5, "thread_count": 1, "processor_count": 1},
@@ -94,7 +95,7 @@ def test_the_table() -> None:
         "1,234 batches, 9,999 records, 3 skipped",
         "5,000 records/s, 2.5 MB/s",
         "the loop         0.50 s to the first batch",
-        "                 1.00 s waiting for the others",
+        "                 1.00 s waiting for later batches",
         "                 0.50 s between batches",
         "8 threads        0.25 s reading",
         "                 3.00 s decoding",

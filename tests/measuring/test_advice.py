@@ -95,6 +95,10 @@ def test_order() -> None:
     assert "Read in blocks (BlockShuffle): 1.5 times as fast, 1,500" in advice
     advice = " ".join(advise(report(requested, in_order, image_key=None)))
     assert "No other order was clearly faster: shuffled 1,000 records/s, in order 1,020" in advice
+    noisy = trial("order", 400, 1000, order="in order")
+    advice = " ".join(advise(report(requested, noisy, image_key=None)))
+    assert "too noisy" in advice
+    assert "clearly faster" not in advice
 
 
 def test_a_smaller_side_is_compared_with_the_same_images() -> None:
@@ -113,20 +117,20 @@ def test_a_smaller_side_is_compared_with_the_same_images() -> None:
 
 
 def test_step_that_hides_loading() -> None:
-    assert "step of 32 that takes longer than 32 ms will" in " ".join(
+    assert "batch of 32 that takes longer than 32 ms will" in " ".join(
         advise(report(trial("requested", 1000)))
     )
     advice = " ".join(advise(report(trial("requested", 10), record_count=20)))
-    assert "step of 20 that takes longer than 2,000 ms will" in advice
+    assert "batch of 20 that takes longer than 2,000 ms will" in advice
     assert "each batch was an epoch of 20" in advice
 
 
 @pytest.mark.parametrize(
     ("share", "message"),
     [
-        (1.0, "100% of the files were in the system's memory before, so the disk was not"),
-        (0.5, "50% of the files were in the system's memory before; the others came"),
-        (0.0, "The files were not in the system's memory before"),
+        (1.0, "All files were in the page cache, so the disk was not"),
+        (0.5, "50% of the files were in the page cache; the others came"),
+        (0.0, "The files were not in the page cache"),
         (None, "is unknown"),
     ],
 )

@@ -250,7 +250,7 @@ def test_classes_of_the_data_are_sorted_as_text() -> None:
     assert classes.names() == (None, "10", "9", "B", "a", "b")
     assert classes.label_of("B") == 3
     (notice,) = classes.notices()
-    assert "differ only by case" in notice
+    assert "by case" in notice
     assert notice.endswith(": B and b")
 
 

@@ -197,11 +197,9 @@ def test_lists_are_splits(tmp_path: Path) -> None:
         "JPEGImages/c.jpg": "val",
         "JPEGImages/d.jpg": "test",
     }
-    assert [notice.partition(": ")[2] for notice in listing.notices] == [
-        "JPEGImages/a.jpg in train and val",
-        "JPEGImages/bare.jpg",
-        "JPEGImages/left.jpg and JPEGImages/nowhere.jpg",
-    ]
+    twice, *others = (notice.partition(": ")[2] for notice in listing.notices)
+    assert twice.split() == ["JPEGImages/a.jpg", "in", "train", "and", "val"]
+    assert others == ["JPEGImages/bare.jpg", "JPEGImages/left.jpg and JPEGImages/nowhere.jpg"]
 
 
 def test_trainval_alone_is_not_a_split_but_selects_images(tmp_path: Path) -> None:
@@ -240,7 +238,7 @@ def test_nothing_to_pack(tmp_path: Path) -> None:
     write(tmp_path / "words.txt", "x")
     write(tmp_path / "pom.xml", "<project/>")
     image(tmp_path / "images" / "a.jpg")
-    with raises(rs.SourceError, path=tmp_path, match=r"images/, pom\.xml and words\.txt;"):
+    with raises(rs.SourceError, path=tmp_path, match=r"images/, pom\.xml .*words\.txt;"):
         Voc(tmp_path).list_samples()
 
 
@@ -316,9 +314,10 @@ def test_images_without_annotation_are_skipped_with_a_notice(tmp_path: Path) -> 
     write(tmp_path / "Annotations" / "settings.xml", "<project/>")
     images, other, hidden = Voc(tmp_path).list_samples().notices
     assert images.startswith("5 images ")
-    assert images.endswith(": JPEGImages/0.jpg, JPEGImages/1.jpg, JPEGImages/2.jpg and 2 more")
+    assert re.findall(r"\S+\.jpg", images) == [f"JPEGImages/{number}.jpg" for number in range(3)]
+    assert images.endswith(" 2 more")
     assert other.endswith("XML file skipped: Annotations/settings.xml")
-    assert hidden.endswith("hidden file skipped: JPEGImages/.hidden.jpg")
+    assert hidden.endswith(" skipped: JPEGImages/.hidden.jpg")
 
 
 # -- wrong annotations ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import random
+import re
 import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -323,7 +324,7 @@ def test_skipped_members_are_noticed(tmp_path: Path) -> None:
     assert _read(source) == [{"txt": b"new"}, {"image/class/label": 1}]
     path = tmp_path / "s.tar"
     outside, repeated, bare = notices
-    assert outside.endswith(f"skipped: {path}: .hidden, {path}: README and {path}: 2.txt")
+    assert re.findall(rf"{path}: ([\w.]+)", outside) == [".hidden", "README", "2.txt"]
     assert repeated.startswith("1 repeated")
     assert all(words in bare for words in ("2 samples", "1 without .txt", "1 without .cls"))
 
@@ -423,7 +424,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
     assert corrupt.value.defect == rs.Defect.TRUNCATED_COMPRESSION
     path.write_bytes(data + data)  # one archive behind the other
     source = WebDataset(path)
-    assert "end of the archive" in source.list_samples().notices[0]
+    assert "after the end" in source.list_samples().notices[0]
     assert len(source.list_samples().samples) == 10
     path.write_bytes(data[: 1536 * 10])  # no end mark, nothing missing
     assert len(WebDataset(path).list_samples().samples) == 10

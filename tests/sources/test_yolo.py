@@ -192,8 +192,8 @@ def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
     assert _names(source)["data/img/a.jpg"] == "train"
     (notice,) = source.list_samples().notices
     assert notice.startswith("2 repeated")
-    assert "data/img/a.jpg in train and valid" in notice
-    assert "data/img/c.jpg twice in valid" in notice
+    assert re.search(r"img/a\.jpg in .*train.* valid", notice)
+    assert re.search(r"img/c\.jpg twice .*valid", notice)
 
 
 def test_list_that_names_missing_images(tmp_path: Path) -> None:
@@ -354,7 +354,8 @@ def test_label_map(tmp_path: Path) -> None:
     source = Yolo(_ultralytics(tmp_path / "x"), label_map=label_map)
     assert _read(source, 0)[0]["image/object/class/label"] == [8]
     (problem,) = _problems(source, 3)
-    assert problem.startswith("labels/val/c.txt, line 2 (Dog): class 'Dog'")
+    assert places([problem]) == ["labels/val/c.txt, line 2 (Dog)"]
+    assert "class 'Dog'" in problem
 
 
 def test_number_of_classes_is_compared(tmp_path: Path) -> None:

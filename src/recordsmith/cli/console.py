@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -30,6 +30,7 @@ __all__ = [
     "bold",
     "count",
     "fitting_path",
+    "not_quiet",
     "place",
     "print_aside",
     "print_code",
@@ -42,6 +43,7 @@ __all__ = [
     "print_summary",
     "print_table",
     "print_written",
+    "print_written_page",
     "printable",
     "progress_bar",
     "quiet",
@@ -78,6 +80,16 @@ def quiet() -> Iterator[None]:
         _is_quiet = False
 
 
+@contextmanager
+def not_quiet() -> Iterator[None]:
+    """Print the output of the block also with --quiet, then on standard error."""
+    if _is_quiet:
+        with redirect_stdout(sys.stderr):
+            yield
+    else:
+        yield
+
+
 def print_error(message: str, *lines: str) -> None:
     """Print an error on standard error: one paragraph, and lines below it."""
     prefix = "error:"
@@ -97,6 +109,12 @@ def print_hint(message: str) -> None:
     """Print what to do next, on a terminal only."""
     if sys.stderr.isatty():
         print_aside(message)
+
+
+def print_written_page(path: Path | None) -> None:
+    """Print where a page was written, if one was, on standard error."""
+    if path is not None:
+        print_aside(f"report: {path}")
 
 
 def print_line(text: str, indent: str = "", *, title: str = "") -> None:

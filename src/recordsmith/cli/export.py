@@ -87,9 +87,10 @@ def export(
 
 def print_export_report(report: ExportReport) -> None:
     """Print the summary of a job."""
-    what = f"{console.count(report.record_count, 'record')} as {report.format}"
-    into = console.place(report.file_count, "file", report.folder)
-    title = f"exported {what} into {into}"
+    records = console.count(report.record_count, "record")
+    files = console.count(report.file_count, "file")
+    folder = console.printable(str(report.folder))
+    title = f"exported {records} to {folder} ({report.format} format, {files})"
     console.print_summary(title, report.splits, console.size(report.size_bytes))
     changes = [
         f"{'' if change.position is None else f'record {change.position}: '}"
@@ -106,4 +107,5 @@ def print_export_report(report: ExportReport) -> None:
         (f"skipped {report.skipped_count:,}", report.skipped_count, report.skipped),
         (f"problems, {report.problem_count:,}", report.problem_count, report.problems),
     ):
-        console.print_list(title, lines, MOST_PROBLEMS, number=number)
+        with console.not_quiet():
+            console.print_list(title, lines, MOST_PROBLEMS, number=number)

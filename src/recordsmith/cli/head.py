@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordsmith.cli import console
-from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, chosen_records, one_or_all
+from recordsmith.cli.options import (
+    WHICH,
+    At,
+    Json,
+    Paths,
+    Split,
+    Where,
+    chosen_records,
+    one_or_all,
+    parse_numbers,
+)
 from recordsmith.errors import CorruptDataError, OptionError, option
 
 _COUNT = 5  # records that are printed without options
@@ -78,10 +88,17 @@ def head(
         decoder = MessageDecoder(descriptors, message)
     documents = []
     shown = 0
+    places: dict[int, int] = {}  # by position, as typed
+    if at is not None:
+        places = {
+            number: place for place, number in enumerate(dict.fromkeys(parse_numbers(at, "at")))
+        }
     chosen = chosen_records(one_or_all(paths), split, at, where)
     if count is None and at is None:
         count = _COUNT
-    records = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
+    records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
+    if [*places] != sorted(places):
+        records = sorted(records, key=lambda found: places[found[0]])
     for position, (shard, number, record) in islice(records, count):
         fields = None if decoder is None else _decoded(decoder, record, str(shard.path), number)
         if json:

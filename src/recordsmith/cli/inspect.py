@@ -101,7 +101,8 @@ def print_inspection(inspection: Inspection) -> None:
         shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
         console.print_line(f"{console.count(len(names), 'class', 'classes')}: {shown}")
     if inspection.from_manifest:
-        print("\nfrom the manifest; `recordsmith verify` checks it")
+        print()
+        console.print_line("Read from dataset.json; run `recordsmith verify` to check the files.")
 
 
 def _print_splits(inspection: Inspection) -> None:
@@ -148,8 +149,8 @@ def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], reco
                 f"{feature.value_bytes / max(1, feature.present):,.0f}",
             )
         )
-    head = (title, "kind", "values", "records", "bytes each")
-    console.print_table(head, rows, optional=("bytes each",))
+    head = (title, "kind", "values per record", "records", "stored bytes")
+    console.print_table(head, rows, optional=("stored bytes",))
 
 
 def _print_other_fields(inspection: Inspection) -> None:

@@ -40,7 +40,9 @@ def stats(
         rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
     if json:
         console.print_json(report.to_json())
+        console.print_written_page(html)
         return
     from recordsmith.cli.stats_tables import print_stats  # NumPy only when needed
 
     print_stats(report)
+    console.print_written_page(html)

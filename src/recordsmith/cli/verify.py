@@ -82,6 +82,7 @@ def verify(
         console.print_json(report.to_json())
     else:
         print_verify_report(report, schema=schema, paths=paths)
+    console.print_written_page(html)
     if not report.is_good:
         raise typer.Exit(1)
 
@@ -112,9 +113,12 @@ def print_verify_report(
             also += f"; every record matches the rules of {schema}"
         console.print_line(f"good: {read}; every checksum matches{also}", title="good")
     else:
-        defects = console.count(report.defect_count, "defect")
+        rules = schema is not None and all(error.feature is not None for error in report.defects)
+        defects = console.count(report.defect_count, "rule violation" if rules else "defect")
         if any(error.defect in _LOST_FRAMING for error in report.defects):
-            read += "; records after the damage were not checked"
+            read += (
+                "; records after the damage were not checked (`recordsmith salvage` searches them)"
+            )
         console.print_line(f"{defects}; {read}", title=defects)
     _print_defects(report)
     if report.defect_count > len(report.defects):
@@ -173,7 +177,7 @@ def _print_defects(report: VerifyReport) -> None:
     groups: dict[object, list[rs.CorruptDataError]] = {}
     for error in report.defects:
         has_many = error.feature is not None and error.record is not None
-        same = (error.path, error.defect, error.feature) if has_many else id(error)
+        same = (error.defect, error.feature) if has_many else id(error)
         groups.setdefault(same, []).append(error)
     for group in groups.values():
         # a line `… in 1 more record` would not be shorter than the record
@@ -184,12 +188,18 @@ def _print_defects(report: VerifyReport) -> None:
                 unexplained.remove(error.path)
                 print("    (offsets in this file count decompressed bytes)")
         if shown < len(group):
-            rest = [error.record for error in group[shown:]]
-            positions = [f"{position:,}" for position in dict.fromkeys(rest)]
-            line = f"{group[0].defect} of {group[0].feature!r} "
-            if len(positions) == len(rest):
-                line += f"in {len(positions):,} more records"
-            else:  # several Examples of one ranking list
-                line += f"{len(rest):,} more times, in {console.count(len(positions), 'record')}"
-            line += f": {first_of(positions, _POSITIONS)}"
-            console.print_line(f"… {line}", "    ")
+            console.print_line(f"… {_others(group[shown:])}", "    ")
+
+
+def _others(alike: list[rs.CorruptDataError]) -> str:
+    """Describe more of the same defect in the same feature."""
+    records = dict.fromkeys((error.path, error.record) for error in alike)
+    paths = dict.fromkeys(error.path for error in alike)
+    line = f"{alike[0].defect} of {alike[0].feature!r} "
+    if len(records) == len(alike):
+        line += f"in {len(records):,} more records"
+    else:  # several Examples of one ranking list
+        line += f"{len(alike):,} more times, in {console.count(len(records), 'record')}"
+    if len(paths) > 1:
+        return f"{line} of {len(paths):,} shards"
+    return f"{line}: {first_of([f'{record:,}' for _, record in records], _POSITIONS)}"

@@ -46,6 +46,7 @@ from recordsmith.words import first_of
 from recordsmith.work import thread_count
 
 _NAMED_PATHS = 3
+_MOST_FEATURES = 10
 
 
 class DatasetSource(NamedTuple):
@@ -97,10 +98,13 @@ class Dataset(Summarized):
         self._split_schemas = dict(split_schemas or {})
         self._source = source
         self._columns: tuple[str, ...] | None = None  # selected features; None: all
+        self._chosen: tuple[str, ...] = ()  # how its records were, for `repr`
 
-    def _with(self, positions: ChosenPositions) -> Dataset:
-        """Return a Dataset of other records of the same shards."""
+    def _with(self, positions: ChosenPositions, how: str | None = None) -> Dataset:
+        """Return a Dataset of other records of the same shards; `how` they were chosen."""
         other = copy(self)
+        if how is not None:
+            other._chosen = (*self._chosen, how)  # noqa: SLF001
         other._records = self._records.select(positions)  # noqa: SLF001 - of the same class
         if positions is not self._records.positions:
             other._schema = None  # noqa: SLF001
@@ -188,7 +192,8 @@ class Dataset(Summarized):
         Example:
             sample = dataset.shuffle(seed=1).take(100)
         """
-        return self._with(self._records.positions.shuffled(_seed(seed)))
+        seed = _seed(seed)
+        return self._with(self._records.positions.shuffled(seed), f"shuffled, seed {seed}")
 
     def filter(self, where: str | Where) -> Dataset:
         """Return the examples that match a condition.
@@ -218,9 +223,8 @@ class Dataset(Summarized):
             condition.check(known)
         # a record that is not selected here may have the features
         must_find = known is None and self._records.positions.is_everything_known
-        return self._with(
-            DeferredPositions(partial(_matching, self._records, condition, must_find=must_find))
-        )
+        matching = partial(_matching, self._records, condition, must_find=must_find)
+        return self._with(DeferredPositions(matching), f"filter: {condition}")
 
     def split_by(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, Dataset]:
         """Divide the examples at random; each part keeps their order.
@@ -543,17 +547,22 @@ class Dataset(Summarized):
 
     def _summary(self) -> Summary:
         count = self._records.known_record_count
-        records = "records not counted yet" if count is None else counted(count, "record")
-        origin = "" if self._source is None else f"{self._source}: "
+        shards = counted(len(self.shards), "shard")
+        if count is None:
+            title = f"{shards}, records not counted yet"
+        else:
+            title = f"{counted(count, 'record')} in {shards}"
         rows = [("splits", named(self.splits))]
+        if self._chosen:
+            rows.insert(0, ("records", ", ".join(self._chosen)))
         known = self._outer_schema
         if known is not None and known.features:
             features = [f"{key} ({feature.kind})" for key, feature in known.features.items()]
-            rows.append(("features", named(features)))
+            rows.append(("features", named(features, _MOST_FEATURES)))
         if self.class_names is not None:
             rows.append(("classes", named(name for name in self.class_names if name is not None)))
-        shards = counted(len(self.shards), "shard")
-        return Summary(f"{origin}{records} in {shards}", tuple(rows))
+        origin = "" if self._source is None else f"{self._source}: "
+        return Summary(f"{origin}{title}", tuple(rows))
 
 
 class _Splits(Mapping[str, Dataset]):
@@ -565,7 +574,8 @@ class _Splits(Mapping[str, Dataset]):
 
     def __getitem__(self, name: str) -> Dataset:
         if name not in self._names:
-            raise KeyError(name)
+            hint = suggest_names(name, self._names, "there are no splits")
+            raise KeyError(f"split {name!r} does not exist; {hint}")
         return self._dataset._split(name)  # noqa: SLF001
 
     def __iter__(self) -> Iterator[str]:
@@ -575,7 +585,11 @@ class _Splits(Mapping[str, Dataset]):
         return len(self._names)
 
     def __repr__(self) -> str:
-        return f"Splits({', '.join(map(repr, self._names))})"
+        parts = []
+        for name in self._names:
+            count = self._dataset._split(name)._records.known_record_count  # noqa: SLF001
+            parts.append(repr(name) if count is None else f"{name!r}: {counted(count, 'record')}")
+        return f"Splits({', '.join(parts)})"
 
 
 def records_of(dataset: Dataset) -> SelectedRecords:

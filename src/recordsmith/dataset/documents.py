@@ -70,6 +70,8 @@ def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:
         if error.pos >= len(text.rstrip()):
             raise ValueError(f"it is truncated JSON, which ends at {where}") from None
         found = text[error.pos : error.pos + _SHOWN]
+        if not text[: error.pos].strip():
+            raise ValueError(f"it is not JSON: it begins with {found!r}") from None
         raise ValueError(f"it is not JSON: {where}: {error.msg}, found {found!r}") from None
     except OptionError as error:
         raise ValueError(str(error)) from None

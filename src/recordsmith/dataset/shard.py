@@ -128,7 +128,7 @@ class Shard:
                 "the shard was changed after it was packed",
                 found=f"{size} bytes",
                 expected=f"{self.entry.size_bytes} bytes",
-                remedy="Fetch it again, or open it by name, without the manifest.",
+                remedy=f"Copy or pack it again, or open only this file: {self.path}",
                 path=self.path,
             )
         most = most_bytes(size, self.compression) // FRAME_BYTES

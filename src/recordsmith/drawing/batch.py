@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.drawing.image_page import TILE, check_page, write_page
+from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.errors import OptionError, option
 from recordsmith.files import PathLike, as_path
 from recordsmith.image import Pixels
@@ -62,6 +62,7 @@ def draw_batch(
     path = as_path(out)
     shown = _channels_last(images)
     check_page(path, max(1, len(shown)), columns, overwrite=overwrite)
+    check_fits(len(shown), columns)
     for name, part in (
         ("masks", masks),
         ("boxes", boxes),

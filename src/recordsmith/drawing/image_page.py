@@ -28,15 +28,19 @@ def check_page(path: Path, count: int, columns: int, *, overwrite: bool) -> None
     for name, value in (("count", count), ("columns", columns)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise OptionError(option=name, value=value, expected="a positive integer")
-    side = TILE * 3 // 2
-    if columns * side > _LARGEST_SIDE or -(-count // columns) * side > _LARGEST_SIDE:
-        raise OptionError(
-            f"{count:,} examples in {columns:,} columns are too large for one page",
-            option="count",
-            value=count,
-            remedy="Request fewer.",
-        )
+    most = _LARGEST_SIDE // (TILE * 3 // 2)
+    if columns > most:
+        raise OptionError(option="columns", value=columns, expected=f"at most {most}")
     check_target(path, overwrite=overwrite)
+
+
+def check_fits(count: int, columns: int) -> None:
+    """Raise OptionError if `count` tiles are too many for one page."""
+    most = _LARGEST_SIDE // (TILE * 3 // 2) * columns
+    if count > most:
+        raise OptionError(
+            option="count", value=count, expected=f"at most {most} with {columns} columns"
+        )
 
 
 def write_page(page: Image.Image, path: Path, *, overwrite: bool) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import Dataset, dataset_of, parse_shard_name, records_of
-from recordsmith.drawing.image_page import TILE, check_page, write_page
+from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
@@ -94,6 +94,7 @@ def sheet(
     total = len(opened)
     if not total:
         raise OptionError("the dataset has no records to draw")
+    check_fits(min(count, total), columns)
     positions = _choose(total, count, seed)
     records = _read(opened, positions)
     reader = _reader(opened, [record for record in records if isinstance(record, bytes)])

@@ -102,7 +102,11 @@ class SchemaFile:
         try:
             return cls.from_json(json_of(read_document(file), with_keys_once=True))
         except ValueError as error:
-            raise OptionError(f"invalid schema file {file}: {error}", option="schema") from None
+            raise OptionError(
+                f"invalid schema file {file}: {error}",
+                option="schema",
+                remedy="Pass a file that `recordsmith schema` wrote.",
+            ) from None
 
     def save(self, path: PathLike, *, overwrite: bool = False) -> Path:
         """Write the schema file atomically.

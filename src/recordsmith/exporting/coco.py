@@ -37,7 +37,13 @@ from recordsmith.exporting.images import (
     read_mask,
 )
 from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
-from recordsmith.exporting.objects import OBJECT_KEYS, LabelNames, has_objects, read_objects
+from recordsmith.exporting.objects import (
+    NO_BOXES,
+    OBJECT_KEYS,
+    LabelNames,
+    has_objects,
+    read_objects,
+)
 from recordsmith.exporting.values import get_floats, get_ints, get_text
 from recordsmith.image import decode_mask
 
@@ -68,6 +74,7 @@ class CocoFiles:
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
+        self._is_empty = True
         self._classes = LabelNames.known(dataset.class_names)
         self._splits: dict[str, _Split] = {}
         self._annotation_count = 0
@@ -79,6 +86,7 @@ class CocoFiles:
         if not image.height:
             raise SourceError("the size of the image is unknown")
         mask = read_mask(example, image, out.warn)
+        self._is_empty &= mask is None and not has_objects(example)
         annotations = self._annotations(example, image)
         folder = out.split_name(split)
         name, suffix = out.write_image(example, image, folder, mask=mask, masks=f"masks/{folder}")
@@ -102,6 +110,8 @@ class CocoFiles:
         out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
+        if self._is_empty:
+            self._out.problems.add(NO_BOXES)
         categories = [
             {"id": label, "name": name} for label, name in sorted(self._classes.names.items())
         ]

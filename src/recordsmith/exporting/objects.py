@@ -36,6 +36,13 @@ class Object:
     name: str
 
 
+NO_BOXES = (
+    "no record has boxes, so the annotations are empty; to keep the class of each image, export to "
+    "the format folder"
+)
+"""The problem of an export of boxes that found none, and no masks."""
+
+
 def has_objects(example: Features) -> bool:
     """Whether the example has features for boxes, even if they are empty."""
     return any(key in example for key in BOX)

@@ -36,6 +36,7 @@ from recordsmith.exporting.images import (
 )
 from recordsmith.exporting.numbers import decimal, pixels
 from recordsmith.exporting.objects import (
+    NO_BOXES,
     OBJECT_KEYS,
     LabelNames,
     Object,
@@ -65,6 +66,7 @@ class VocFiles:
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
+        self._is_empty = True
         self._classes = LabelNames.known(dataset.class_names)
         self._has_boxes = False
         self._lists: dict[str, BinaryIO] = {}
@@ -73,6 +75,7 @@ class VocFiles:
         out = self._out
         image = read_image(example, out.warn)
         mask = read_mask(example, image, out.warn)
+        self._is_empty &= mask is None and not has_objects(example)
         companions = []
         objects = None
         if has_objects(example) or mask is None:
@@ -90,6 +93,8 @@ class VocFiles:
         out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
+        if self._is_empty:
+            self._out.problems.add(NO_BOXES)
         for name in self._lists:
             self._out.close(name)
         if self._has_boxes and self._classes.names:

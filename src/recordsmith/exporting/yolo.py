@@ -21,6 +21,7 @@ from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
 from recordsmith.exporting.numbers import centre_and_extent, decimal, is_same
 from recordsmith.exporting.objects import (
+    NO_BOXES,
     OBJECT_KEYS,
     LabelNames,
     has_objects,
@@ -37,6 +38,7 @@ class YoloFiles:
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
+        self._is_empty = True
         self._classes = LabelNames.known(dataset.class_names)
         labels = set(self._classes.names)
         if OBJECT_LABEL in dataset.schema.features and not labels:
@@ -47,6 +49,7 @@ class YoloFiles:
         out = self._out
         image = read_image(example, out.warn)
         mask = read_mask(example, image, out.warn)
+        self._is_empty &= mask is None and not has_objects(example)
         lines = self._lines(example)
         part = out.split_name(split)
         name, _ = out.write_image(
@@ -61,6 +64,8 @@ class YoloFiles:
         out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
+        if self._is_empty:
+            self._out.problems.add(NO_BOXES)
         moved = [(label, number) for label, number in self._numbers.items() if number != label - 1]
         if moved and moved != [(label, label) for label in self._numbers]:
             self._out.problems.add(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypedDict
 
+from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError, option
 from recordsmith.loading.loader import Loader
 
@@ -34,7 +35,12 @@ def check_loader(loader: object, *, reuse: str | None = None) -> None:
         reuse: why batches must not share memory; None if they may.
     """
     if not isinstance(loader, Loader):
-        raise OptionError(option="loader", value=loader, expected="a recordsmith.Loader")
+        raise OptionError(
+            option="loader",
+            value=loader,
+            expected="a recordsmith.Loader",
+            remedy="Create a Loader from it first." if isinstance(loader, Dataset) else "",
+        )
     if reuse is not None and loader._reuses:  # noqa: SLF001 - in the same package
         raise OptionError(
             f"the loader has {option('reuse_batches', True)}, but {reuse}",

@@ -50,7 +50,8 @@ class Examples:
         self._maker = batch_maker(dataset, features, seed=seed_number(seed), functions=functions)
 
     def __repr__(self) -> str:
-        return f"Examples({', '.join(self._maker.names)}; {len(self)} of them)"
+        names = ", ".join(self._maker.names)
+        return f"Examples({len(self)} examples{names and ': '}{names})"
 
     def __len__(self) -> int:
         return len(self._dataset)

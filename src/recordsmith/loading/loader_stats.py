@@ -116,7 +116,11 @@ class LoaderStats(Report):
         """Return what took most of the threads' time, what they did, and what would help."""
         decoding = ("Decoding records is", "decoded", "fewer features")
         if self.has_pixels:
-            decoding = ("Decoding images is", "decoded", "images packed at a smaller side")
+            decoding = (
+                "Decoding images is",
+                "decoded",
+                "smaller images (`recordsmith pack --shorter-side`)",
+            )
         functions = ("Your functions are", "ran them", "whole batches at once (map_batches)")
         return max(
             (
@@ -160,7 +164,7 @@ class LoaderStats(Report):
             ", ".join([done, *left_out]),
             f"{self.records_per_second:,.0f} records/s, {self.bytes_per_second / 1e6:,.1f} MB/s",
             f"{'the loop':12}{self.first_batch_seconds:9.2f} s to the first batch",
-            f"{'':12}{self.waited_seconds:9.2f} s waiting for the others",
+            f"{'':12}{self.waited_seconds:9.2f} s waiting for later batches",
             f"{'':12}{self.between_seconds:9.2f} s between batches",
             f"{f'{self.thread_count} threads':12}{self.reading_seconds:9.2f} s reading",
             f"{'':12}{self.decoding_seconds:9.2f} s decoding",

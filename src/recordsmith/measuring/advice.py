@@ -112,7 +112,15 @@ def _order(report: BenchReport) -> Iterator[str]:
         )
     else:
         rates = ", ".join(f"{trial.order} {_rate(trial, report)}" for trial in (requested, *others))
-        yield f"No other order was clearly faster: {rates}."
+        if any(_spread(trial) > _LARGE_SPREAD for trial in (requested, *others)):
+            yield f"The rounds are too noisy to tell which order is faster: {rates}."
+        else:
+            yield f"No other order was clearly faster: {rates}."
+
+
+def _spread(trial: Trial) -> float:
+    """Return by which share the slowest round of a trial is slower than the fastest."""
+    return (trial.highest - trial.lowest) / trial.highest if trial.highest else 0.0
 
 
 def _step(report: BenchReport) -> Iterator[str]:
@@ -120,8 +128,8 @@ def _step(report: BenchReport) -> Iterator[str]:
     if rate:
         count = min(report.batch_size, report.record_count)
         yield (
-            f"A training step of {count:,} that takes longer than {_rounded(1000 * count / rate)} "
-            "ms will not wait for this loader."
+            f"A training step on a batch of {count:,} that takes longer than "
+            f"{_rounded(1000 * count / rate)} ms will not wait for this loader."
         )
 
 
@@ -135,9 +143,7 @@ def _too_little(report: BenchReport) -> Iterator[str]:
 
 def _limits(report: BenchReport) -> Iterator[str]:
     requested = report.requested
-    spread = (
-        (requested.highest - requested.lowest) / requested.highest if requested.highest else 0.0
-    )
+    spread = _spread(requested)
     if spread > _LARGE_SPREAD:
         yield (
             f"The rounds of the requested options differ by {100 * spread:.0f}%, as on a busy "
@@ -145,21 +151,21 @@ def _limits(report: BenchReport) -> Iterator[str]:
         )
     share = report.cached_share
     if share is None:
-        yield "Whether the files were in the system's memory before is unknown."
+        yield "Whether the files were in the page cache is unknown."
     elif share >= _MOSTLY_CACHED:
         yield (
-            f"{100 * share:.0f}% of the files were in the system's memory before, so the disk was "
-            "not measured."
+            f"{'All' if share == 1 else 'Nearly all'} files were in the page cache, so the disk "
+            "was not measured."
         )
     elif share > 1 - _MOSTLY_CACHED:
         yield (
-            f"{100 * share:.0f}% of the files were in the system's memory before; the others came "
-            "from the disk, where the later trials may have found them in memory."
+            f"{100 * share:.0f}% of the files were in the page cache; the others came from the "
+            "disk once, and the later trials may have found them in the page cache."
         )
     else:
         yield (
-            "The files were not in the system's memory before; they came from the disk once, and "
-            "the later trials may have found them in memory."
+            "The files were not in the page cache; they came from the disk once, and the later "
+            "trials may have found them there."
         )
     if report.compression != "none":
         yield (

@@ -121,7 +121,10 @@ def resolve_keys(keys: str | Mapping[str, str | None] | None) -> KeyScheme | Non
     if isinstance(keys, str):
         if keys not in PRESETS:
             raise OptionError(
-                option="keys", value=keys, expected=f"one of {', '.join(PRESETS)}, or a dict"
+                option="keys",
+                value=keys,
+                expected=f"one of {', '.join(PRESETS)}, or new names",
+                remedy=f"For new names, pass {option('keys', {'image/encoded': 'image'})}.",
             )
         return PRESETS[keys]
     if not isinstance(keys, Mapping):

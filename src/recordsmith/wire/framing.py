@@ -307,7 +307,7 @@ def describe_defect(
                 "one is unknown."
             )
     elif frames.defect is Defect.TRUNCATED_PAYLOAD:
-        problem = "the file ends in a record"
+        problem = "the file ends in the middle of a record"
         found, expected = f"{left} bytes{whole}", f"{length + FRAME_BYTES}"
     else:
         stored_at = frames.stop + HEADER_BYTES + length

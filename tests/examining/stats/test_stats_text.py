@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,10 @@ def test_equal_findings_are_grouped() -> None:
 def test_only_the_first_findings_of_a_kind_are_listed() -> None:
     findings = [Finding("sparse", f"f{n}", f"in {n}") for n in range(9)]
     groups = list(groups_of([*findings, Finding("nan", "x", "one")], 3, 2))
-    assert [(group.kind, group.text) for group in groups] == [
-        ("sparse", "in 0"),
-        ("sparse", "in 1"),
-        ("nan", "one"),
-        ("sparse", "and 7 more such findings; the JSON report lists all."),
-    ]
+    *shown, rest = ((group.kind, group.text) for group in groups)
+    assert shown == [("sparse", "in 0"), ("sparse", "in 1"), ("nan", "one")]
+    assert rest[0] == "sparse"
+    assert "7 more" in rest[1]
 
 
 def _shown(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -46,7 +45,8 @@ def test_shard_columns_of_the_split_table(
 ) -> None:
     """The size column is not repeated if each split has one shard."""
     write(tmp_path / "a.tfrecord", [{"x": 1}])
-    assert "split  records  shards      size" in _shown(tmp_path, capsys)
+    heads = [line.split() for line in _shown(tmp_path, capsys)]
+    assert ["split", "records", "shards", "size"] in heads
     (tmp_path / "a.tfrecord").rename(tmp_path / "train-00000-of-00002.tfrecord")
     write(tmp_path / "train-00001-of-00002.tfrecord", [{"x": number} for number in range(9)])
     (head,) = (line for line in _shown(tmp_path, capsys) if line.startswith("split"))
@@ -61,10 +61,10 @@ def test_headings_of_sections_and_payloads(
         target.features.feature["x"].int64_list.value.append(1)
     path = write(tmp_path / "a.tfrecord", [message.SerializeToString(), b"\x01?"])
     lines = _shown(path, capsys)
-    assert lines[0].endswith(": 1 record that is not an Example, 1 ranking list (ELWC)")
+    assert re.search(r": 1 record .* Example, 1 .*ELWC", lines[0])
     heads = [line.split("  ")[0] for line in lines if line.startswith("feature")]
-    assert heads == ["feature of the context", "feature of the Examples"]
-    assert any("only sizes are shown" in line for line in lines)
+    assert [head.split()[-1] for head in heads] == ["context", "Examples"]
+    assert any("only sizes" in line for line in lines)
     page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
     for text in ("Features of the context", "in 1 Example;", "only sizes are shown"):
         assert text in page
@@ -81,7 +81,7 @@ def test_long_feature_tables_are_shortened(
     lines = _shown(path, capsys)
     assert [line.split()[0] for line in lines if line.startswith("f")].count("f2") == 2
     assert not any(line.startswith("f3") for line in lines)
-    assert "  … and 5 more features (all of them with --json)" in lines
+    assert any(line.startswith("  … and 5 more ") for line in lines)
     page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
     assert "and 5 more features" in page
     assert "<h3>f3</h3>" not in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -138,10 +139,10 @@ def test_of_the_first_records_only() -> None:
             resolve(feature, schema, is_complete=False)
         return str(caught.value)
 
-    assert "none of the first 3 records has 'q'" in told(rs.Scalar("q"))
-    assert "2 of the first 3 records have 'some'" in told(rs.Scalar("some"))
+    assert re.search(r"none .*first 3 .*'q'", told(rs.Scalar("q")))
+    assert re.search(r"\b2 of .*first 3 .*'some'", told(rs.Scalar("some")))
     assert "0 to 2 values" in told(rs.Scalar("list"))
-    assert "did you mean 'label'?" in told(rs.Scalar("labl"), ALIKE)
+    assert "'label'?" in told(rs.Scalar("labl"), ALIKE)
     # a later one may have it
     assert resolve(rs.Ragged("q"), UNLIKE, is_complete=False)["q"].shape == "ragged"
 

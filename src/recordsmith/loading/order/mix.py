@@ -17,7 +17,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import Dataset, RecordLocation, records_of
-from recordsmith.errors import OptionError, option
+from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.example import BytesArray
 from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
@@ -60,7 +60,7 @@ class Mix:
             is_pair = isinstance(part, (tuple, list)) and len(part) == 2
             if not is_pair or not isinstance(part[0], Dataset):
                 raise OptionError(
-                    f"{option('parts')} has the item {part!r:.80}",
+                    f"{option('parts')} contains {shown_value(part)}",
                     option="parts",
                     value=part,
                     expected="a dataset and its weight, such as (dataset, 0.5)",

@@ -223,10 +223,15 @@ class Schedule:
         for name in {**own, **found}:
             if found.get(name) != own.get(name):
                 raise OptionError(
-                    f"the state is from a loader with {name} {found.get(name)!r}, but this one has "
-                    f"{own.get(name)!r}; records would be repeated or lost",
+                    f"the state is from a loader with {_shown(name, found.get(name))}, but this "
+                    f"one has {_shown(name, own.get(name))}; records would be repeated or lost",
                     option="state",
                     value=found.get(name),
                     remedy="Create the loader with the dataset and the options of the state.",
                 )
         return order
+
+
+def _shown(name: str, value: object) -> str:
+    """Return an entry of an order as a message shows it: `9 records`, `shuffle=True`."""
+    return f"{value} records" if name == "record_count" else f"{name}={value!r}"

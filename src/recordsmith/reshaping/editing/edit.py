@@ -77,7 +77,7 @@ def edit(
         raise OptionError(
             "no edits",
             remedy=f"Pass {option('drop')}, {option('rename')}, {option('add')} or "
-            f"{option('recode')}; to select records only, use `reshard`.",
+            f"{option('recode')}; to select records only, use `reshard` with {option('where')}.",
         )
     has_shard_options = (shards, shard_size_bytes, shard_names) != (None, None, DEFAULT_TEMPLATE)
     options = ReshardOptions(

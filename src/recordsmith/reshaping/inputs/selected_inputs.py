@@ -12,7 +12,7 @@ import numpy.typing as npt
 from recordsmith.dataset import Dataset, dataset_of, records_of, source_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.split_slices import is_split_slice
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 
 
 class SelectedInputs(NamedTuple):
@@ -59,10 +59,12 @@ def selected_inputs(paths_or_dataset: Paths | Dataset, split: str | None) -> Sel
         return SelectedInputs(paths, splits)
     if not records.positions.is_ascending or records.repeats:
         raise OptionError(
-            "the records of the dataset are not in the order of their files, each at most once",
+            "this cannot read a selection that is shuffled, in another order than the files, or "
+            "repeats records",
             option="dataset",
             value=dataset,
-            remedy="Select records in ascending order, and shuffle them with the job.",
+            remedy=f"Pass the records in ascending order; reshard({option('shuffle', True)}) "
+            "shuffles them.",
         )
     if not len(records):
         raise OptionError("the dataset has no records", option="dataset", value=dataset)

@@ -9,7 +9,7 @@ from typing import Any
 from recordsmith.building import ShardCounts, check_shard_options, is_valid_file_name
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.dataset.shares import check_shares
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.reshaping.changes import Change, Selection
 from recordsmith.serialization import fields_to_json
 from recordsmith.where.expression import parse_where
@@ -53,7 +53,11 @@ class ReshardOptions:
             isinstance(self.sample, (int, float)) and 0 < self.sample <= 1
         ):
             raise OptionError(
-                option="sample", value=self.sample, expected="a number above 0 and at most 1"
+                option="sample",
+                value=self.sample,
+                expected="a share above 0 and at most 1, such as 0.1",
+                remedy=f"For a number of random records, pass {option('shuffle', True)} and "
+                f"{option('take')}.",
             )
         if self.splits is not None:
             check_shares(self.splits)

@@ -36,8 +36,10 @@ def make_findings(
     Args:
         label_texts: for each label feature, how often each pair of label and text occurs.
     """
+    of_records = [found.shared for found in duplicates if found.feature is None]
     for found in duplicates:
-        yield from leakage(found)
+        if found.feature is None or found.shared not in of_records:  # the same records
+            yield from leakage(found)
     for key, counted in classes.items():
         yield from wrong_classes(key, counted, class_names)
     for key, pairs in label_texts.items():

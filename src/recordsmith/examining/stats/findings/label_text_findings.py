@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.examining.stats.findings.finding import Finding, have, some
+from recordsmith.examining.stats.findings.finding import Finding, some
 from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL
-from recordsmith.words import count, first_of
+from recordsmith.words import first_of
 
 _SHOWN = 3
 
@@ -34,12 +34,12 @@ def contradictions(
     ]
     mismatched = [] if class_names is None else _find_mismatched(pairs, class_names)
     if mismatched:
-        problems.append(f"labels.txt differs: {some(mismatched)}")
+        problems.append(some(mismatched))
     if problems:
         yield Finding(
             "label-text",
             key,
-            f"{key} and {TEXT_OF_LABEL[key]} contradict each other: {'; '.join(problems)}. "
+            f"{'; '.join(problems)}. {key} and {TEXT_OF_LABEL[key]} disagree. "
             "Programs that read one of them train on different classes than programs that read the "
             "other. Recode both, or drop the texts, with `recordsmith edit`.",
         )
@@ -47,9 +47,15 @@ def contradictions(
 
 def _of_several(one: str, others: str, found: Mapping[str, list[str]]) -> Iterator[str]:
     if found:
-        shown = [f"{name} has {first_of(its, _SHOWN)}" for name, its in found.items()]
-        many = count(len(found), one)
-        yield f"{many} {have(len(found))} several {others}: {first_of(shown, _SHOWN)}"
+        shown = [f"{one} {name} has the {others} {_listed(its)}" for name, its in found.items()]
+        yield first_of(shown, _SHOWN)
+
+
+def _listed(names: list[str]) -> str:
+    """List a few names: a, b and c; a, b, c and 2 more."""
+    if len(names) > _SHOWN:
+        return first_of(names, _SHOWN)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _find_mismatched(pairs: Mapping[tuple[int, str], int], class_names: ClassNames) -> list[str]:
@@ -59,7 +65,7 @@ def _find_mismatched(pairs: Mapping[tuple[int, str], int], class_names: ClassNam
     if not any(label in names and text in known for label, text in pairs):
         return []
     return [
-        f"{label} is {names[label]!r:.80} in labels.txt, {text!r:.80} in records"
+        f"labels.txt says {names[label]!r:.80} for label {label}, but records say {text!r:.80}"
         for label, text in pairs
         if names.get(label, text) != text
     ]

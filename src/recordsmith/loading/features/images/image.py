@@ -115,7 +115,7 @@ class Image(ImageFeature):
                 option="key",
                 value=self.key,
                 expected="the key of the images, such as 'image/encoded'",
-                remedy=f"Pass the size as {option('size')}.",
+                remedy=f"Pass {option('size', self.key)}.",
             )
         check_word("fit", self.fit, get_args(FitKind))
         check_word("dtype", self.dtype, get_args(PixelType))
