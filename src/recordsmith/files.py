@@ -16,6 +16,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
@@ -36,6 +37,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), from any thread, one call at a time."""
 
+_MOST_COMPARED = 1000
 INTERNAL_FOLDER = ".recordsmith"
 """Next to the shards: indexes and unfinished shards. Globs skip it."""
 
@@ -95,6 +97,18 @@ def access_error(error: OSError, path: PathLike, verb: str = "read") -> FileAcce
     name = os.fspath(path)
     remedy = _REMEDIES.get(error.errno or 0, "")
     return kind(error.errno, reason, name, operation=verb, remedy=remedy)
+
+
+def similar_path(path: PathLike) -> Path | None:
+    """Return the file or folder with the most similar name in the folder of a missing one."""
+    import difflib
+
+    missing = Path(path)
+    with suppress(OSError), os.scandir(missing.parent) as entries:
+        names = [entry.name for entry in islice(entries, _MOST_COMPARED)]
+        close = difflib.get_close_matches(missing.name, names, 1)
+        return missing.parent / close[0] if close else None
+    return None
 
 
 def as_path(path: object) -> Path:

@@ -123,7 +123,7 @@ def test_missing_paths(run, tmp_path: Path, command: str) -> None:
         (tmp_path / "empty folder", "no TFRecord"),
         (tmp_path / "*.none", "no file matches"),
         (tmp_path / ("x" * 300), "too long"),
-        (tmp_path / "emty folder", f"did you mean {tmp_path / 'empty folder'}?"),
+        (tmp_path / "emty folder", f"Did you mean {tmp_path / 'empty folder'}?"),
     ):
         outcome = run(command, path)
         assert outcome.code == 2

@@ -236,8 +236,13 @@ def test_unknown_split_lists_the_known_ones(tmp_path: Path, numbered: SimpleName
 
 
 def test_missing_paths(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError):
+    with pytest.raises(MissingFileError) as caught:
         rs.open(tmp_path / "missing")
+    assert not caught.value.remedy
+    (tmp_path / "flowers").mkdir()
+    with pytest.raises(MissingFileError) as caught:
+        rs.open(tmp_path / "flowres")
+    assert str(tmp_path / "flowers") in caught.value.remedy
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(rs.FileAccessError):
         rs.open(tmp_path / "file" / "below")

@@ -126,20 +126,16 @@ def print_bench_report(report: BenchReport, paths: Sequence[str] = ()) -> None:
     requested = report.requested
     rate = f"{requested.records_per_second:,.0f} {_unit(report)}"
     width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
-    configuration = console.printable(_configuration(report))
-    loaded = console.wrapped(
-        f"{rate}, {console.size(requested.bytes_per_second)}/s: {configuration}", width
-    )
-    print("\n".join(loaded).replace(rate, console.bold(rate), 1))
-    print("\n".join(console.wrapped(_time_shares(requested), width)))
+    loaded = f"{rate}, {console.size(requested.bytes_per_second)}/s: {_configuration(report)}"
+    console.print_line(loaded, title=rate)
+    console.print_line(_time_shares(requested))
     print()
     headings, *rows = _table(report, width)
     console.print_table(headings, rows, " ".join(headings[3:]))
     print()
     for sentence in report.advice:
         advice = sentence.replace("pack PATH OUT", f"pack {typed} OUT")
-        line = console.printable(f"- {advice}")
-        print("\n".join(console.wrapped(line, width, "  ")))
+        console.print_line(f"- {advice}")
     skipped = report.skipped
     console.print_list(f"skipped, {len(skipped):,}", list(map(str, skipped)))
     for command in how_to_show(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -33,7 +32,6 @@ _MOST_VALUE = 24
 _MOST_FEATURES = 200  # in a table
 _MOST_NAMED = 5  # features with the same finding
 _MOST_OF_A_KIND = 5
-_WIDTH = 98
 
 
 def print_stats(report: StatsReport) -> None:
@@ -50,7 +48,8 @@ def print_stats(report: StatsReport) -> None:
         if features:
             _print_section(section, features)
     for line in filter(None, (left_out_text(report), uncounted_text(report))):
-        print(f"\n{textwrap.fill(line, console.width(_WIDTH))}")
+        print()
+        console.print_line(line)
     for key, classes in report.classes.items():
         _print_classes(key, classes)
     _print_findings(report)
@@ -237,17 +236,7 @@ def _print_findings(report: StatsReport) -> None:
         names = ", ".join(_short(key, _MOST_KEY) for key in group.features)
         names += f" and {group.more:,} more" if group.more else ""
         about = f"{names}: " if names else ""
-        line = console.shortened(console.printable(f"{group.kind}: {about}{group.text}"))
-        print(
-            textwrap.fill(
-                line,
-                console.width(_WIDTH),
-                initial_indent="  ",
-                subsequent_indent="    ",
-                break_on_hyphens=False,
-                break_long_words=False,
-            )
-        )
+        console.print_line(f"{group.kind}: {about}{group.text}", "  ")
         for command in how_to_show((place.path, place.record) for place in group.places):
             console.print_line(command, "    ")
 

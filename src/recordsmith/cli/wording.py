@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
+from recordsmith.files import similar_path
 from recordsmith.words import count
 
 _MANIFEST = "dataset.json"  # importing its name would import NumPy
-_MOST_COMPARED = 1000
 _MOST_SHOWN = 10  # records in a command
 _MOST_FILES_SHOWN = 3
 
@@ -119,7 +119,7 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
     if isinstance(error, MissingFileError):
         if given.get("where") and is_part_of_condition(_paths(given)):
             return f". {QUOTE_CONDITION}"
-        return _similar_name(given)
+        return "" if error.remedy else _similar_name(given)
     if not isinstance(error, CorruptDataError):
         return ""
     path = shlex.quote(_typed_path(error, given))
@@ -221,17 +221,9 @@ def is_part_of_condition(arguments: Iterable[str]) -> bool:
 
 def _similar_name(given: Mapping[str, Any]) -> str:
     """Suggest the file or folder with the most similar name for a path that does not exist."""
-    import difflib
-
-    for typed in map(Path, _paths(given)):
-        if os.path.lexists(typed):
-            continue
-        with suppress(OSError), os.scandir(typed.parent) as entries:
-            names = [entry.name for entry in islice(entries, _MOST_COMPARED)]
-            close = difflib.get_close_matches(typed.name, names, 1)
-            if close:
-                return f"; did you mean {typed.parent / close[0]}?"
-    return ""
+    missing = (path for path in _paths(given) if not os.path.lexists(path))
+    found = next(filter(None, map(similar_path, missing)), None)
+    return "" if found is None else f". Did you mean {found}?"
 
 
 def _typed_path(error: CorruptDataError, given: Mapping[str, Any]) -> str:

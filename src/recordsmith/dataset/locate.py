@@ -45,7 +45,16 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
+from recordsmith.files import (
+    INTERNAL_FOLDER,
+    PathLike,
+    access_error,
+    accessing,
+    as_path,
+    list_folder,
+    read_head,
+    similar_path,
+)
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
@@ -216,7 +225,14 @@ def _locate_one(path: Path, around_defects: bool) -> Located:
                 [Shard(file, split_of(file.name)) for file in found],
                 class_names=_common_labels(found),
             )
-        path.stat()  # raises if it does not exist
+        try:
+            path.stat()
+        except FileNotFoundError as error:
+            similar = similar_path(path)
+            failure = access_error(error, path)
+            if similar is not None:
+                failure.advise(f"Did you mean {similar}?")
+            raise failure from None
     if path.name in (MANIFEST_NAME, LABELS_NAME):
         raise OptionError(
             f"{path} is not a shard but describes a dataset",
