@@ -25,7 +25,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two datasets in the current folder."""
     monkeypatch.chdir(tmp_path)
     for name in ("out", "more"):
-        rows = [{"image/class/text": ("cat", "dog")[number % 2]} for number in range(40)]
+        rows = [{"image/class/text": ("daisy", "rose")[number % 2]} for number in range(40)]
         rs.pack(rs.Rows(rows), name, splits={"train": 0.75, "validation": 0.25})
 
 
