@@ -53,8 +53,9 @@ def query(sql: str, dataset: Dataset) -> pa.Table:
         connection.register(TABLE, dataset.to_arrow().schema.empty_table())
         ((_, plan),) = connection.execute(f"explain (format json)\n{sql}").fetchall()
         source.columns = sorted(_scanned_columns(json.loads(plan)))
-        connection.unregister(TABLE)
-        connection.register(TABLE, source)
+        if source.columns:
+            connection.unregister(TABLE)
+            connection.register(TABLE, source)
         return connection.sql(sql).to_arrow_table()
     except duckdb.Error as error:
         if source.error is not None:

@@ -84,6 +84,13 @@ def test_only_the_columns_of_the_query_are_decoded(
     assert {tuple(columns) for columns in read if columns is not None} == {("half", "id", "name")}
 
 
+def test_a_query_may_do_without_records(rows: Path) -> None:
+    from recordsmith.duckdb import query
+
+    assert query("select 1 as one", rs.open(rows)).to_pylist() == [{"one": 1}]
+    assert query("select count(*) as n from data", rs.open(rows)).to_pylist() == [{"n": 250}]
+
+
 def test_damaged_records_are_located(run: Any, rows: Path) -> None:
     from recordsmith.dataset import records_of
 
