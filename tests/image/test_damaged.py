@@ -21,6 +21,7 @@ import pytest
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.image import ImageOptions, store_image
+from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.png import encode_chunk
 
@@ -86,6 +87,13 @@ def test_headers_with_libjpeg_warnings(
     odd += [data[:2] + adobe + data[2:], data[:2] + adobe + b"?" + data[2:]]
     for one in odd:
         assert list(soak.disagreements("jpeg", one)) == [], one
+
+
+def test_a_segment_without_a_length_is_decoded_alike_everywhere(images: ModuleType) -> None:
+    data = images.odd()["jpeg"]
+    odd = data[:4] + b"\0\0" + data[6:]
+    loaded = decode_pixels(odd, read_image_head(odd))
+    assert np.array_equal(decode_exact(odd, max_pixels=10**6).pixels, loaded)
 
 
 def test_harmless_damage_is_reported(tf: Any, images: ModuleType) -> None:

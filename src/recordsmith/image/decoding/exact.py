@@ -64,13 +64,13 @@ def decode_exact(data: bytes, *, max_pixels: int, on_damage: OnDamage | None = N
         CorruptDataError: unreadable-image: the image cannot be decoded, has more pixels than
             `max_pixels`, or has values that are not colours.
     """
-    frame = find_frame(data)
-    if frame is not None:
-        check_size(frame.height, frame.width, max_pixels)
-        size = frame.height, frame.width
-        pixels = decode_jpeg(data, *size, frame.component_count, on_damage=on_damage)
-        check_shape(pixels, "jpeg", *size)
-        return Decoded(pixels, was_cmyk=frame.component_count == 4)
+    jpeg = _jpeg_shape(data)
+    if jpeg is not None:
+        height, width, component_count = jpeg
+        check_size(height, width, max_pixels)
+        pixels = decode_jpeg(data, height, width, component_count, on_damage=on_damage)
+        check_shape(pixels, "jpeg", height, width)
+        return Decoded(pixels, was_cmyk=component_count == 4)
     header = read_header(data)
     if header is not None:
         check_size(header.height, header.width, max_pixels)
@@ -80,6 +80,20 @@ def decode_exact(data: bytes, *, max_pixels: int, on_damage: OnDamage | None = N
         or _decode_bmp(data, max_pixels)
         or _by_pillow(data, max_pixels)
     )
+
+
+def _jpeg_shape(data: bytes) -> tuple[int, int, int] | None:
+    """Return (height, width, components) of a JPEG, even with garbage in its header, where libjpeg
+    searches for the next marker; None for other formats.
+    """
+    frame = find_frame(data)
+    if frame is not None:
+        return frame.height, frame.width, frame.component_count
+    if data[:3] == b"\xff\xd8\xff":
+        with read_by_pillow(data, "image") as image:
+            if image.format == "JPEG":
+                return image.height, image.width, len(image.getbands())
+    return None
 
 
 def check_shape(pixels: ExactPixels, format_: str, height: int, width: int) -> None:
