@@ -14,3 +14,18 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 def as_view(data: BytesLike) -> memoryview:
     """Return a view of `data`, without copying."""
     return memoryview(data)  # type: ignore[arg-type]  # ndarray: typed as a buffer from Python 3.12 on
+
+
+def offsets_from_lengths(lengths: npt.ArrayLike) -> Int64Array:
+    """Return where each of some pieces begins that lie end to end, and the end of the last.
+
+    Args:
+        lengths: integers, (n,).
+
+    Returns:
+        int64, (n + 1,), from 0.
+    """
+    each = np.asarray(lengths, np.int64)
+    offsets = np.zeros(len(each) + 1, np.int64)
+    np.cumsum(each, out=offsets[1:])
+    return offsets

@@ -1,9 +1,11 @@
 """SQL over the examples of a dataset, by DuckDB. Needs duckdb and pyarrow.
 
-import recordsmith as rs
-from recordsmith.duckdb import query
+    import recordsmith as rs
+    from recordsmith.duckdb import query
 
-table = query('select "image/class/label", count(*) from data group by all', rs.open("out"))
+    table = query('select "image/class/label", count(*) from data group by all', rs.open("out"))
+
+The records are the table `data`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Polars: lazy queries of datasets that decode only the columns they need. Needs polars.
 
-import recordsmith as rs
-from recordsmith.polars import scan
+    import recordsmith as rs
+    from recordsmith.polars import scan
 
-frame = scan(rs.open("out")).filter(pl.col("image/class/label") == 3).collect()
+    frame = scan(rs.open("out")).filter(pl.col("image/class/label") == 3).collect()
+
+`pl` is polars.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from recordsmith.serialization import fields_to_json
 from recordsmith.words import count as counted
 from recordsmith.words import first_of, printable
 
@@ -74,6 +75,10 @@ class Report(Summarized):
             if not is_empty and value != field.default and field.name not in self._shown:
                 rows.append((field.name, _value(value)))
         return Summary("", tuple(rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={text}" for name, text in self._summary().rows)

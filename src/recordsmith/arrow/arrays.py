@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import (
     BytesArray,
@@ -122,8 +122,7 @@ class ArrowDecoder:
         steps = [step for row in rows for step in row or ()]
         values, offsets = _joined(kind, steps)
         inner = self._array(field.type.value_type, RaggedArray(values, offsets), None, field.name)
-        splits = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row or ()) for row in rows], out=splits[1:])
+        splits = offsets_from_lengths([len(row or ()) for row in rows])
         buffers = [_buffer(pa, _bits(present)), pa.py_buffer(splits)]
         return pa.Array.from_buffers(field.type, len(rows), buffers, children=[inner])
 
@@ -219,8 +218,7 @@ def _value(record: Any, section: str, key: str) -> Any:
 
 def _joined(kind: str, lists: Sequence[Any]) -> tuple[Any, Int64Array]:
     """Return the values of all lists end to end, and their offsets."""
-    offsets = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum([len(values) for values in lists], out=offsets[1:])
+    offsets = offsets_from_lengths([len(values) for values in lists])
     if kind == "bytes":
         return BytesArray.from_values([value for values in lists for value in values]), offsets
     pieces = [values for values in lists if len(values)]

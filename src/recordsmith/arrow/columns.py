@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow.library import import_pyarrow
+from recordsmith.buffers import offsets_from_lengths
 from recordsmith.errors import OptionError, Problems
 from recordsmith.example import BytesArray, Column, Kind, RaggedArray
 
@@ -138,9 +139,7 @@ class ArrowColumns:
         if not pa.types.is_large_list(array.type):
             array = array.cast(pa.large_list(array.type.value_type))
         values = array.flatten()  # without the values of null rows
-        lengths = _numpy(array.value_lengths().fill_null(0))
-        splits = np.zeros(len(array) + 1, np.int64)
-        np.cumsum(lengths, out=splits[1:])
+        splits = offsets_from_lengths(_numpy(array.value_lengths().fill_null(0)))
         if values.null_count:
             row = int(np.searchsorted(splits, _first_null(values), side="right")) - 1
             raise _RowError(row, "a list contains null")

@@ -30,15 +30,12 @@ def record_batches(
     wanted = rows  # rows to decode at once: one batch first, as a query may stop after it
     filled = filled_bytes = 0
     for located in blocks:
-        block = located.block
-        at = 0
-        while at < len(block):
-            stop = min(len(block), at + wanted - filled)
-            lengths = block.lengths[at:stop]
-            with located.located(at):
-                decoder.append(block.buffer, block.starts[at:stop], lengths)
+        at, count = 0, len(located.block)
+        while at < count:
+            stop = min(count, at + wanted - filled)
+            located.append_to(decoder, at, stop)
             filled += stop - at
-            filled_bytes += int(lengths.sum())
+            filled_bytes += int(located.block.lengths[at:stop].sum())
             at = stop
             is_full = batch_size is None and filled_bytes >= _BATCH_BYTES
             if filled == wanted or is_full:

@@ -18,7 +18,7 @@ import numpy as np
 
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords, joined_shards
+from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import (
     ChosenPositions,
     DeferredPositions,
@@ -320,14 +320,12 @@ class Dataset(Summarized):
         Example:
             labels = dataset.read_columns(["image/class/label"])["image/class/label"]
         """
-        if (keys is None and self._columns is None) or self._outer_schema is not None:
+        keys = self._columns if keys is None else keys
+        if keys is None or self._outer_schema is not None:
             keys = self._specs(keys)
-        elif keys is None:
-            keys = self._columns
-        assert keys is not None
         decoder = ColumnDecoder(keys)
         for located in self._records.blocks():
-            _append(decoder, located)
+            located.append_to(decoder)
         try:
             return decoder.finish()
         except CorruptDataError as error:
@@ -357,7 +355,7 @@ class Dataset(Summarized):
         """
         if size < 1:
             raise OptionError(option="size", value=size, expected="a positive integer")
-        return self._batches(size, self._specs(keys), drop_last)
+        return self._batches(size, self._specs(self._columns if keys is None else keys), drop_last)
 
     def _batches(
         self, size: int, specs: Mapping[str, FeatureSpec], drop_last: bool
@@ -367,7 +365,7 @@ class Dataset(Summarized):
             at, count = 0, len(located.block)
             while at < count:
                 stop = min(count, at + size - filled)
-                _append(decoder, located, at, stop)
+                located.append_to(decoder, at, stop)
                 filled += stop - at
                 at = stop
                 if filled == size:
@@ -496,8 +494,6 @@ class Dataset(Summarized):
     def _specs(self, keys: FeatureRequest | None) -> dict[str, FeatureSpec]:
         """Complete the FeatureSpecs of features with kinds and shapes from the schema."""
         wanted: Mapping[str, FeatureSpec | None]
-        if keys is None:
-            keys = self._columns
         if isinstance(keys, Mapping):
             wanted = keys
         elif isinstance(keys, str):
@@ -659,14 +655,6 @@ def _decode(shard: Shard, number: int, payload: memoryview) -> Any:
     except CorruptDataError as error:
         error.path, error.record = str(shard.path), number
         raise
-
-
-def _append(
-    decoder: ColumnDecoder, located: LocatedBlock, low: int = 0, high: int | None = None
-) -> None:
-    block = located.block
-    with located.located(low):
-        decoder.append(block.buffer, block.starts[low:high], block.lengths[low:high])
 
 
 def _complete(key: str, spec: FeatureSpec, known: FeatureSchema) -> FeatureSpec:

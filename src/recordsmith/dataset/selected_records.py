@@ -9,12 +9,12 @@ import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array, as_view
+from recordsmith.buffers import BytesLike, Int64Array, as_view, offsets_from_lengths
 from recordsmith.dataset.selection import (
     AllPositions,
     ChosenPositions,
@@ -43,6 +43,12 @@ class RecordLocation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}, record {self.number}, byte {self.offset}"
+
+
+class Decoder(Protocol):
+    """Decodes the payloads of many blocks, to columns or to Arrow."""
+
+    def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,12 @@ class LocatedBlock:
                 error.path = str(shard.path)
                 error.record = None if error.record is None else number
             raise
+
+    def append_to(self, decoder: Decoder, low: int = 0, high: int | None = None) -> None:
+        """Append the rows low:high to a decoder; its errors have path and number."""
+        block = self.block
+        with self.located(low):
+            decoder.append(block.buffer, block.starts[low:high], block.lengths[low:high])
 
 
 class ShardPart:
@@ -429,9 +441,8 @@ def _read_together(records: ShardSequence, positions: Int64Array) -> Iterator[Lo
 
 def _gathered(records: ShardSequence, positions: Int64Array, *, whole: bool = False) -> BytesArray:
     groups = records.group(positions)
-    offsets = np.zeros(len(positions) + 1, np.int64)
     sizes = payload_sizes(len(positions), groups)
-    np.cumsum(sizes + FRAME_BYTES if whole else sizes, out=offsets[1:])
+    offsets = offsets_from_lengths(sizes + FRAME_BYTES if whole else sizes)
     data = np.empty(int(offsets[-1]), np.uint8)
     records.gather(groups, offsets[:-1], data, whole=whole)
     return BytesArray(data, offsets)

@@ -29,7 +29,6 @@ from recordsmith.image.drawing.overlay import (
     label_colour,
     message_tile,
 )
-from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
 _LEGEND_MOST = 60
@@ -53,10 +52,6 @@ class SheetReport(Report):
     record_count: int
     positions: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return fields_to_json(self)
 
 
 def sheet(

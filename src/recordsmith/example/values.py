@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.errors import OptionError
 from recordsmith.example.kernel import payloads
 
@@ -62,7 +62,8 @@ class BytesArray:
         if set(map(type, pieces)) != {bytes}:
             pieces = [_as_bytes(piece, place) for place, piece in enumerate(pieces)]
         joined = bytearray().join(pieces)
-        return cls(joined, _offsets(np.fromiter(map(len, pieces), np.int64, len(pieces))))
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        return cls(joined, offsets_from_lengths(lengths))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,7 +94,7 @@ class BytesArray:
             offsets = self.offsets[first : first + len(numbers) + 1]
             return BytesArray(self.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
         joined = bytearray().join(self.views())
-        return BytesArray(joined, _offsets(self.lengths.ravel()))
+        return BytesArray(joined, offsets_from_lengths(self.lengths.ravel()))
 
     def tolist(self) -> list[Any]:
         """Convert to nested lists of bytes, as deep as the shape."""
@@ -262,7 +263,7 @@ class RaggedArray:
         rows = np.arange(len(self))[index]
         if rows.ndim != 1:
             raise IndexError(f"the index of rows has shape {index.shape}; expected one axis")
-        row_splits = _offsets(self.lengths[rows])
+        row_splits = offsets_from_lengths(self.lengths[rows])
         shifts = self.row_splits[rows] - row_splits[:-1]  # how far each row moves
         places = np.arange(row_splits[-1]) + np.repeat(shifts, np.diff(row_splits))
         return RaggedArray(self.values[places], row_splits)
@@ -300,12 +301,6 @@ def _as_bytes(value: Any, place: int) -> bytes | bytearray | memoryview:
     if isinstance(value, memoryview):
         return value.tobytes()
     raise OptionError(f"value {place} is {value!r:.50}", value=value, expected="bytes or str")
-
-
-def _offsets(lengths: Int64Array) -> Int64Array:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def _ascending(name: str, numbers: Any, limit: int) -> Int64Array:

@@ -211,8 +211,7 @@ def _export_all(
             if len(report.skipped_positions) < MOST_PROBLEMS:
                 report.skipped_positions.append(position)
         else:
-            report.record_count += 1
-            report.splits[split] = report.splits.get(split, 0) + 1
+            _count(report, split, 1)
         if progress is not None:
             progress(position + 1, total)
     report.skipped, report.skipped_count = skipped.first, skipped.count
@@ -230,11 +229,15 @@ def _export_all(
         )
 
 
+def _count(report: ExportReport, split: str, count: int) -> None:
+    report.record_count += count
+    report.splits[split] = report.splits.get(split, 0) + count
+
+
 def _advance(
     report: ExportReport, dataset: Dataset, progress: Progress | None, split: str, count: int
 ) -> None:
-    report.record_count += count
-    report.splits[split] = report.splits.get(split, 0) + count
+    _count(report, split, count)
     if progress is not None:
         progress(report.record_count, records_of(dataset).known_record_count or 0)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from recordsmith.building import Occurrences
 from recordsmith.dataset import Manifest
-from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
 
@@ -53,7 +51,3 @@ class PackReport(Report):
         self.shard_count = manifest.shard_count
         self.splits = manifest.record_counts
         self.bytes_out = manifest.size_bytes
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return fields_to_json(self)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from recordsmith.buffers import offsets_from_lengths
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
 from recordsmith.loading import EntrySpec, Loader
@@ -96,8 +97,7 @@ def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
     """Return values and row splits."""
     if isinstance(entry, RaggedArray):
         return [_plain(entry.values), entry.row_splits]
-    row_splits = np.zeros(len(entry) + 1, np.int64)
-    np.cumsum([len(texts) for texts in entry], out=row_splits[1:])
+    row_splits = offsets_from_lengths([len(texts) for texts in entry])
     values = np.empty(row_splits[-1], object)
     values[:] = list(chain.from_iterable(entry))
     return [values, row_splits]

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
@@ -410,6 +411,4 @@ def _sort(value: Any) -> str:
 
 
 def _splits(rows: Sequence[Any]) -> npt.NDArray[np.int64]:
-    splits = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(row) for row in rows], out=splits[1:])
-    return splits
+    return offsets_from_lengths([len(row) for row in rows])

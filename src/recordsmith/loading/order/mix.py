@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.dataset import Dataset, RecordLocation, records_of
 from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.example import BytesArray
@@ -105,8 +105,7 @@ class Mix:
     def read_records(self, positions: Int64Array) -> BytesArray:
         """Return the payloads at many positions, in that order; errors as of a Dataset."""
         groups = self._by_dataset(positions)
-        offsets = np.zeros(len(positions) + 1, np.int64)
-        np.cumsum(self._sizes(len(positions), groups), out=offsets[1:])
+        offsets = offsets_from_lengths(self._sizes(len(positions), groups))
         data = np.empty(int(offsets[-1]), np.uint8)
         for dataset, members, own in groups:
             records_of(dataset).copy_records(own, offsets[members], data)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.dataset.shares import Draw
 from recordsmith.errors import located
 from recordsmith.permutation import Permutations
@@ -97,8 +97,10 @@ class Pool:
         if kept is not None:
             record_counts = [kept[number].count for number in inputs]
             sizes = [kept[number].size_bytes for number in inputs]
-        self.drawn_from = _starts(record_counts)
-        self.starts = self.drawn_from if drawn_counts is None else _starts(drawn_counts)
+        self.drawn_from = offsets_from_lengths(record_counts)
+        self.starts = (
+            self.drawn_from if drawn_counts is None else offsets_from_lengths(drawn_counts)
+        )
         self.size_bytes = sum(sizes) * len(self) // max(1, int(self.drawn_from[-1]))
         self._recent: LruCache[Int64Array] = LruCache(lambda _, numbers: len(numbers), _REMEMBERED)
         self.has_all_records = len(self) == sum(self._record_counts)
@@ -135,12 +137,6 @@ class PoolOrder:
         """Ranks at the places start:stop: int64, (stop - start,)."""
         places = np.arange(start, stop, dtype=np.int64)
         return places if self.permutation is None else self.permutation.numbers(0, places)
-
-
-def _starts(counts: Sequence[int] | Int64Array) -> Int64Array:
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
 
 
 def select(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import Manifest
-from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
 
@@ -57,10 +56,6 @@ class ReshardReport(Report):
             is_new=is_new,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return fields_to_json(self)
-
 
 @dataclass(repr=False)
 class AppendReport(Report):
@@ -98,7 +93,3 @@ class AppendReport(Report):
             renamed_count=int(step.get("renamed", 0)),
             notices=tuple(map(str, step.get("notices", ()))),
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return fields_to_json(self)
