@@ -17,10 +17,10 @@ OURS = "recordsmith"
 class Task:
     """What a peer measures, after its imports and preparations.
 
-    run: the measured region; answers whatever was made.
+    run: the measured region; returns its result.
     records: how many records (images, rows) one run goes through.
     before: clears the place for a run; not measured.
-    digest: what the result says, to see that all peers did the same work; not measured.
+    digest: a digest of the result, to check that all peers did the same work; not measured.
     """
 
     run: Callable[[], Any]
@@ -34,7 +34,7 @@ class Peer:
     """One way to do the work of a case.
 
     name: as the table shows it.
-    prepare: imports what it needs, in a process of its own, and answers the task.
+    prepare: imports what it needs, in a process of its own, and returns the task.
     at_most: the target: recordsmith's CPU time is at most so many times that of this peer.
     strictly: the target is not met when the two are equal.
     python_setting: the name of the setting with another Python for it, or None.

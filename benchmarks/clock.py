@@ -20,7 +20,7 @@ def cpu_seconds() -> float:
 
 
 def _living_cpu_seconds() -> float:
-    """Of the children that live, where the system tells; theirs among them."""
+    """Of the running child processes and their children, where the system reports it."""
     parents, ticks = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended meanwhile

@@ -3,7 +3,7 @@
  * The file is read in blocks of one MiB. Both checksums of each record are checked. A feature is
  * looked for first behind the one that was found last: the columns are given in the order that the
  * writer used. Every length is compared with what is left. Any damage, unknown key or missing
- * feature ends it with a negative answer.
+ * feature ends it with a negative result.
  *
  * CRC-32C: the processor's instruction on three streams at a time, where the compiler has it
  * (-march=native), else a table, one byte a step.
@@ -125,7 +125,7 @@ static inline const uint8_t *get_varint(const uint8_t *p, const uint8_t *end, ui
     return NULL;
 }
 
-/* Expects a field with a length; answers where its bytes begin, and in *stop where they end. */
+/* Expects a field with a length; returns where its bytes begin, and in *stop where they end. */
 static inline const uint8_t *enter(const uint8_t *p, const uint8_t *end, int *field,
                                    const uint8_t **stop) {
     uint64_t length;
@@ -222,7 +222,7 @@ static int add_example(struct column *columns, int count, const uint8_t *p, cons
 
 /* -- file -------------------------------------------------------------------------------------- */
 
-/* Fills the columns; answers how many records there were, or a negative number. */
+/* Fills the columns; returns how many records there were, or a negative number. */
 int64_t read_columns(const char *path, struct column *columns, int64_t count) {
     if (!byte_table[1]) fill_tables();
     int file = open(path, O_RDONLY);

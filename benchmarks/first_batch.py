@@ -18,10 +18,10 @@ from clock import cpu_seconds
 
 def main() -> None:
     folder, name = sys.argv[1:]
-    answers = os.dup(1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    results = os.dup(1)
+    os.dup2(2, 1)  # output of libraries is not a result
     count, _, _ = next(getattr(loaders, name)(Path(folder))())
-    os.write(answers, f"{count} {cpu_seconds()}\n".encode())
+    os.write(results, f"{count} {cpu_seconds()}\n".encode())
     os._exit(0)
 
 

@@ -74,7 +74,7 @@ def _read_anew(path: Path) -> None:
 
 
 class Inputs:
-    """The folder of inputs. `make` makes one that is missing; `path` says where it is."""
+    """The folder of inputs. `make` creates a missing input; `path` returns its path."""
 
     def __init__(self, folder: Path, quick: bool) -> None:
         self.folder = folder / f"v{VERSION}-{'quick' if quick else 'full'}"
@@ -324,7 +324,7 @@ class Inputs:
         path.write_text(json.dumps(table))
 
     def _make_camera_idx(self, path: Path) -> None:
-        """Where each record begins and how long it is, as DALI wants to be told."""
+        """Where each record begins and how long it is, as DALI expects it."""
         from by_hand import frame_places
 
         self.make("camera-packed")

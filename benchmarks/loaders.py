@@ -1,7 +1,7 @@
 """Loaders of images, side by side: shuffled batches of 32, 224 by 224 pixels, uint8, by two
 threads or workers each.
 
-Each function imports what it needs, prepares, and answers what begins an epoch. An epoch says of
+Each function imports what it needs, prepares, and returns what begins an epoch. An epoch yields for
 each batch how many images it has, the sum of their classes, and the sum of a few of their values:
 decoders and resizers differ by single values, so all peers must agree on these but for a little.
 Nothing is imported before it is asked for: the start of a process is measured with these too.
@@ -26,7 +26,7 @@ Epochs = Callable[[], Iterator[Seen]]
 
 
 def seen(images: Any, labels: Any) -> Seen:
-    """What is told of a batch: arrays, uint8 (count, height, width, channels) and the classes."""
+    """A batch: arrays, uint8 (count, height, width, channels) and the classes."""
     sparse = images[:, SPARSE, SPARSE]
     return len(images), int(labels.sum()), int(sparse.sum(dtype="int64"))
 
@@ -346,7 +346,7 @@ def _decode_tuple(sample: tuple[bytes, bytes]) -> tuple[Any, int]:
 
 
 def dali(folder: Path) -> Epochs:
-    """Its pipeline on the CPU; it goes on for ever, so batches are counted."""
+    """Its pipeline on the CPU; it is endless, so batches are counted."""
     from nvidia.dali import fn, pipeline_def, tfrecord, types
 
     (shard,) = (folder / "camera-packed").glob("*.tfrecord")

@@ -60,7 +60,7 @@ class Worker:
         return self._process.pid
 
     def warm_up(self) -> Any:
-        """Run for the first time; answers the digest of the result."""
+        """Run for the first time; return the digest of the result."""
         self.first = self._ask("digest")
         return self.first["digest"]
 

@@ -115,7 +115,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure recordsmith next to its peers.")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these benchmarks")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, two rounds")
-    parser.add_argument("--repeat", type=int, metavar="N", help="measured rounds; 5 if not said")
+    parser.add_argument("--repeat", type=int, metavar="N", help="measured rounds [default: 5]")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement there")
     parser.add_argument(
         "--data",

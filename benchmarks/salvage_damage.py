@@ -167,7 +167,7 @@ def damaged(
 
 
 def salvaged(data: bytes, folder: Path) -> tuple[Counter[bytes], int]:
-    """What comes back of these bytes, and how many repairs were told."""
+    """The records recovered from these bytes, and the number of repairs."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "train-00000-of-00001.tfrecord"
     path.write_bytes(data)
@@ -201,7 +201,7 @@ def tally(shard: Shard, way: str, files: int, at_once: int, seed: int, folder: P
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; answers the exit code."""
+    """Print the table; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--records", type=int, default=1000, help="in the shard")
     parser.add_argument("--damages", type=int, default=500, help="of each way")

@@ -154,7 +154,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {names}")
     parser.add_argument("--functions", action="store_true", help="profile each run as well")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs; 3 if not said")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs [default: 3]")
     parser.add_argument(
         "--data",
         type=Path,

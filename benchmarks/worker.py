@@ -25,7 +25,7 @@ from inputs import Inputs
 def main() -> None:
     job, folder, kind, *rest = sys.argv[1:]
     inputs = Inputs(Path(folder), quick=kind == "quick")
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    results = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     if job == "make":
         for name in rest:
@@ -37,12 +37,12 @@ def main() -> None:
     try:
         task = find_peer(*rest).prepare(inputs)
     except ImportError as error:
-        print(json.dumps({"missing": str(error)}), file=answers)
+        print(json.dumps({"missing": str(error)}), file=results)
         return
-    print(json.dumps({"records": task.records}), file=answers)
+    print(json.dumps({"records": task.records}), file=results)
     for line in sys.stdin:
         with_digest = line.strip() == "digest"
-        print(json.dumps(measure(task, with_digest)), file=answers)
+        print(json.dumps(measure(task, with_digest)), file=results)
 
 
 def measure(task: Task, with_digest: bool) -> dict[str, Any]:
@@ -54,14 +54,14 @@ def measure(task: Task, with_digest: bool) -> dict[str, Any]:
     wall, cpu = time.perf_counter(), cpu_seconds()
     result = task.run()
     cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
-    answer: dict[str, Any] = {"cpu": cpu, "wall": wall, "memory": peak_bytes() - resident}
+    measured: dict[str, Any] = {"cpu": cpu, "wall": wall, "memory": peak_bytes() - resident}
     if with_digest:
-        answer["digest"] = None if task.digest is None else task.digest(result)
-    return answer
+        measured["digest"] = None if task.digest is None else task.digest(result)
+    return measured
 
 
 def reset_peak() -> int:
-    """Let the peak be counted again, where the system can; answers the bytes resident now."""
+    """Reset the peak, where the system supports it; return the bytes resident now."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

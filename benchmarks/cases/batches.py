@@ -14,7 +14,7 @@ def _recordsmith(size: int, inputs: Inputs) -> Task:
     import recordsmith as rs
 
     dataset = rs.open(inputs.path("small.tfrecord"))
-    assert dataset.schema.features.keys() == set(KEYS)  # known before, as TensorFlow is told it
+    assert dataset.schema.features.keys() == set(KEYS)  # known in advance, as TensorFlow needs it
 
     def run() -> int:
         batches: Any = dataset.batches(size, KEYS)

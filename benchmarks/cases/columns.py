@@ -54,7 +54,7 @@ def _recordsmith(inputs: Inputs) -> Task:
 
 
 def tensorflow_features() -> dict[str, Any]:
-    """What `parse_example` is told of the records."""
+    """The features that `parse_example` expects."""
     import tensorflow as tf
 
     features: dict[str, Any] = {
@@ -194,7 +194,7 @@ def _c_loop(inputs: Inputs) -> Task:
     def run() -> Any:
         answer = loaded.read_columns(path, columns, ctypes.c_int64(len(KEYS)))
         if answer != inputs.small_count:
-            raise RuntimeError(f"the C loop answered {answer}")
+            raise RuntimeError(f"the C loop returned {answer}")
         return columns
 
     def summary(filled: Sequence[_CColumn]) -> Digest:

@@ -2,7 +2,7 @@
 writes Examples.
 
 TensorFlow has no command for it: what people write is a loop. It goes through fewer records; how
-many bytes each has afterwards must be the same. The last row says what records cost that do not
+many bytes each has afterwards must be the same. The last row is the cost of records that do not
 change.
 """
 

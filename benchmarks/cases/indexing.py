@@ -1,6 +1,6 @@
 """The index of a foreign gigabyte of small records, next to reading its file.
 
-The index says where each record begins: the lengths lie all over the file, so all of it is read.
+The index says where each record begins: the lengths are spread over the file, so all of it is read.
 Reading it, and nothing else, is what that can be held against.
 """
 

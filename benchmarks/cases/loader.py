@@ -42,7 +42,7 @@ def _small_by_recordsmith(inputs: Inputs, threads: int) -> Task:
     import recordsmith as rs
 
     dataset = rs.open(inputs.path("small.tfrecord"))
-    assert dataset.schema.features.keys() == set(KEYS)  # known before, as TensorFlow is told it
+    assert dataset.schema.features.keys() == set(KEYS)  # known in advance, as TensorFlow needs it
     features: Any = {name: rs.Scalar(name) for name in ("user", "label", "time")}
     features["dense"] = rs.Tensor("dense", (13,))
     features["items"] = rs.Ragged("items")

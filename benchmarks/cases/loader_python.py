@@ -1,7 +1,7 @@
 """How much of an image's time is Python, which only one thread at a time can run?
 
 Decoders, the resize, reading and checksums let other threads run; what is left of an image does
-not. It is measured by leaving out the others, and tells how many cores one process can feed.
+not. It is measured by leaving out the others, and shows how many cores one process can feed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _prepare(inputs: Inputs, packed: str, *, with_pixels: bool) -> Task:
 
 
 def _leave_out_pixels() -> None:
-    """Let the decoder answer always the same pixels, and the resize write nothing."""
+    """Make the decoder always return the same pixels, and the resize do nothing."""
     import cv2
     import simplejpeg
 

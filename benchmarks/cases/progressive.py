@@ -26,7 +26,7 @@ def _options(form: str) -> Any:
 
     if form == _FORMS[0]:
         return ImageOptions()
-    import jpeglib  # noqa: F401 - without it the row says so
+    import jpeglib  # noqa: F401 - without it the row is marked as not installed
 
     return ImageOptions(baseline=True)
 
