@@ -5,7 +5,14 @@ values and row splits of a `RaggedArray`.
 """
 
 from recordsmith.arrow.arrays import ArrowDecoder
-from recordsmith.arrow.columns import ArrowColumns, ArrowStream, read_stream
+from recordsmith.arrow.columns import ArrowColumns, ArrowStream, feature_kinds, read_stream
 from recordsmith.arrow.schema import arrow_schema
 
-__all__ = ["ArrowColumns", "ArrowDecoder", "ArrowStream", "arrow_schema", "read_stream"]
+__all__ = [
+    "ArrowColumns",
+    "ArrowDecoder",
+    "ArrowStream",
+    "arrow_schema",
+    "feature_kinds",
+    "read_stream",
+]

@@ -45,18 +45,8 @@ class ArrowColumns:
             OptionError: columns have types that a feature cannot store; names all of them.
         """
         self._pa = import_pyarrow()
-        self.kinds: dict[str, Kind] = {}
         problems = Problems()
-        for field in schema:
-            if self._pa.types.is_null(field.type):
-                continue
-            try:
-                self.kinds[field.name] = self._kind(field.type)
-            except TypeError as error:
-                problems.add(f"column {field.name!r} has the type {field.type}: {error}")
-        repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        for name in repeated:
-            problems.add(f"column {name!r} occurs more than once")
+        self.kinds = feature_kinds(schema, problems)
         if problems:
             raise OptionError(
                 "some columns cannot be stored as features:\n  " + "\n  ".join(problems),
@@ -94,33 +84,6 @@ class ArrowColumns:
                 ) from None
         return columns, validity
 
-    def _kind(self, arrow_type: Any, *, is_inner: bool = False) -> Kind:
-        """Return the kind of a type; TypeError with what to do if it cannot be stored."""
-        pa = self._pa
-        is_type = pa.types
-        if is_type.is_dictionary(arrow_type):
-            return self._kind(arrow_type.value_type, is_inner=is_inner)
-        if isinstance(arrow_type, pa.BaseExtensionType):
-            return self._kind(arrow_type.storage_type, is_inner=is_inner)
-        if _is_list(pa, arrow_type):
-            if is_inner:
-                raise TypeError("lists of lists have no equivalent; flatten the inner lists")
-            return self._kind(arrow_type.value_type, is_inner=True)
-        if is_type.is_boolean(arrow_type) or is_type.is_integer(arrow_type):
-            return "int64"
-        if is_type.is_temporal(arrow_type) and not is_type.is_interval(arrow_type):
-            return "int64"
-        if is_type.is_floating(arrow_type):
-            return "float"
-        if is_type.is_decimal(arrow_type):
-            fits = arrow_type.scale == 0 and arrow_type.precision <= _INT64_DIGITS
-            return "int64" if fits else "bytes"
-        if _is_bytes(pa, arrow_type):
-            return "bytes"
-        if is_type.is_struct(arrow_type):
-            raise TypeError("a struct has no equivalent; flatten it, as pyarrow.Table.flatten does")
-        raise TypeError("it has no equivalent; convert it to numbers, text or lists of them")
-
     def _column(self, array: Any) -> Any:
         pa = self._pa
         if isinstance(array, pa.ExtensionArray):
@@ -155,7 +118,7 @@ class ArrowColumns:
         pa = self._pa
         arrow_type = array.type
         if pa.types.is_decimal(arrow_type):
-            array = array.cast(pa.int64() if self._kind(arrow_type) == "int64" else pa.string())
+            array = array.cast(pa.int64() if _kind(arrow_type) == "int64" else pa.string())
             arrow_type = array.type
         if _is_bytes(pa, arrow_type):
             array = array.cast(pa.large_binary())
@@ -175,6 +138,53 @@ class ArrowColumns:
             row = int((numbers >= 2**63).argmax())
             raise _RowError(row, f"{numbers[row]} does not fit int64")
         return numbers
+
+
+def feature_kinds(schema: Any, problems: Problems, where: str = "") -> dict[str, Kind]:
+    """Return the kind of feature of each column of a pyarrow.Schema; none of type null.
+
+    Adds what cannot be stored to `problems`, after `where`.
+    """
+    pa = import_pyarrow()
+    kinds: dict[str, Kind] = {}
+    for field in schema:
+        if pa.types.is_null(field.type):
+            continue
+        try:
+            kinds[field.name] = _kind(field.type)
+        except TypeError as error:
+            problems.add(f"{where}column {field.name!r} has the type {field.type!s:.80}: {error}")
+    for name in sorted({name for name in schema.names if schema.names.count(name) > 1}):
+        problems.add(f"{where}column {name!r} occurs more than once")
+    return kinds
+
+
+def _kind(arrow_type: Any, *, is_inner: bool = False) -> Kind:
+    """Return the kind of a type; TypeError with what to do if it cannot be stored."""
+    pa = import_pyarrow()
+    is_type = pa.types
+    if is_type.is_dictionary(arrow_type):
+        return _kind(arrow_type.value_type, is_inner=is_inner)
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _kind(arrow_type.storage_type, is_inner=is_inner)
+    if _is_list(pa, arrow_type):
+        if is_inner:
+            raise TypeError("lists of lists have no equivalent; flatten the inner lists")
+        return _kind(arrow_type.value_type, is_inner=True)
+    if is_type.is_boolean(arrow_type) or is_type.is_integer(arrow_type):
+        return "int64"
+    if is_type.is_temporal(arrow_type) and not is_type.is_interval(arrow_type):
+        return "int64"
+    if is_type.is_floating(arrow_type):
+        return "float"
+    if is_type.is_decimal(arrow_type):
+        fits = arrow_type.scale == 0 and arrow_type.precision <= _INT64_DIGITS
+        return "int64" if fits else "bytes"
+    if _is_bytes(pa, arrow_type):
+        return "bytes"
+    if is_type.is_struct(arrow_type):
+        raise TypeError("a struct has no equivalent; flatten it, as pyarrow.Table.flatten does")
+    raise TypeError("it has no equivalent; convert it to numbers, text or lists of them")
 
 
 @runtime_checkable

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ShardEntry, ShardWriter
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
@@ -124,6 +127,11 @@ class VersionHash:
             self._are_known = False
         else:
             self._digest.update(version.to_bytes(16, "little", signed=True))
+
+    def add_all(self, versions: Int64Array) -> None:
+        """Add the versions of the next samples: int64, (count,)."""
+        words = np.stack([versions, versions >> 63], axis=1).astype("<i8", copy=False)
+        self._digest.update(words.tobytes())
 
     def hexdigest(self) -> str | None:
         """The hash of all versions; None for a source without version information."""

@@ -45,7 +45,8 @@ from recordsmith.exporting.images import ExportedImage, read_image, read_mask
 from recordsmith.exporting.numbers import shortest_float
 from recordsmith.exporting.values import get_bytes
 from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.json_values import EXACT, text_or_base64
+from recordsmith.sources.json_values import text_or_base64
+from recordsmith.sources.table_rows import EXACT
 from recordsmith.sources.tar_samples import EMPTY_KINDS
 
 SHARD_SIZE_BYTES = 256_000_000

@@ -32,6 +32,7 @@ from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.dataset.shares import check_shares, share_counts
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources import Listing, Sample
+from recordsmith.sources.numbered import NumberedSamples, RowNames
 from recordsmith.wire import Compression
 
 _AT_ONCE = 1024
@@ -44,51 +45,77 @@ class SampleColumns:
     sizes: int64, in bytes.
     labels: int64; -1 without a label.
     splits: int64; the index of the split in the listing; empty if the listing has no splits.
-    has_groups: whether any sample belongs to a group.
+    groups: uint64; a pseudorandom number for each group, and for each sample without one; None if
+        no sample belongs to a group.
+    digest: a hash of all names, sizes and labels.
     """
 
     def __init__(self, listing: Listing, seed: int) -> None:
-        count = len(listing.samples)
-        hashes, sizes, labels = (array(code, bytes(8 * count)) for code in "Qqq")
-        splits = array("q", bytes(8 * count if listing.splits else 0))
-        places = {split: place for place, split in enumerate(listing.splits)}
-        self.has_groups = False
-        self._digest = hashlib.blake2b(digest_size=16)
-        hasher = _Hasher(seed)
-        samples = iter(listing.samples)
-        number = 0
-        while some := list(islice(samples, _AT_ONCE)):
-            self._add_to_digest(some)
-            for sample in some:
-                hashes[number] = hasher.number(sample.name)
-                sizes[number] = sample.size_bytes
-                labels[number] = -1 if sample.label is None else sample.label
-                if places:
-                    splits[number] = places[sample.split or ""]
-                if sample.group is not None:
-                    self.has_groups = True
-                number += 1
-        self.hashes: npt.NDArray[np.uint64] = np.frombuffer(hashes, np.uint64)
-        self.sizes: Int64Array = np.frombuffer(sizes, np.int64)
-        self.labels: Int64Array = np.frombuffer(labels, np.int64)
-        self.splits: Int64Array = np.frombuffer(splits, np.int64)
+        samples = listing.samples
+        number_of = _Hasher(seed).number
+        digest = hashlib.blake2b(digest_size=16)
+        if not isinstance(samples, NumberedSamples):
+            samples = _numbered(samples, listing.splits)
+        names = samples.names
+        if isinstance(names, RowNames):
+            self.hashes = names.hashes(number_of)
+            digest.update(names.hashes(_Hasher(0).number).tobytes())
+        else:
+            self.hashes = np.fromiter(map(number_of, names), np.uint64, len(names))
+            _add_names(digest, names)
+        self.sizes = samples.sizes
+        self.labels: Int64Array = np.full(len(names), -1, np.int64)
+        if samples.labels is not None:
+            self.labels[:] = samples.labels
+        digest.update(self.sizes.astype("<i8", copy=False).data)
+        digest.update(self.labels.astype("<i8", copy=False).data)
+        self.digest = digest.digest()
+        self.splits: Int64Array = np.zeros(0, np.int64)
+        if listing.splits:
+            assert samples.splits is not None
+            places = {split: place for place, split in enumerate(listing.splits)}
+            table = np.array([places[split] for split in samples.splits[0]], np.int64)
+            self.splits = table[samples.splits[1]]
+        self.groups: npt.NDArray[np.uint64] | None = None
+        if samples.groups is not None and (samples.groups[1] >= 0).any():
+            values, numbers = samples.groups
+            of_value = np.fromiter(map(number_of, values), np.uint64, len(values))
+            self.groups = np.where(numbers >= 0, of_value[numbers], ~self.hashes)
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     @property
-    def digest(self) -> bytes:
-        """A hash of all names, sizes and labels."""
-        return self._digest.digest()
-
-    def _add_to_digest(self, samples: list[Sample]) -> None:
-        lines = [f"\n{sample.name}\0{sample.size_bytes}\0{sample.label}" for sample in samples]
-        self._digest.update("".join(lines).encode("utf-8", "surrogateescape"))
+    def has_groups(self) -> bool:
+        return self.groups is not None
 
 
-def hash_names(names: Iterable[str], count: int, seed: int) -> npt.NDArray[np.uint64]:
-    """A pseudorandom number for each name, from seed and name only."""
-    return np.fromiter(map(_Hasher(seed).number, names), np.uint64, count)
+def _numbered(samples: Sequence[Sample], splits: Sequence[str]) -> NumberedSamples:
+    """Samples as columns."""
+    count = len(samples)
+    sizes, labels = np.empty(count, np.int64), np.empty(count, np.int32)
+    split_numbers = {split: number for number, split in enumerate(splits)}
+    group_numbers: dict[str | None, int] = {None: -1}
+    of_split, of_group = np.zeros(count, np.int32), np.empty(count, np.int32)
+    for number, sample in enumerate(samples):
+        sizes[number] = sample.size_bytes
+        labels[number] = -1 if sample.label is None else sample.label
+        of_group[number] = group_numbers.setdefault(sample.group, len(group_numbers) - 1)
+        if splits:
+            of_split[number] = split_numbers[sample.split or ""]
+    return NumberedSamples(
+        [sample.name for sample in samples],
+        sizes,
+        labels=labels,
+        splits=(splits, of_split) if splits else None,
+        groups=([group for group in group_numbers if group is not None], of_group),
+    )
+
+
+def _add_names(digest: Any, names: Iterable[str]) -> None:
+    remaining = iter(names)
+    while some := list(islice(remaining, _AT_ONCE)):
+        digest.update("".join(f"{name}\0" for name in some).encode("utf-8", "surrogateescape"))
 
 
 class _Hasher:
@@ -111,7 +138,7 @@ class PackShard:
 
     file: str
     split: str
-    samples: Sequence[int]
+    samples: array[int]
 
 
 @dataclass(frozen=True)
@@ -161,7 +188,7 @@ def make_plan(
     if listing.splits:
         parts = _source_splits(listing.splits, survey, order)
     else:
-        parts = _random_splits(listing, survey, order, shares, seed, stratify=stratify)
+        parts = _random_splits(survey, order, shares, stratify=stratify)
         every = " of every class" if stratify else ""
         for split, members in parts.items():
             if not len(members):
@@ -192,7 +219,7 @@ def make_plan(
     return Plan(tuple(planned), tuple(parts), compression, fingerprint)
 
 
-def _as_array(numbers: Int64Array) -> Sequence[int]:
+def _as_array(numbers: Int64Array) -> array[int]:
     """Convert to an array of Python, which yields Python integers faster than NumPy."""
     found = array("q")
     found.frombytes(np.ascontiguousarray(numbers).view(np.uint8).data)
@@ -232,11 +259,9 @@ def _source_splits(
 
 
 def _random_splits(
-    listing: Listing,
     survey: SampleColumns,
     order: Int64Array,
     shares: Mapping[str, float],
-    seed: int,
     *,
     stratify: bool,
 ) -> dict[str, Int64Array]:
@@ -257,14 +282,15 @@ def _random_splits(
         runs = [_cut(order[labels == label], shares) for label in np.unique(labels)]
         parts = {split: np.concatenate([run[split] for run in runs]) for split in shares}
     else:
-        parts = _cut_groups(listing, shares, seed)
+        assert survey.groups is not None
+        parts = _cut_groups(survey.groups, shares)
     return {split: members[np.argsort(rank[members])] for split, members in parts.items()}
 
 
-def _cut_groups(listing: Listing, shares: Mapping[str, float], seed: int) -> dict[str, Int64Array]:
+def _cut_groups(
+    hashes: npt.NDArray[np.uint64], shares: Mapping[str, float]
+) -> dict[str, Int64Array]:
     """Order groups by hash, and put each group into the split where its middle falls."""
-    names = (sample.group or f"\0{sample.name}" for sample in listing.samples)
-    hashes = hash_names(names, len(listing.samples), seed)
     order = np.argsort(hashes, kind="stable").astype(np.int64, copy=False)
     _, starts, lengths = np.unique(hashes[order], return_index=True, return_counts=True)
     bounds = np.cumsum([len(part) for part in _cut(order, shares).values()])

@@ -53,6 +53,11 @@ class Preparation:
         return self._changes_images or self._checks_images
 
     @property
+    def keeps_records(self) -> bool:
+        """Whether the payloads of records are stored unchanged and unchecked."""
+        return not (self.is_heavy or self._keys is not None)
+
+    @property
     def _changes_images(self) -> bool:
         return not self._images.is_default
 

@@ -14,6 +14,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
     Occurrences,
     ShardResult,
@@ -23,11 +26,17 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import MOST_PROBLEMS, CorruptDataError, FileAccessError, SourceError
+from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
+from recordsmith.sources.numbered import NumberedSamples
+from recordsmith.sources.source import Frames
+from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work
 
+_AT_ONCE = 1 << 13
+_COPIED_BYTES = 4 << 20
 _AHEAD = 2  # samples in preparation for each thread, so that no thread waits for another
 
 
@@ -51,6 +60,12 @@ class ShardJobs:
         self._work = work
         self._executor: Executor | None = None
         self._ahead = _AHEAD
+        self._frames: Frames | None = None
+        if preparation.keeps_records and hasattr(source, "frames"):
+            self._frames = source.frames()
+        if self._frames is not None:
+            assert isinstance(listing.samples, NumberedSamples)
+            self._sizes = listing.samples.sizes
 
     def run(
         self,
@@ -95,6 +110,8 @@ class ShardJobs:
 
     def _write(self, shard: PackShard, writer: ShardWriter) -> tuple[ShardResult, str | None]:
         """Write the records; return the result and the hash of the samples' versions."""
+        if self._frames is not None:
+            return self._copy(shard, writer, self._frames)
         bytes_in = 0
         versions = VersionHash()
         skipped: dict[int, str] = {}
@@ -116,6 +133,39 @@ class ShardJobs:
             writer, schema, bytes_in, skipped=_first(skipped), notes=notes
         )
         return result, versions.hexdigest()
+
+    def _copy(
+        self, shard: PackShard, writer: ShardWriter, source: Frames
+    ) -> tuple[ShardResult, str | None]:
+        """Copy samples that are records already, as `_write` does."""
+        bytes_in = 0
+        survey = SchemaSurvey()
+        skipped: dict[int, str] = {}
+        faults = np.array(sorted(source.faults), np.int64)
+        samples = np.frombuffer(shard.samples, np.int64)
+        for start in range(0, len(samples), _AT_ONCE):
+            numbers = samples[start : start + _AT_ONCE]
+            self._work.check()
+            if len(faults):
+                is_fault = np.isin(numbers, faults)
+                for number in numbers[is_fault].tolist():
+                    skipped[number] = "; ".join(source.faults[number].error().lines)
+                skipped = _first(skipped)
+                numbers = numbers[~is_fault]
+            for some in _portions(numbers, self._sizes[numbers]):
+                frames, lengths = source.read_frames(some)
+                writer.write_frames(frames, lengths)
+                starts = offsets_from_lengths(lengths + FRAME_BYTES)[:-1] + HEADER_BYTES
+                survey.update(frames, starts, lengths)
+                bytes_in += int(lengths.sum())
+            self._work.advance(min(_AT_ONCE, len(samples) - start))
+        if self._plan.compression == "none":  # the checksums of the copied frames were verified
+            writer.seal()
+            schema = survey.finish()
+        else:
+            schema = survey_written(writer)
+        result = ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)
+        return result, _hash_versions(self._listing, shard)
 
     def _prepared(self, shard: PackShard) -> Iterator[_Prepared]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
@@ -160,6 +210,18 @@ class _Prepared(NamedTuple):
     notes: dict[str, Occurrences]
 
 
+def _portions(numbers: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:
+    """Divide samples into portions of about `_COPIED_BYTES`."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(numbers):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + _COPIED_BYTES, side="right"))
+        stop = max(start + 1, stop)
+        yield numbers[start:stop]
+        start = stop
+
+
 def _first(skipped: dict[int, str]) -> dict[int, str]:
     """The first unreadable samples, in the order of the listing."""
     return dict(sorted(skipped.items())[:MOST_PROBLEMS])
@@ -168,6 +230,11 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
 def _hash_versions(listing: Listing, shard: PackShard) -> str | None:
     """The hash of the versions of a shard's samples."""
     versions = VersionHash()
+    if isinstance(listing.samples, NumberedSamples) and listing.samples.versions is not None:
+        found = np.asarray(listing.samples.versions, np.int64)
+        of_all = np.broadcast_to(found, (len(listing.samples),))
+        versions.add_all(of_all[np.frombuffer(shard.samples, np.int64)])
+        return versions.hexdigest()
     for number in shard.samples:
         versions.add(listing.samples[number].version)
     return versions.hexdigest()

@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,10 +19,7 @@ from recordsmith.errors import Problems, option
 from recordsmith.example import Kind
 from recordsmith.sources.problems import count_notice, raise_problems
 from recordsmith.sources.source import Note
-
-LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
-EXACT = float(1 << 24)
-"""Up to this a 32-bit float holds every whole number."""
+from recordsmith.sources.table_rows import EXACT, LOST_DIGITS
 
 _TOO_LARGE = float.fromhex("0x1.ffffffp127")  # from here on a number becomes infinity as a float32
 _LIMIT = 2**63
@@ -65,6 +63,37 @@ class KindSurvey:
                 known.add((key, kind))
                 if value is not None:
                     seen.setdefault(_KINDS.get(kind, _NESTED), where)
+
+    def update_column(self, key: str, values: Sequence[Any], where: Callable[[int], Where]) -> bool:
+        """Consider the values of one key in many objects; None where it is missing.
+
+        Returns:
+            Whether its kind has changed from another one.
+        """
+        seen = self._seen.setdefault(key, {})
+        before = seen.copy()
+        for kind in set(map(type, values)):
+            if (key, kind) in self._known:
+                continue
+            if kind is list:
+                lists = [value for value in values if type(value) is list]
+                found = _value_kinds(list(chain.from_iterable(lists)))
+                if found <= seen.keys():
+                    continue
+            else:
+                self._known.add((key, kind))
+            for number, value in enumerate(values):
+                if isinstance(value, list):
+                    found = _value_kinds(value) if kind is list else set()
+                elif value is not None and type(value) is kind:
+                    found = {_KINDS.get(kind, _NESTED)}
+                else:
+                    continue
+                for each in found - seen.keys():
+                    seen[each] = where(number)
+                if kind is not list:
+                    break
+        return bool(before) and seen != before
 
     @property
     def keys(self) -> list[str]:
@@ -146,7 +175,7 @@ def json_features(
             elif isinstance(value, list):
                 features[key] = _list(value, kind, note, f"{place}: {key}")
             elif kind == "float":
-                features[key] = as_float(float(value), note, key, place, str)
+                features[key] = as_float(value, note, key, place, str)
             elif kind == "int64":
                 features[key] = _integer(value)
             else:
@@ -157,18 +186,19 @@ def json_features(
     return features
 
 
-def as_float(value: float, note: Note, name: str, where: Any, place: Callable[[Any], str]) -> float:
+def as_float(value: Any, note: Note, name: str, where: Any, place: Callable[[Any], str]) -> float:
     """A number as it can be stored; `note` hears of one that a 32-bit float changes much.
 
     Raises:
         ValueError: it does not fit a 32-bit float.
     """
-    if not -EXACT <= value <= EXACT and abs(value) < np.inf:
-        if abs(value) >= _TOO_LARGE:
+    number = float(value)
+    if not -EXACT <= number <= EXACT and abs(number) < np.inf:
+        if abs(number) >= _TOO_LARGE:
             raise ValueError(f"{value!r} does not fit a 32-bit float")
-        if float(np.float32(value)) != value:
+        if float(np.float32(number)) != (value if isinstance(value, int) else number):
             note(LOST_DIGITS, f"{place(where)}: {name}, {value!r}")
-    return value
+    return number
 
 
 def as_json_text(value: Any) -> bytes:
@@ -247,7 +277,8 @@ def _list(values: list[Any], kind: Kind | None, note: Note, place: str) -> Any:
     finite = np.isfinite(floats)
     if np.isinf(stored[finite]).any():
         raise ValueError("a value does not fit a 32-bit float")
-    lost = finite & (np.abs(floats) > EXACT) & (stored != floats)
-    if lost.any():
-        note(LOST_DIGITS, f"{place}, {floats[lost][0]}")
+    for at in np.flatnonzero(finite & (np.abs(floats) > EXACT)).tolist():
+        if float(stored[at]) != values[at]:
+            note(LOST_DIGITS, f"{place}, {values[at]!r}")
+            break
     return stored

@@ -35,15 +35,20 @@ class NamedImages:
         self._sizes = array("q")
         self._times = array("q")
 
-    def append(self, value: str | None, table: int) -> None:
-        """Look up size and modification time of the next row's image; 0 if there is none."""
-        size = time = 0
-        if value is not None:
-            with suppress(SourceError):  # reading the row raises it
-                path = self.path(value, table, "", ignore_note)
-                size, time = size_and_time(self.folder / path)
-        self._sizes.append(size)
-        self._times.append(time)
+    def extend(self, values: Sequence[str | None], table: int) -> None:
+        """Look up size and modification time of the images of the next rows; 0 without one."""
+        for value in values:
+            size = time = 0
+            if value is not None:
+                with suppress(SourceError):  # reading the row raises it
+                    path = self.path(value, table, "", ignore_note)
+                    size, time = size_and_time(self.folder / path)
+            self._sizes.append(size)
+            self._times.append(time)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        del self._sizes[:], self._times[:]
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """int64, (rows,): the size of each row's image in bytes."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from abc import abstractmethod
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, overload
 
@@ -24,6 +23,7 @@ Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """Names, and for each row which of them it has; -1: none."""
 
 _Item = TypeVar("_Item")
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,15 @@ class RowNames(_LazySequence[str]):
             for row in range(stop - start):
                 yield f"{table}/{row:07d}"
 
+    def hashes(self, number_of: Callable[[str], int]) -> npt.NDArray[np.uint64]:
+        """A pseudorandom number for each row: from the number of its table's name, and the row."""
+        found = np.empty(len(self), np.uint64)
+        bounds = itertools.pairwise(self._starts)
+        for table, (start, stop) in zip(self._tables, bounds, strict=True):
+            rows = np.arange(stop - start, dtype=np.uint64)
+            found[start:stop] = _mixed(np.uint64(number_of(table)) + rows * _STEP)
+        return found
+
     def locate(self, number: int) -> tuple[int, int]:
         """(number of the table, number of the row in it)."""
         table = bisect.bisect_right(self._starts, number) - 1
@@ -95,6 +104,13 @@ class RowNames(_LazySequence[str]):
     def _item(self, number: int) -> str:
         table, row = self.locate(number)
         return f"{self._tables[table]}/{row:07d}"
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finalizer of SplitMix64: every bit of the result depends on every bit of a number."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 class Names(_LazySequence[str]):
@@ -120,7 +136,14 @@ class Names(_LazySequence[str]):
 
 
 class NumberedSamples(_LazySequence[Sample]):
-    """The samples of a listing. It takes the names and 4 bytes per other field."""
+    """The samples of a listing. It takes the names and the given arrays.
+
+    names: by sample.
+    sizes: int64, (samples,): size of each in bytes.
+    labels: int32, (samples,): -1 where there is none; None without labels.
+    splits, groups: the names, and which each sample has.
+    versions: that of all samples together, or int64, (samples,).
+    """
 
     def __init__(
         self,
@@ -132,78 +155,42 @@ class NumberedSamples(_LazySequence[Sample]):
         groups: Coding | None = None,
         version: int | Int64Array | None = None,
     ) -> None:
-        """
-        Args:
-            sizes: int64, (rows,): size of each in bytes.
-            labels: int32, (rows,): -1 where there is none.
-            version: that of all samples together, or int64, (rows,).
-        """
-        self._names = names
-        # arrays of Python give numbers of Python three times as fast as NumPy's
-        limited = np.minimum(sizes, np.iinfo(np.uint32).max).astype(np.uint32)
-        self._sizes = array("I", limited.tobytes())
-        self._labels = None if labels is None else _as_array(labels)
-        self._splits = None if splits is None else _Named(*splits)
-        self._groups = None if groups is None else _Named(*groups)
-        self._version = (
-            array("q", version.tobytes()) if isinstance(version, np.ndarray) else version
-        )
+        self.names = names
+        self.sizes = sizes
+        self.labels = labels
+        self.splits = splits
+        self.groups = groups
+        self.versions = version
 
     def __len__(self) -> int:
-        return len(self._sizes)
+        return len(self.sizes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NumberedSamples):
             return NotImplemented
-        return (
-            self._names == other._names
-            and self._sizes == other._sizes
-            and self._labels == other._labels
-            and self._splits == other._splits
-            and self._groups == other._groups
-        )
+        return len(self) == len(other) and all(map(Sample.__eq__, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"NumberedSamples({len(self)} samples)"
 
-    def __iter__(self) -> Iterator[Sample]:
-        return itertools.starmap(self._sample, enumerate(self._names))
-
     def _item(self, number: int) -> Sample:
-        return self._sample(number, self._names[number])
-
-    def _sample(self, number: int, name: str) -> Sample:
-        label = -1 if self._labels is None else self._labels[number]
-        version = self._version
+        label = -1 if self.labels is None else int(self.labels[number])
+        versions = self.versions
         return NumberedSample(
-            name,
-            self._sizes[number],
+            self.names[number],
+            int(self.sizes[number]),
             None if label < 0 else label,
-            None if self._splits is None else self._splits.name_of(number),
-            None if self._groups is None else self._groups.name_of(number),
-            version[number] if isinstance(version, array) else version,
+            _name_of(self.splits, number),
+            _name_of(self.groups, number),
+            int(versions[number]) if isinstance(versions, np.ndarray) else versions,
             number,
         )
 
 
-class _Named:
-    """One of some names for each sample, or none."""
-
-    def __init__(self, names: Sequence[str], numbers: npt.NDArray[np.int32]) -> None:
-        self._names = tuple(names)
-        self._numbers = _as_array(numbers)
-
-    def name_of(self, number: int) -> str | None:
-        place = self._numbers[number]
-        return self._names[place] if place >= 0 else None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Named) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _as_array(numbers: npt.NDArray[np.int32]) -> array[int]:
-    return array("i", numbers.astype(np.int32, copy=False).tobytes())
+def _name_of(coding: Coding | None, number: int) -> str | None:
+    if coding is None:
+        return None
+    place = coding[1][number]
+    return coding[0][place] if place >= 0 else None

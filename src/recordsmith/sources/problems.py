@@ -21,10 +21,13 @@ class Fault(NamedTuple):
     path: str | None = None
     line: int | None = None
     remedy: str = ""
+    sample: str = ""
 
     def error(self) -> SourceError:
         """The error to raise when the sample is read."""
-        return SourceError(self.problem, path=self.path, line=self.line, remedy=self.remedy)
+        return SourceError(
+            self.problem, path=self.path, line=self.line, remedy=self.remedy, sample=self.sample
+        )
 
 
 def join_names(names: Iterable[str], last: str = "and") -> str:

@@ -1,13 +1,10 @@
-"""Columns with splits, groups or classes of rows.
-
-Values are heard row by row, and kept as numbers of distinct ones.
-"""
+"""Columns with splits, groups or classes of rows: numbers of distinct values."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,30 +15,31 @@ from recordsmith.sources.numbered import Coding
 from recordsmith.sources.splits import sort_splits
 
 
-class ColumnSink(Protocol):
-    """Hears of one column of a table, row by row, while the table is listed."""
-
-    def append(self, value: str | None, table: int) -> None:
-        """The value in the next row, None where it has none; `table` is the number of the file."""
-        ...
-
-
 class CategoryColumn:
     """Text values, one for each row, as numbers of distinct ones: four bytes a row."""
 
     def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
+        self._codes: dict[str | None, int] = {None: -1}
         self._numbers = array("i")
 
-    def append(self, value: str | None, table: int = 0) -> None:
+    def append(self, value: str | None) -> None:
         """Add the value of the next row; None where it has none."""
-        number = -1 if value is None else self._codes.setdefault(value, len(self._codes))
-        self._numbers.append(number)
+        self.extend((value,))
+
+    def extend(self, values: Sequence[str | None], table: int = 0) -> None:
+        """Add the values of the next rows; `table` is the number of their file."""
+        for value in dict.fromkeys(values):
+            self._codes.setdefault(value, len(self._codes) - 1)
+        self._numbers.extend(map(self._codes.__getitem__, values))
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._codes, self._numbers = {None: -1}, array("i")
 
     @property
     def values(self) -> list[str]:
         """The distinct values, in the order in which they appeared."""
-        return list(self._codes)
+        return [value for value in self._codes if value is not None]
 
     @property
     def missing_count(self) -> int:
@@ -57,7 +55,7 @@ class CategoryColumn:
 
     def map_values(self, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
         """int32, (rows,): the number that each row's value has in `numbers`, or -1."""
-        table = np.array([*(numbers[value] for value in self._codes), -1], np.int32)
+        table = np.array([*(numbers[value] for value in self.values), -1], np.int32)
         return table[self.numbers()]
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from recordsmith.buffers import offsets_from_lengths
 from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import (
     Features,
@@ -23,12 +24,12 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.sources.json_values import LOST_DIGITS
+from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
-from recordsmith.sources.problems import join_names, join_problems, raise_problems
+from recordsmith.sources.problems import Fault, join_names, join_problems, raise_problems
 from recordsmith.sources.row_columns import CategoryColumn, as_labels, as_splits, category_text
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.spool import Spool
+from recordsmith.sources.table_rows import LostDigits
 from recordsmith.words import count
 
 Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
@@ -84,8 +85,7 @@ class Rows:
         self._split, self._group, self._label = split, group, label
         self._lock = threading.Lock()
         self._listing: Listing | None = None
-        self._spool = Spool()
-        self._failures: dict[int, str] = {}
+        self._rows = EncodedRows()
         self._floats: dict[str, Kind] = {}  # keys whose ints become floats
 
     def __repr__(self) -> str:
@@ -111,11 +111,12 @@ class Rows:
             SourceError: the row could not be encoded.
         """
         self.list_samples()
-        number = sample_number(sample)
-        if number in self._failures:
-            raise SourceError(self._failures[number])
-        payload = self._spool.read(number)
-        return _ints_to_floats(payload, self._floats, note, number) if self._floats else payload
+        return self._rows.read(sample_number(sample))
+
+    def frames(self) -> EncodedRows:
+        """The rows as records, which `pack` copies."""
+        self.list_samples()
+        return self._rows
 
     def describe(self) -> Mapping[str, Any]:
         options = {
@@ -140,15 +141,15 @@ class Rows:
         self._forms: set[bool] = set()  # whether rows are pairs
         for payloads in self._encoded(marks):
             lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-            survey.update(b"".join(payloads), np.cumsum(lengths) - lengths, lengths)
-            for payload in payloads:
-                self._spool.append(payload)
-        self._spool.flush()
-        if not len(self._spool):
+            data, offsets = b"".join(payloads), offsets_from_lengths(lengths)
+            survey.update(data, offsets[:-1], lengths)
+            self._rows.extend(data, offsets)
+        self._rows.finish()
+        if not len(self._rows):
             raise SourceError("no rows to pack: the iterable is empty or was already consumed")
         for name, values in marks.items():
             if not values.values:
-                problems = list(self._failures.values())
+                problems = [fault.problem for fault in self._rows.faults.values()]
                 found = join_problems([f"no row has a value for {name!r}", *problems])
                 raise SourceError(found, problems)
         schema = survey.finish()
@@ -168,12 +169,12 @@ class Rows:
                 notices.append(f"{rows} without a class in {self._label!r}")
         splits = None if self._split is None else as_splits(marks[self._split])
         samples = NumberedSamples(
-            RowNames({"rows": len(self._spool)}),
-            self._spool.sizes,
+            RowNames({"rows": len(self._rows)}),
+            self._rows.sizes,
             labels=labels,
             splits=splits,
             groups=None if self._group is None else marks[self._group].coding(),
-            version=self._spool.crc32c,
+            version=self._rows.crc32c,
         )
         return Listing(
             samples, class_names, tuple(notices), () if splits is None else tuple(splits[0])
@@ -190,11 +191,11 @@ class Rows:
                 self._forms.add(isinstance(row, tuple))
                 self._mark(context, marks)
             except (OptionError, TypeError) as error:
-                self._failures[number] = f"row {number}: {error}"
+                self._rows.faults[number] = Fault(f"row {number}: {error}")
                 for values in marks.values():
                     values.append(None)
-                if len(self._failures) == _MOST_FAILURES:
-                    problems = list(self._failures.values())
+                if len(self._rows.faults) == _MOST_FAILURES:
+                    problems = [fault.problem for fault in self._rows.faults.values()]
                     raise SourceError(
                         f"{_MOST_FAILURES} of the first {number + 1} rows cannot be encoded, such "
                         f"as {problems[0]}",
@@ -245,8 +246,9 @@ class Rows:
         if not mixed:
             return []
         first: dict[str, dict[Kind, int]] = {key: {} for key in sorted(mixed)}
-        for number in range(len(self._spool)):
-            for key, kind in _payload_kinds(self._spool.read(number), mixed):
+        good = [number for number in range(len(self._rows)) if number not in self._rows.faults]
+        for number in good:
+            for key, kind in _payload_kinds(self._rows.read(number), mixed):
                 first[key].setdefault(kind, number)
         problems = [
             f"{key!r} is "
@@ -257,8 +259,17 @@ class Rows:
         ]
         raise_problems(Problems(problems))
         self._floats = dict.fromkeys(first, "float")
+        lost = LostDigits()
+        given, self._rows = self._rows, EncodedRows()
+        for number in range(len(given)):
+            is_good = number not in given.faults
+            payload = given.read(number) if is_good else b""
+            self._rows.append(_ints_to_floats(payload, self._floats, lost, number))
+        self._rows.faults = given.faults
+        self._rows.finish()
         return [
-            f"{count(len(first), 'key')} with ints and floats stored as float: {join_names(first)}"
+            f"{count(len(first), 'key')} with ints and floats stored as float: {join_names(first)}",
+            *lost.notices(),
         ]
 
 
@@ -293,7 +304,9 @@ def _payload_kinds(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]
             yield key, "bytes" if not is_array else "int64" if value.dtype == np.int64 else "float"
 
 
-def _ints_to_floats(payload: bytes, floats: Mapping[str, Kind], note: Note, number: int) -> bytes:
+def _ints_to_floats(
+    payload: bytes, floats: Mapping[str, Kind], lost: LostDigits, number: int
+) -> bytes:
     """The payload with ints of some keys converted to floats."""
     decoded = decode_payload(payload)
     found = [
@@ -304,9 +317,7 @@ def _ints_to_floats(payload: bytes, floats: Mapping[str, Kind], note: Note, numb
     if not found:
         return payload
     for key, value in found:
-        lost = value[value.astype(np.float32).astype(np.float64) != value]
-        if len(lost):
-            note(LOST_DIGITS, f"row {number}: {key}, {lost[0]}")
+        lost.check(key, value.astype(np.float64), value.item, lambda _: f"row {number}")
     if isinstance(decoded, SequenceExample):
         return encode_sequence_example(*decoded, floats)
     return encode_example(decoded, floats)

@@ -25,11 +25,11 @@ from recordsmith.dataset.decompressing import decompress
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
+from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, shard_splits
-from recordsmith.sources.spool import Spool
 from recordsmith.sources.versions import files_version
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 
@@ -56,7 +56,7 @@ class Shards:
         self._names: RowNames | None = None
         self._plain = joined_shards(())  # the shards that are not compressed
         self._starts: dict[int, int] = {}  # number of such a shard -> its first position there
-        self._spools: dict[int, Spool] = {}  # number of a compressed shard -> its payloads
+        self._encoded: dict[int, EncodedRows] = {}  # number of a compressed shard -> its records
 
     def __repr__(self) -> str:
         return f"Shards({self._paths!r})"
@@ -80,7 +80,7 @@ class Shards:
         """
         dataset = open_dataset(self._paths)
         self._shards = dataset.shards
-        self._spools = {}
+        self._encoded = {}
         self._starts = {}
         sizes: list[Int64Array] = []
         plain: list[Shard] = []
@@ -88,8 +88,8 @@ class Shards:
         notices: list[str] = []
         for number, shard in enumerate(self._shards):
             if shard.size_bytes and shard.compression != "none":
-                self._spools[number] = _spooled(shard, notices)
-                sizes.append(self._spools[number].sizes)
+                self._encoded[number] = _encoded(shard, notices)
+                sizes.append(self._encoded[number].sizes)
             else:
                 self._starts[number] = plain_count
                 plain.append(shard)
@@ -132,8 +132,8 @@ class Shards:
             self.list_samples()
         assert self._names is not None
         number, row = self._names.locate(sample_number(sample))
-        if number in self._spools:
-            return self._spools[number].read(row)
+        if number in self._encoded:
+            return self._encoded[number].read(row)
         return self._plain.read_record(self._starts[number] + row)
 
     def describe(self) -> Mapping[str, Any]:
@@ -151,17 +151,17 @@ class Shards:
         return (known, False) if self.root is None else carried_class_names(self.root, known)
 
 
-def _spooled(shard: Shard, notices: list[str]) -> Spool:
-    """The payloads of a compressed shard; adds to `notices`."""
-    spool = Spool()
+def _encoded(shard: Shard, notices: list[str]) -> EncodedRows:
+    """The records of a compressed shard; adds to `notices`."""
+    rows = EncodedRows()
 
     def put(block: RecordBlock) -> None:
         for payload in block.payloads():
-            spool.append(bytes(payload))
+            rows.append(bytes(payload))
 
     notices += decompress(shard.path, shard.compression, shard.known_record_count, put)
-    spool.flush()
-    return spool
+    rows.finish()
+    return rows
 
 
 def _names(shards: tuple[Shard, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables: CSV, TSV, JSON Lines, Parquet; each row is a sample, each column a feature.
+"""Tables: CSV, TSV, JSON Lines, Parquet, Feather, Arrow; each row is a sample.
 
 A folder of images with a table next to them (`metadata.csv`, `metadata.jsonl` or
 `metadata.parquet`, as in Hugging Face, also in folders `train/`, `test/`) is a table whose column
@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.errors import FileAccessError, OptionError, SourceError, option
+from recordsmith.dataset.splits import has_split_word, split_of
+from recordsmith.errors import FileAccessError, OptionError, SourceError, located, option
 from recordsmith.example import Kind, decode_example
 from recordsmith.example.keys import (
     CLASS_LABEL,
@@ -29,50 +31,46 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_head
+from recordsmith.sources.arrow_rows import ARROW_SUFFIXES, ArrowRows, is_arrow_file
+from recordsmith.sources.classes import check_class_names
+from recordsmith.sources.csv_rows import CsvRows
+from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.folders import check_folder, leads_to_folder
-from recordsmith.sources.images import read_image
+from recordsmith.sources.images import image_features, read_image
+from recordsmith.sources.json_rows import JsonRows
 from recordsmith.sources.named_images import NamedImages, text_of
 from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, sample_number
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.row_columns import CategoryColumn, ColumnSink, as_labels, as_splits
+from recordsmith.sources.row_columns import CategoryColumn, as_labels, as_splits
 from recordsmith.sources.source import Content, Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.table_rows import ColumnSink, EncodedTable, TableRows, encode_table
 from recordsmith.sources.versions import files_version
 from recordsmith.words import count
 
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 _IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-
-
-class _Rows(Protocol):
-    """The rows of the files of a table, in one of the formats."""
-
-    kinds: dict[str, Kind]
-    notices: list[str]
-
-    @property
-    def counts(self) -> list[int]: ...
-    def sizes(self, number: int) -> npt.NDArray[np.int64]: ...
-    def place(self, number: int, row: int) -> str: ...
-    def read(self, number: int, row: int, note: Note) -> dict[str, Any] | bytes: ...
+_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 
 
 class Table:
     """The rows of a table.
 
     The features of a row are its columns, by name. A missing value (null, or an empty cell in a
-    column of numbers) is left out of its row; an empty text stays an empty text.
+    column of numbers) is left out of its row; an empty text stays an empty text. The rows are
+    encoded once into a temporary file, in the folder TMPDIR, which takes about as much space as the
+    shards.
 
     CSV and TSV: a column is int64 if all cells are integers, float if all are numbers, else text;
     codes with leading zeros and numbers beyond int64 are text. JSON Lines: lists of numbers or
-    texts are features with several values, nested objects become JSON text. Parquet (extra
-    `parquet`): timestamps become int64, microseconds since 1970 in UTC; dates become text;
-    decimals become float; structs are refused.
+    texts are features with several values, nested objects become JSON text. Arrow, Parquet and
+    Feather: types as in `ShardWriter.write_columns`. All but JSON Lines need the extra `arrow`.
 
     With `image_column`, each row also has its image: `image/encoded` (the unchanged file),
     `image/format`, `image/height`, `image/width`, and `image/filename` instead of the column. The
-    label column then becomes `image/class/label` and `image/class/text`.
+    label column then becomes `image/class/label` and `image/class/text`. A column of images as in
+    Hugging Face datasets needs no option, nor does its column of class labels.
 
     Example:
         >>> rs.pack(rs.Table("rows.csv", split_column="part"), "packed")  # doctest: +SKIP
@@ -80,7 +78,7 @@ class Table:
 
     def __init__(
         self,
-        path: PathLike,
+        table: PathLike | ArrowStream,
         *,
         image_column: str | None = None,
         images: PathLike | None = None,
@@ -93,10 +91,12 @@ class Table:
     ) -> None:
         """
         Args:
-            path: the table, which may be gzip-compressed if it is text; or a folder of images
-                with `metadata.csv`, `.jsonl` or `.parquet` in it or in its folders, which are then
-                the splits.
-            image_column: the column with the paths of images, relative to the table's folder.
+            table: a file, which may be gzip-compressed if it is text; a folder of such files in one
+                format; a folder of images with `metadata.csv`, `.jsonl` or `.parquet` in it or in
+                its folders, which are then the splits; or any object with `__arrow_c_stream__`,
+                such as a table of pyarrow, Polars, pandas or DuckDB, which is read once.
+            image_column: the column with the paths of images, relative to the table's folder, or
+                with encoded images.
             images: another folder that these paths are relative to.
             split_column: the column with the split of each row. It stays a feature.
             group_column: the column with the group of each row: a patient, a video. It stays a
@@ -110,7 +110,8 @@ class Table:
         Raises:
             OptionError: an argument is invalid.
         """
-        self.path = as_path(path)
+        self._stream = table if isinstance(table, ArrowStream) else None
+        self.path = Path(type(table).__name__) if isinstance(table, ArrowStream) else as_path(table)
         self._options = {
             "image_column": image_column,
             "split_column": split_column,
@@ -145,10 +146,13 @@ class Table:
         self._image_column, self._split = image_column, split_column
         self._group, self._label = group_column, label_column
         self._paths: list[Path] = []
-        self._rows: _Rows | None = None
+        self._rows: TableRows | None = None
+        self._table: EncodedTable | None = None
+        self._names = RowNames({})
+        self._version: int | None = None
         self._image_names = NamedImages("", self.path, [])
-        self._names: RowNames | None = None
         self._class_names: ClassNames | None = None
+        self._listing: Listing | None = None
 
     def __repr__(self) -> str:
         return f"Table({str(self.path)!r})"
@@ -156,7 +160,7 @@ class Table:
     @property
     def root(self) -> Path | None:
         """The folder that is read; None for a single file, as a dataset may lie next to it."""
-        return self.path if self.path.is_dir() else None
+        return self.path if self._stream is None and self.path.is_dir() else None
 
     def list_samples(self) -> Listing:
         """Find all rows and the kind of each column.
@@ -164,60 +168,78 @@ class Table:
         Raises:
             SourceError: the file is not a table, or a column cannot be stored.
             OptionError: a column from the arguments does not exist.
-            MissingExtraError: the table is Parquet and pyarrow is not installed.
+            MissingExtraError: pyarrow is not installed, and the table is not JSON Lines.
             FileAccessError: a file cannot be read.
         """
-        splits_by_folder = self._find_tables()
-        split, group, label, images = (
-            CategoryColumn(),
-            CategoryColumn(),
-            CategoryColumn(),
-            self._named_images(),
-        )
-        named = (
+        splits_by_file = self._find_tables()
+        version = None if self._stream is not None else files_version(self._paths)
+        if self._listing is not None and version == self._version and self._image_column is None:
+            return self._listing
+        split, group, label = CategoryColumn(), CategoryColumn(), CategoryColumn()
+        images = self._named_images()
+        rows = self._open_rows()
+        names_of_label = rows.class_names.get(self._label or "")
+        if self._label is None and len(rows.class_names) == 1:
+            ((self._label, names_of_label),) = rows.class_names.items()
+        has_files = self._image_column is not None and rows.image is None
+        named: list[tuple[str | None, ColumnSink]] = [
             (self._split, split),
             (self._group, group),
             (self._label, label),
-            (self._image_column, images),
-        )
-        marks: list[tuple[str, ColumnSink]] = [
-            (name, mark) for name, mark in named if name is not None
+            (self._image_column if has_files else None, images),
         ]
-        rows = self._open_rows(marks)
+        table = encode_table(
+            rows,
+            [(name, sink) for name, sink in named if name is not None],
+            required=self._split,
+            with_lines=has_files or rows.image is not None,
+        )
         self._check_columns(rows)
-        notices = list(rows.notices)
+        notices = list(table.notices)
         labels: npt.NDArray[np.int32] | None = None
         self._class_names = None
-        if self._label is not None:
+        if names_of_label is not None:
+            labels, self._class_names = self._known_labels(label, names_of_label)
+        elif self._label is not None:
             labels, self._class_names = self._labels(rows.kinds.get(self._label), label, notices)
         splits: Coding | None = None
         if self._split is not None:
             if not split.values:
                 raise SourceError(f"split column {self._split!r} is empty", path=self._paths[0])
             splits = as_splits(split)
-        elif splits_by_folder:
-            tables = np.arange(len(rows.counts), dtype=np.int32)
-            splits = splits_by_folder, np.repeat(tables, rows.counts)
-        sizes = np.concatenate([rows.sizes(number) for number in range(len(self._paths))])
-        version: int | npt.NDArray[np.int64]
-        version = of_tables = files_version(self._paths)
-        if self._image_column is not None:
-            sizes += images.sizes()
-            version = images.versions(of_tables)
-        self._rows, self._image_names = rows, images
-        tables_by_name = map(self._name_of, self._paths)
-        self._names = RowNames(dict(zip(tables_by_name, rows.counts, strict=True)))
+        elif splits_by_file:
+            names = sort_splits(splits_by_file)
+            numbers = np.array([names.index(name) for name in splits_by_file], np.int32)
+            splits = names, np.repeat(numbers, table.counts)
+        sizes = table.rows.sizes
+        versions: int | npt.NDArray[np.int64] = table.rows.crc32c if version is None else version
+        if has_files:
+            sizes = sizes + images.sizes()
+            versions = images.versions(files_version(self._paths))
+        self._rows, self._table, self._image_names = rows, table, images
+        self._version = version
+        self._names = RowNames(
+            dict(zip(map(self._name_of, self._paths), table.counts, strict=True))
+        )
         samples = NumberedSamples(
             self._names,
             sizes,
             labels=labels,
             splits=splits,
             groups=None if self._group is None else group.coding(),
-            version=version,
+            version=versions,
         )
-        return Listing(
+        self._listing = Listing(
             samples, self._class_names, tuple(notices), () if splits is None else tuple(splits[0])
         )
+        return self._listing
+
+    def frames(self) -> EncodedRows | None:
+        """The rows as records, which `pack` copies; None if each has an image to read."""
+        if self._table is None:
+            self.list_samples()
+        assert self._table is not None
+        return None if len(self._table.lines) else self._table.rows
 
     def read_sample(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read one row, and its image if the table has an image column.
@@ -225,27 +247,30 @@ class Table:
         Raises:
             SourceError: the row is invalid, or its image is missing.
             CorruptDataError: unreadable-image.
-            FileAccessError: the table cannot be read.
+            FileAccessError: an image cannot be read.
         """
-        number, row = self._locate(sample_number(sample))
+        if self._table is None:
+            self.list_samples()
+        assert self._table is not None
         assert self._rows is not None
-        content = self._rows.read(number, row, note)
-        if self._image_column is None and self._split is None:
-            return content
-        features: dict[str, Any] = {}
-        features |= decode_example(content) if isinstance(content, bytes) else content
-        place = self._rows.place(number, row)
-        if self._split is not None and not text_of(features.get(self._split)):
-            raise SourceError(f"split column {self._split!r} is empty", sample=place)
-        if self._image_column is None:
-            return content
-        name = self._image_names.path(features.pop(self._image_column, None), number, place, note)
+        number = sample_number(sample)
+        payload = self._table.rows.read(number)
+        if not len(self._table.lines):
+            return payload
+        file = self._names.locate(number)[0]
+        place = f"{self._paths[file]}, {self._rows.unit} {self._table.lines[number]}"
+        features: dict[str, Any] = dict(decode_example(payload))
         if self._label is not None:
             features.pop(self._label, None)
             if sample.label is not None and self._class_names is not None:
                 features[CLASS_LABEL] = sample.label
                 features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label] or "")
         try:
+            if self._rows.image is not None:
+                return features | _embedded_image(features, self._rows.image, place)
+            name = self._image_names.path(
+                features.pop(self._image_column or "", None), file, place, note
+            )
             return features | read_image(self._image_names.folder / name, name)
         except FileAccessError as error:
             raise SourceError(str(error), sample=place) from None
@@ -270,19 +295,25 @@ class Table:
     def kinds(self) -> Mapping[str, Kind]:
         if self._rows is None:
             return self._kinds
-        hidden = (self._image_column, self._label if self._image_column is not None else None)
+        hidden: tuple[str | None, ...] = ()
+        if self._table is not None and len(self._table.lines):
+            hidden = (self._image_column, self._label, IMAGE, FILENAME)
         return {name: kind for name, kind in self._rows.kinds.items() if name not in hidden}
 
     # -- which files -----------------------------------------------------------------------------
 
     def _find_tables(self) -> list[str]:
-        """Find the files of the table; returns the splits if its folders are splits."""
-        if not is_folder(self.path):
+        """Find the files of the table; returns the split of each if they have several."""
+        if self._stream is not None or not is_folder(self.path):
             self._paths = [self.path]
             return []
+        own = _find_metadata(self.path)
+        tables = [] if own is not None else _find_tables(self.path)
+        if tables and self._image_folder is None:
+            splits = [split_of(path.name) for path in tables]
+            return self._use(tables, splits if all(map(has_split_word, splits)) else [])
         if self._options["image_column"] is None:
             self._image_column = "file_name"
-        own = _find_metadata(self.path)
         if own is not None:
             self._paths = [own]
             return []
@@ -295,9 +326,8 @@ class Table:
         }
         if not folders:
             raise SourceError(
-                f"the folder contains no {join_names(_METADATA_NAMES, 'or')}",
+                f"the folder contains no tables and no {join_names(_METADATA_NAMES, 'or')}",
                 path=self.path,
-                remedy=_other_tables(self.path),
             )
         if self._split is not None:
             raise OptionError(
@@ -307,37 +337,47 @@ class Table:
                 value=self._split,
             )
         splits = list(sort_splits(folders))
-        self._paths = [folders[name] for name in splits]
-        if len({path.suffix for path in self._paths}) > 1:
+        return self._use([folders[name] for name in splits], splits)
+
+    def _use(self, paths: list[Path], splits: list[str]) -> list[str]:
+        """Use several files; return their splits if these are several common names of splits."""
+        self._paths = paths
+        if len({path.suffix for path in paths}) > 1:
             raise SourceError(
-                f"tables in different formats: {join_names(map(self._name_of, self._paths))}; "
+                f"tables in different formats: {join_names(map(self._name_of, paths))}; "
                 "expected one format",
                 path=self.path,
             )
-        return splits
+        return splits if len(set(splits)) > 1 and self._split is None else []
 
-    def _open_rows(self, marks: list[tuple[str, ColumnSink]]) -> _Rows:
-        """Scan the files with the reader for their format."""
+    def _open_rows(self) -> TableRows:
+        """Open the files with the reader for their format."""
         first = self._paths[0]
+        names = (self._split, self._group, self._label, self._image_column)
+        wanted = [name for name in names if name is not None]
+        if self._stream is not None or is_arrow_file(first):
+            return ArrowRows(
+                self._paths,
+                self._stream,
+                self._kinds,
+                wanted=wanted,
+                image_column=self._image_column,
+            )
         head = read_head(first, 64)
         name = first.name.lower().removesuffix(".gz")
-        if head.startswith(b"PAR1") or name.endswith((".parquet", ".pq")):
-            from recordsmith.sources.parquet import ParquetRows
-
-            return ParquetRows(self._paths, marks, self._kinds)
         looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
         is_text_table = name.endswith((".csv", ".tsv", ".tab")) or self._delimiter is not None
         if name.endswith(_JSON_SUFFIXES) or (looks_like_json and not is_text_table):
-            from recordsmith.sources.json_lines import JsonRows
-
-            return JsonRows(self._paths, marks, self._kinds, encoding=self._encoding)
-        from recordsmith.sources.delimited import DelimitedRows
-
-        return DelimitedRows(
-            self._paths, marks, self._kinds, delimiter=self._delimiter, encoding=self._encoding
+            return JsonRows(self._paths, self._kinds, wanted=wanted, encoding=self._encoding)
+        return CsvRows(
+            self._paths,
+            self._kinds,
+            wanted=wanted,
+            delimiter=self._delimiter,
+            encoding=self._encoding,
         )
 
-    def _check_columns(self, rows: _Rows) -> None:
+    def _check_columns(self, rows: TableRows) -> None:
         if unknown := sorted(self._kinds.keys() - rows.kinds.keys()):
             raise OptionError(
                 f"{option('kinds')} has unknown columns: {join_names(unknown)}",
@@ -345,16 +385,17 @@ class Table:
                 value=unknown[0],
                 expected=f"columns of the table: {join_names(rows.kinds)}",
             )
-        if self._image_column is None:
+        if self._image_column is None and rows.image is None:
             return
-        if clashing := sorted(_IMAGE_KEYS & rows.kinds.keys()):
+        own = {IMAGE, FILENAME} if rows.image is not None else set()
+        if clashing := sorted((_IMAGE_KEYS - own) & rows.kinds.keys()):
             raise SourceError(
                 f"column {clashing[0]!r} has the name of an image feature",
                 path=self._paths[0],
                 remedy="Rename the column.",
             )
-        kind = rows.kinds.get(self._image_column)
-        if kind != "bytes":
+        kind = rows.kinds.get(self._image_column or "")
+        if rows.image is None and kind != "bytes":
             raise SourceError(
                 f"image column {self._image_column!r} is {kind or 'empty'}; expected paths",
                 path=self._paths[0],
@@ -378,6 +419,21 @@ class Table:
             notices.append(f"{rows} without a class in {self._label!r}")
         return as_labels(values, are_integers=kind == "int64")
 
+    def _known_labels(
+        self, values: CategoryColumn, names: Sequence[str]
+    ) -> tuple[npt.NDArray[np.int32], ClassNames]:
+        """The labels of a column whose class names are known; -1 means none, as in `datasets`."""
+        labels = {value: int(value) for value in values.values}
+        wrong = [value for value, label in labels.items() if not -1 <= label < len(names)]
+        if wrong:
+            raise SourceError(
+                f"label column {self._label!r} has {join_names(wrong)}; expected labels below "
+                f"{len(names)}, the number of class names",
+                path=self._paths[0],
+            )
+        check_class_names(names)
+        return values.map_values(labels), tuple(names)
+
     def _named_images(self) -> NamedImages:
         if self._image_folder is not None:
             check_folder(self._image_folder, "the folder of the images")
@@ -392,18 +448,37 @@ class Table:
         """A table's name, relative to the folder that is read."""
         return path.relative_to(self.path).as_posix() if path != self.path else path.name
 
-    def _locate(self, number: int) -> tuple[int, int]:
-        if self._names is None:
-            self.list_samples()
-        assert self._names is not None
-        return self._names.locate(number)
+
+def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[str, Any]:
+    """The features of an image in a table.
+
+    Raises:
+        SourceError: the row has none.
+        CorruptDataError: unreadable-image.
+    """
+    data = features.get(IMAGE)
+    if not data:
+        raise SourceError(
+            f"image column {column!r} is empty", sample=place, remedy="Store the bytes of images."
+        )
+    name = text_of(features.get(FILENAME)).replace("\\", "/").rpartition("/")[2]
+    with located(place):
+        found = image_features(data[0], name)
+    if not name:
+        del found[FILENAME]
+        features.pop(FILENAME, None)
+    return found
 
 
-def _other_tables(folder: Path) -> str:
-    """A sentence that suggests other tables in a folder; empty without tables."""
-    endings = (*(name.removeprefix("metadata") for name in _METADATA_NAMES), ".tsv", ".ndjson")
-    tables = [entry.path for entry in list_folder(folder) if entry.name.lower().endswith(endings)]
-    return f"Pack one of its tables: {join_names(tables, 'or')}." if tables else ""
+def _find_tables(folder: Path) -> list[Path]:
+    """The tables in a folder, by name."""
+    return sorted(
+        Path(entry.path)
+        for entry in list_folder(folder)
+        if entry.name.lower().removesuffix(".gz").endswith(_SUFFIXES)
+        and not entry.name.startswith(".")
+        and entry.is_file()
+    )
 
 
 def _find_metadata(folder: Path) -> Path | None:

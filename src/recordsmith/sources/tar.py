@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from recordsmith.errors import SourceError
 from recordsmith.files import accessing, read_head
-from recordsmith.sources.spool import RandomFile, inflated, is_gzip, temporary_copy
+from recordsmith.sources.temporary_files import RandomFile, inflated, is_gzip, temporary_copy
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 
 _BLOCK_BYTES = 512

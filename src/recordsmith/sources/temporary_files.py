@@ -6,20 +6,16 @@ the environment variable TMPDIR names. Reading is safe from several threads; wri
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 import weakref
-from array import array
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-import numpy as np
-import numpy.typing as npt
-
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, SourceError, located
 from recordsmith.files import PathLike, access_error, accessing, open_file, read_head
-from recordsmith.wire import crc32c
 from recordsmith.wire.compression import GZIP_MAGIC, Inflater
 
 _PENDING_BYTES = 1 << 20
@@ -84,6 +80,10 @@ class RandomFile:
         stream.seek(0)
         return stream
 
+    def mapped(self) -> mmap.mmap:
+        """Map the whole file, which must not be empty, into memory for reading."""
+        return mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
+
     def append(self, data: BytesLike) -> None:
         """Write where the last write ended; for temporary files."""
         view = memoryview(data)  # type: ignore[arg-type]
@@ -137,50 +137,6 @@ def inflated(path: PathLike) -> Iterator[bytes]:
                 "the compressed file is truncated",
                 remedy="Fetch the file again.",
             )
-
-
-class Spool:
-    """Payloads in a temporary file, and where each begins: eight bytes of memory for each."""
-
-    def __init__(self) -> None:
-        self._file = temporary_file()
-        self._ends = array("q", [0])
-        self._pending = bytearray()
-        self.crc32c = 0  # over all payloads that were written
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    @property
-    def sizes(self) -> Int64Array:
-        """int64, (count,): the length of each payload."""
-        ends = np.array(self._ends, np.int64)
-        return ends[1:] - ends[:-1]
-
-    def append(self, payload: bytes) -> None:
-        """Add one payload."""
-        self._pending += payload
-        self._ends.append(self._ends[-1] + len(payload))
-        if len(self._pending) >= _PENDING_BYTES:
-            self.flush()
-
-    def extend(self, data: npt.NDArray[np.uint8], offsets: Int64Array) -> None:
-        """Add the payloads data[offsets[i]:offsets[i + 1]], which follow one another."""
-        self._pending += data[offsets[0] : offsets[-1]].data
-        self._ends.frombytes((offsets[1:] - offsets[0] + self._ends[-1]).tobytes())
-        if len(self._pending) >= _PENDING_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what is held back; call it once more before reading."""
-        self._file.append(self._pending)
-        self.crc32c = crc32c(self._pending, self.crc32c)
-        self._pending = bytearray()
-
-    def read(self, number: int) -> bytes:
-        """One payload."""
-        start = self._ends[number]
-        return self._file.read_whole(start, self._ends[number + 1] - start)
 
 
 def _no_space_error(error: OSError) -> FileAccessError:

@@ -1,0 +1,680 @@
+"""CSV and TSV: blocks of rows -> columns of cells, whose kinds all rows decide.
+
+pyarrow parses blocks whose quotes are all in their places, with every cell as text. Other blocks
+are parsed by the csv module, which finds the rows that are wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import OptionError, SourceError
+from recordsmith.example import BytesArray, Kind
+from recordsmith.sources.problems import Fault, count_notice, join_names
+from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
+from recordsmith.sources.text_file import TextFile, last_line_end, line_count
+from recordsmith.words import count
+
+_BLOCK_BYTES = 1 << 22
+_LARGEST_CELL = 1 << 24
+_MOST_REREADS = 8  # how often cells without a closing quote may cause all bytes to be read again
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_LINE_BREAKS = tuple(b"\r\n")
+_LIMIT = 2**63
+_SURE_DIGITS = 18  # that always fit int64
+
+_FLOAT = (
+    r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+"
+    r"|[+-]?(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?))"
+)
+_ONE_FLOAT = re.compile(_FLOAT)
+_ONE_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+_NUMBER = rf"\A(?:-?(?:0|[1-9][0-9]{{0,{_SURE_DIGITS - 1}}})|{_FLOAT})?\z"
+
+_DIGIT, _MINUS, _OF_FLOAT, _BLANK, _OTHER = 1, 2, 4, 8, 16
+_CHARACTERS = np.full(256, _OTHER, np.uint8)
+_CHARACTERS[list(b"0123456789")] = _DIGIT
+_CHARACTERS[ord("-")] = _MINUS
+_CHARACTERS[list(b"+.eEnNaAiIfFtTyY")] = _OF_FLOAT
+_CHARACTERS[list(b" \t")] = _BLANK
+
+
+class CsvRows:
+    """The rows of some files with the same columns."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        kinds: Mapping[str, Kind],
+        *,
+        wanted: Sequence[str] = (),
+        delimiter: str | None,
+        encoding: str,
+    ) -> None:
+        """Read the names of the columns.
+
+        Args:
+            kinds: of columns that are not inferred.
+            wanted: names that every file must have.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            OptionError: a wanted column does not exist.
+            SourceError: a file has no names of columns.
+            FileAccessError: a file cannot be read.
+        """
+        import_pyarrow()
+        self.unit = "line"
+        self.class_names: Mapping[str, Sequence[str]] = {}
+        self.image: str | None = None
+        csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
+        self.paths = paths
+        self._notices: list[str] = []
+        self._files = [_CsvFile(path, delimiter, encoding, self._notices) for path in paths]
+        self._columns: dict[str, Column] = {}
+        for file in self._files:
+            for name in wanted:
+                if name not in file.names:
+                    raise OptionError(
+                        f"{file.path} has no column {name!r}",
+                        value=name,
+                        expected=f"one of {', '.join(file.names)}",
+                    )
+            for name in file.names:
+                column = Column(name, kinds.get(name), is_named=name not in file.nameless)
+                self._columns.setdefault(name, column)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        return {
+            name: column.kind for name, column in self._columns.items() if not column.is_left_out
+        }
+
+    def batches(self, number: int) -> Iterator[RowBatch]:
+        """Parse one file.
+
+        Raises:
+            SourceError: it is not text in its encoding, or has no rows.
+        """
+        is_empty = True
+        for cells in self._files[number].batches():
+            is_empty = False
+            yield _CsvBatch(cells, self._columns)
+        if is_empty:
+            file = self._files[number]
+            raise SourceError(
+                f"no rows below the column names ({join_names(file.names)})", path=file.path
+            )
+
+    def survey(self, batch: RowBatch) -> bool:
+        """Consider the cells of a batch; return whether a column has changed its kind."""
+        assert isinstance(batch, _CsvBatch)
+        return batch.survey()
+
+    def notices(self) -> list[str]:
+        columns = list(self._columns.values())
+        unnamed = [c.name for c in columns if not c.is_named and not c.is_left_out]
+        notices = [*self._notices, *count_notice(unnamed, "column", "without a name numbered")]
+        notices += [
+            f"column {column.name!r} stored as text, because a cell is not a number: "
+            f"{column.oddity}"
+            for column in columns
+            if column.oddity
+        ]
+        empty = [
+            f"{column.empty_count:,} in {column.name!r} "
+            f"({'empty text' if column.kind == 'bytes' else 'left out'})"
+            for column in columns
+            if column.empty_count and not column.is_left_out
+        ]
+        if empty:
+            total = sum(column.empty_count for column in columns if not column.is_left_out)
+            notices.append(f"{count(total, 'empty cell')}: {', '.join(empty)}")
+        return notices
+
+
+class _Cells(NamedTuple):
+    """The cells of some rows of a file.
+
+    columns: pyarrow.StringArray by name, of the rows without faults.
+    good: the numbers of these rows; None for all.
+    lines: the line of each row of the batch, counted from the first line of the file.
+    faults: by the number of the row.
+    """
+
+    path: Path
+    columns: Mapping[str, Any]
+    good: Int64Array | None
+    lines: Sequence[int] | Int64Array
+    faults: dict[int, Fault]
+
+
+class _CsvBatch:
+    """Rows, and the columns that they have in all files."""
+
+    def __init__(self, cells: _Cells, columns: Mapping[str, Column]) -> None:
+        self.count = len(cells.lines)
+        self._cells = cells
+        self._columns = columns
+
+    def survey(self) -> bool:
+        changed = [
+            self._columns[name].update(array, self._place)
+            for name, array in self._cells.columns.items()
+        ]
+        return any(changed)
+
+    def category(self, name: str) -> Sequence[str | None]:
+        values = [cell.strip() or None for cell in self._cells.columns[name].to_pylist()]
+        if self._cells.good is None:
+            return values
+        found: list[str | None] = [None] * self.count
+        for row, value in zip(self._cells.good.tolist(), values, strict=True):
+            found[row] = value
+        return found
+
+    def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
+        columns: dict[str, Any] = {}
+        validity: dict[str, npt.NDArray[np.bool_]] = {}
+        problems: dict[int, list[str]] = {}
+        for name, array in self._cells.columns.items():
+            column = self._columns[name]
+            if column.is_left_out:
+                continue
+            if column.kind == "bytes":
+                data, offsets = _memory(array)
+                columns[name] = BytesArray(data, offsets)
+                continue
+            columns[name], valid, wrong = column.numbers(array, lost, self._place)
+            if not valid.all():
+                validity[name] = valid
+            for number, problem in wrong.items():
+                problems.setdefault(number, []).append(f"column {name!r}: {problem}")
+        good = self._cells.good
+        faults = dict(self._cells.faults)
+        for number, found in problems.items():
+            row = number if good is None else int(good[number])
+            faults[row] = Fault(
+                "; ".join(found), str(self._cells.path), int(self._cells.lines[row])
+            )
+        return *encode_good(columns, validity, good, self.count), faults
+
+    def line(self, row: int) -> int:
+        return int(self._cells.lines[row])
+
+    def _place(self, number: int) -> str:
+        """The place of a row by its number among those without faults."""
+        good = self._cells.good
+        row = number if good is None else int(good[number])
+        return f"{self._cells.path}, line {self.line(row)}"
+
+
+class Column:
+    """What is known of a column over all files.
+
+    is_left_out: whether it has neither a name nor values, as where every line ends with a comma.
+    oddity: the first cell that made a column of numbers text, with its place.
+    """
+
+    def __init__(self, name: str, declared: Kind | None, *, is_named: bool) -> None:
+        self.name = name
+        self.is_named = is_named
+        self.empty_count = 0
+        self.oddity = ""
+        self._is_declared = declared is not None
+        self._found = declared
+        self._is_filled = False
+        self._row_count = 0
+
+    @property
+    def kind(self) -> Kind:
+        return self._found or "bytes"
+
+    @property
+    def is_left_out(self) -> bool:
+        return not self.is_named and not self._is_filled
+
+    def update(self, array: Any, place: Callable[[int], str]) -> bool:
+        """Consider more cells; return whether they change how earlier ones are stored."""
+        has_earlier = self._row_count > 0
+        self._row_count += len(array)
+        data, offsets = _memory(array)
+        empty_count = int((offsets[1:] == offsets[:-1]).sum())
+        self.empty_count += empty_count
+        if empty_count == len(array):
+            return False
+        before, was_left_out = self._found, self.is_left_out
+        self._is_filled = True
+        if self._found != "bytes" and not self._is_declared:
+            self._found = self._with(array, data, offsets, place)
+        return has_earlier and (self._found != before or was_left_out)
+
+    def _with(
+        self,
+        array: Any,
+        data: npt.NDArray[np.uint8],
+        offsets: Int64Array,
+        place: Callable[[int], str],
+    ) -> Kind | None:
+        """The kind of the column with more cells."""
+        import pyarrow.compute as pc
+
+        has = _characters(data)
+        if not has & _OTHER:
+            if has & _BLANK:
+                array = pc.ascii_trim(array, characters=" \t")
+                data, offsets = _memory(array)
+            if not len(data):
+                return self._found
+            if not has & _OF_FLOAT and _are_integers(data, offsets):
+                return self._found or "int64"
+        is_filled = offsets[1:] > offsets[:-1]
+        is_number = _numpy(pc.match_substring_regex(array, _NUMBER))
+        for number in np.flatnonzero(is_filled & ~is_number).tolist():
+            cell = array[number].as_py()
+            if cell_kind(cell) == "bytes":
+                if self._found is not None or is_filled[:number].any():
+                    self.oddity = f"{place(number)}: {cell:.40}"
+                return "bytes"
+        return "float" if has & _OF_FLOAT else self._found or "int64"
+
+    def numbers(
+        self, array: Any, lost: LostDigits, place: Callable[[int], str]
+    ) -> tuple[Any, npt.NDArray[np.bool_], dict[int, str]]:
+        """Convert cells to numbers.
+
+        Returns:
+            int64 or float64, (rows,); which rows have one: bool, (rows,); and why some cells cannot
+            be stored, by row.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        data, offsets = _memory(array)
+        if _characters(data) & _BLANK:
+            array = pc.ascii_trim(array, characters=" \t")
+            data, offsets = _memory(array)
+        valid = offsets[1:] > offsets[:-1]
+        if not valid.any():
+            return np.zeros(len(array), np.int64), valid, {}
+        _, ends, text = array.buffers()
+        bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        cells = pa.StringArray.from_buffers(len(array), ends, text, bits, -1, 0)
+        faults: dict[int, str] = {}
+        try:
+            if self._is_declared:
+                raise pa.ArrowInvalid("declared: each cell is checked")
+            numbers = cells.cast(pa.int64() if self.kind == "int64" else pa.float64())
+            values = _numpy(numbers.fill_null(0))
+        except pa.ArrowInvalid:
+            values, valid = self._checked(array, faults)
+        if self.kind == "float":
+            wrong = lost.check(self.name, values, lambda at: _number(array[at].as_py()), place)
+            if wrong is not None:
+                for at in np.flatnonzero(wrong).tolist():
+                    faults[at] = f"{float(values[at])!r} does not fit a 32-bit float"
+                values = np.where(wrong, 0, values)
+        return values, valid, faults
+
+    def _checked(
+        self, array: Any, faults: dict[int, str]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Convert cells one by one."""
+        cells = array.to_pylist()
+        valid = np.zeros(len(cells), bool)
+        values = np.zeros(len(cells), np.int64 if self.kind == "int64" else np.float64)
+        for row, cell in enumerate(cells):
+            if not cell or cell.isspace():
+                continue
+            try:
+                if self._is_declared:
+                    _check_number(cell, self.kind)
+                values[row] = int(cell) if self.kind == "int64" else float(cell)
+                valid[row] = True
+            except ValueError as error:
+                faults[row] = str(error)
+        return values, valid
+
+
+class _CsvFile:
+    """One file: the names of its columns, and its rows in blocks."""
+
+    def __init__(
+        self, path: Path, delimiter: str | None, encoding: str, notices: list[str]
+    ) -> None:
+        """
+        Raises:
+            SourceError: it has no names of columns.
+        """
+        self.path = path
+        self._text = TextFile(path, encoding)
+        block = next(self._text.lines(), (0, 1, b""))[2]
+        header = self._text.decoded(block, self._text.start, 1)
+        if delimiter is None:
+            delimiter = self._guess(header.split("\n", 1)[0], notices)
+        self._delimiter = delimiter
+        self._dialect = csv.reader((), delimiter=delimiter, strict=True).dialect
+        lines = io.StringIO(header, newline="").readlines()
+        reader = csv.reader(lines, self._dialect)
+        try:
+            names = next((cells for cells in reader if cells), [])
+        except csv.Error as error:
+            raise SourceError(_fault(error), path=path, line=1) from None
+        read = "".join(lines[: reader.line_num])
+        self._first = self._text.start + len(read.encode(self._text.encoding)), reader.line_num + 1
+        self.nameless = {f"column_{at}" for at, name in enumerate(names) if not name.strip()}
+        self.names = [name.strip() or f"column_{at}" for at, name in enumerate(names)]
+        twice = sorted(name for name, times in Counter(self.names).items() if times > 1)
+        if twice:
+            raise SourceError(
+                f"repeated column names: {join_names(twice)}",
+                path=path,
+                line=1,
+                remedy="Rename the columns.",
+            )
+        _check_header(path, self.names)
+
+    def _guess(self, header: str, notices: list[str]) -> str:
+        """The delimiter: a comma, unless the first line has none."""
+        if self.path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab")):
+            return "\t"
+        counts = {delimiter: header.count(delimiter) for delimiter in _DELIMITERS}
+        found = max(counts, key=counts.__getitem__)
+        if "," in header or not counts[found]:
+            return ","
+        notices.append(f"{self.path}: cells are separated by {_DELIMITERS[found]}")
+        return found
+
+    def batches(self) -> Iterator[_Cells]:
+        """Parse all rows.
+
+        Raises:
+            SourceError: a row is too long, or the text is not in its encoding.
+        """
+        offset, line = self._first
+        size = _BLOCK_BYTES
+        budget = 0
+        while data := self._text.read(offset, size):
+            is_last = len(data) < size
+            cells, stop = self._parsed(data, line, is_last=is_last)
+            if cells is None:
+                cells, stop, budget = self._parsed_slowly(
+                    data, offset, line, budget + _MOST_REREADS * len(data), is_last=is_last
+                )
+            if not stop:
+                size = self._text.larger(size, line)
+                continue
+            if len(cells.lines):
+                yield cells
+            offset += stop
+            line += line_count(data[:stop])
+            size = _BLOCK_BYTES
+
+    def _parsed(self, data: bytes, line: int, *, is_last: bool) -> tuple[_Cells | None, int]:
+        """Parse the whole rows of a block; None if it needs the csv module."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        if len(data) > _LARGEST_CELL or not self._delimiter.isascii():
+            return None, 0
+        content = np.frombuffer(data, np.uint8)
+        quotes = np.flatnonzero(content == ord('"'))
+        ends = _line_ends(data, content, is_last=is_last)
+        row_ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
+        stop = len(data) if is_last else int(row_ends[-1]) + 1 if len(row_ends) else 0
+        quotes = quotes[: np.searchsorted(quotes, stop)]
+        if not stop or not self._are_regular(content[:stop], quotes):
+            return None, 0
+        block = data[:stop]
+        is_ragged = False
+
+        def skip_row(_: Any) -> str:
+            nonlocal is_ragged
+            is_ragged = True
+            return "skip"
+
+        if self._text.encoding not in ("utf-8", "ascii"):
+            try:
+                text = block.decode(self._text.encoding).encode()
+            except UnicodeDecodeError:
+                return None, 0
+        else:
+            text = block
+        try:
+            table = arrow_csv.read_csv(
+                pa.BufferReader(text),
+                arrow_csv.ReadOptions(
+                    use_threads=False, block_size=len(text) + 1, column_names=self.names
+                ),
+                arrow_csv.ParseOptions(
+                    delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=skip_row
+                ),
+                arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, pa.string()),
+                    strings_can_be_null=False,
+                    null_values=[],
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None, 0
+        starts = np.append(0, row_ends + 1)
+        is_blank = np.isin(content[np.minimum(starts, stop - 1)], _LINE_BREAKS) | (starts >= stop)
+        starts = starts[~is_blank]
+        if is_ragged or len(starts) != len(table):
+            return None, 0
+        columns = {
+            name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            for name, column in zip(self.names, table.columns, strict=True)
+        }
+        return _Cells(self.path, columns, None, line + np.searchsorted(ends, starts), {}), stop
+
+    def _are_regular(self, content: npt.NDArray[np.uint8], quotes: Int64Array) -> bool:
+        """Whether every quote opens or closes a cell, or is doubled within one.
+
+        Then all parsers find the same cells.
+        """
+        if not len(quotes):
+            return True
+        if len(quotes) % 2:
+            return False
+        borders = np.zeros(256, bool)
+        borders[[ord(self._delimiter), *_LINE_BREAKS]] = True
+        opening, closing = quotes[::2], quotes[1::2]
+        is_doubled = closing[:-1] + 1 == opening[1:]
+        is_begin = (opening == 0) | borders[content[opening - 1]]
+        is_begin[1:] |= is_doubled
+        last = len(content) - 1
+        is_end = (closing == last) | borders[content[np.minimum(closing + 1, last)]]
+        is_end[:-1] |= is_doubled
+        return bool(is_begin.all() and is_end.all())
+
+    def _parsed_slowly(
+        self, data: bytes, offset: int, line: int, budget: int, *, is_last: bool
+    ) -> tuple[_Cells, int, int]:
+        """Parse rows of which some may be wrong.
+
+        Returns:
+            The rows, the number of bytes that they take, and what is left of `budget`, the number
+            of characters that may be read again.
+        """
+        import pyarrow as pa
+
+        block = data if is_last else data[: last_line_end(data)]
+        lines = io.StringIO(self._text.decoded(block, offset, line), newline="").readlines()
+        width = len(self.names)
+        rows: list[list[str]] = []
+        good: list[int] = []
+        numbers: list[int] = []
+        faults: dict[int, Fault] = {}
+        at = base = 0
+        reader = csv.reader(lines, self._dialect)
+        while at < len(lines):
+            try:
+                cells = next(reader)
+                stop, problem = base + reader.line_num, ""
+                if cells and len(cells) != width:
+                    problem = f"found {count(len(cells), 'cell')}; expected {width}"
+            except csv.Error as error:
+                stop, problem = base + reader.line_num, _fault(error)
+                if "unexpected end" in str(error) and not is_last and len(block) <= _LARGEST_CELL:
+                    break  # the row continues after this block
+                # a quote may have taken in many lines, and only the first is lost
+                budget -= sum(map(len, lines[at + 1 : stop]))
+                if budget < 0:
+                    raise SourceError(
+                        f"{problem}, like many rows before it",
+                        path=self.path,
+                        line=line + at,
+                        remedy="Close every quote, and double quotes within cells.",
+                    ) from None
+                base = stop = at + 1
+                reader = csv.reader(map(lines.__getitem__, range(base, len(lines))), self._dialect)
+            if problem:
+                faults[len(numbers)] = Fault(problem, str(self.path), line + at)
+            elif cells:
+                good.append(len(numbers))
+                rows.append(cells)
+            if problem or cells:
+                numbers.append(line + at)
+            at = stop
+        taken = len(block)
+        if at < len(lines):
+            taken -= len("".join(lines[at:]).encode(self._text.encoding))
+        by_column = zip(*rows, strict=True) if rows else [()] * width
+        columns = {
+            name: pa.array(cells, pa.string())
+            for name, cells in zip(self.names, by_column, strict=True)
+        }
+        found = _Cells(self.path, columns, np.array(good, np.int64), np.array(numbers), faults)
+        return found, taken, budget
+
+
+def cell_kind(cell: str) -> Kind | None:
+    """What a cell is by itself; None if it is empty.
+
+    What only looks like a number is text: a code such as 007, a phone number with its +, an integer
+    beyond int64.
+    """
+    bare = cell.strip(" \t")
+    if not bare:
+        return None
+    if _ONE_INTEGER.fullmatch(bare) and -_LIMIT <= int(bare) < _LIMIT:
+        return "int64"
+    return "float" if _ONE_FLOAT.fullmatch(bare) else "bytes"
+
+
+def _check_number(cell: str, kind: Kind) -> None:
+    """Check a cell of a column with a declared kind.
+
+    Raises:
+        ValueError: it does not fit.
+    """
+    bare = cell.strip()
+    digits = bare.lstrip("+-")
+    is_integer = digits.isascii() and digits.isdigit()
+    if kind == "int64" and not is_integer:
+        raise ValueError(f"{cell!r:.40} is not an integer")
+    if kind == "int64" and not -_LIMIT <= int(bare[:30]) < _LIMIT:
+        raise ValueError(f"{cell} does not fit int64; expected the kind bytes")
+    if not is_integer and not _ONE_FLOAT.fullmatch(bare):
+        raise ValueError(f"{cell!r:.40} is not a number")
+
+
+def _number(cell: str) -> int | float:
+    """A cell as an exact integer if it is one."""
+    try:
+        return int(cell)
+    except ValueError:
+        return float(cell)
+
+
+def _are_integers(data: npt.NDArray[np.uint8], offsets: Int64Array) -> bool:
+    """Whether cells of digits and minus signs are integers that fit int64, without leading zeros.
+
+    May be False for integers of 19 digits that fit.
+    """
+    starts, stops = offsets[:-1], offsets[1:]
+    is_filled = stops > starts
+    starts, stops = starts[is_filled], stops[is_filled]
+    is_negative = data[starts] == ord("-")
+    lengths = stops - starts - is_negative
+    if lengths.min() < 1 or lengths.max() > _SURE_DIGITS:
+        return False
+    if np.count_nonzero(data[offsets[0] : offsets[-1]] == ord("-")) != np.count_nonzero(
+        is_negative
+    ):
+        return False
+    return not ((data[starts + is_negative] == ord("0")) & (lengths > 1)).any()
+
+
+def _characters(data: npt.NDArray[np.uint8]) -> int:
+    """Which kinds of characters occur, as bits."""
+    return int(np.bitwise_or.reduce(_CHARACTERS[data], initial=0))
+
+
+def _memory(array: Any) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+    """The bytes of a pyarrow.StringArray without nulls, and where each cell begins."""
+    if not len(array):
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return content[ends[0] : ends[-1]], ends.astype(np.int64) - int(ends[0])
+
+
+def _line_ends(data: bytes, content: npt.NDArray[np.uint8], *, is_last: bool) -> Int64Array:
+    r"""Where lines end: the places of \n, also after \r, and of other \r."""
+    if b"\r" not in data:
+        return np.flatnonzero(content == ord("\n"))
+    is_end = content == ord("\n")
+    is_return = content == ord("\r")
+    is_return[:-1] &= ~is_end[1:]
+    is_return[-1] &= is_last  # a \n may follow
+    return np.flatnonzero(is_end | is_return)
+
+
+def _numpy(array: Any) -> npt.NDArray[Any]:
+    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _check_header(path: Path, names: Sequence[str]) -> None:
+    """Refuse numbers as names: they are data. Numbers that count up are names, as in pandas."""
+    numbers = [
+        name
+        for name in names
+        if any(map(str.isdigit, name)) and cell_kind(name) in ("int64", "float")
+    ]
+    whole = [int(name) for name in numbers if cell_kind(name) == "int64"]
+    counts_up = len(whole) == len(numbers) > 1 and whole == list(
+        range(whole[0], whole[0] + len(whole))
+    )
+    if not names or (numbers and not counts_up):
+        found = f"found numbers: {join_names(numbers)}" if names else "the file is blank"
+        raise SourceError(
+            f"no column names: {found}",
+            path=path,
+            line=1,
+            remedy="Add a first line with column names.",
+        )
+
+
+def _fault(error: csv.Error) -> str:
+    """What is wrong with the quotes of a row."""
+    if "field larger" in str(error):
+        return f"a cell exceeds {_LARGEST_CELL:,} characters, probably for a missing quote"
+    if "unexpected end" in str(error):
+        return "missing closing quote"
+    if "expected after" in str(error):
+        return f"text after a closing quote ({error})"
+    return str(error)

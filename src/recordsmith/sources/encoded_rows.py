@@ -1,0 +1,126 @@
+"""Rows that are encoded once, in order, and then copied in any order.
+
+They lie as TFRecord frames in a temporary file without a name, so that copying verifies their
+checksums. Memory holds eight bytes per row.
+"""
+
+from __future__ import annotations
+
+import mmap
+from array import array
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import BytesLike, Int64Array, as_view, offsets_from_lengths
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.sources.problems import Fault
+from recordsmith.sources.temporary_files import temporary_file
+from recordsmith.wire import FRAME_BYTES, crc32c, encode_slices, gather
+
+_PENDING_BYTES = 1 << 20
+_MOST_FAULTS = 1 << 16
+_ONE_OF_MANY = Fault("the row cannot be stored, like many rows before it")
+_MAPPED_BYTES = 256 << 20
+
+
+class EncodedRows:
+    """Rows as frames in a temporary file.
+
+    faults: why a row cannot be stored, by its number; its payload is empty.
+    crc32c: over all frames, after `finish`.
+    """
+
+    def __init__(self) -> None:
+        self._file = temporary_file()
+        self._lengths = array("q")
+        self._pending = bytearray()
+        self._offsets: Int64Array = np.zeros(1, np.int64)
+        self._map: mmap.mmap | None = None
+        self._touched_bytes = 0
+        self.faults: dict[int, Fault] = {}
+        self.crc32c = 0
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def sizes(self) -> Int64Array:
+        """int64, (rows,): the size of each payload in bytes."""
+        return np.frombuffer(self._lengths, np.int64)
+
+    def append(self, payload: bytes) -> None:
+        """Add one row."""
+        self.extend(payload, np.array([0, len(payload)], np.int64))
+
+    def extend(
+        self, data: BytesLike, offsets: Int64Array, faults: Mapping[int, Fault] | None = None
+    ) -> None:
+        """Add the payloads data[offsets[i]:offsets[i + 1]].
+
+        Args:
+            faults: by the number of the row in this call.
+        """
+        for row, fault in (faults or {}).items():
+            is_one_of_many = len(self.faults) >= _MOST_FAULTS
+            self.faults[len(self) + row] = _ONE_OF_MANY if is_one_of_many else fault
+        self._pending += encode_slices(data, offsets).data
+        self._lengths.frombytes(np.diff(offsets).tobytes())
+        if len(self._pending) >= _PENDING_BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write what is buffered; call it once before reading."""
+        self._flush()
+        self._offsets = offsets_from_lengths(self.sizes + FRAME_BYTES)
+
+    def read(self, number: int) -> bytes:
+        """Read the payload of one row.
+
+        Raises:
+            SourceError: the row cannot be stored.
+        """
+        if number in self.faults:
+            raise self.faults[number].error()
+        payload, _ = self._gathered(np.array([number]), whole=False)
+        return payload.tobytes()
+
+    def read_frames(self, numbers: Int64Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+        """Copy the frames of some rows, and verify their checksums.
+
+        Returns:
+            The frames end to end, and the sizes of their payloads: int64, (count,).
+
+        Raises:
+            CorruptDataError: the temporary file is damaged.
+        """
+        return self._gathered(numbers, whole=True)
+
+    def _gathered(
+        self, numbers: Int64Array, *, whole: bool
+    ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+        lengths = self.sizes[numbers]
+        places = offsets_from_lengths(lengths + FRAME_BYTES if whole else lengths)
+        out: npt.NDArray[np.uint8] = np.empty(int(places[-1]), np.uint8)
+        if self._map is None:
+            self._map = self._file.mapped()
+        begins, ends = self._offsets[numbers], self._offsets[1:][numbers]
+        count = gather(memoryview(self._map), begins, ends, places[:-1], out, whole=whole)
+        if count != len(numbers):
+            raise CorruptDataError(
+                Defect.PAYLOAD_CRC,
+                "a temporary file is damaged",
+                remedy="The disk or its file system is failing; set TMPDIR to another folder.",
+                record=int(numbers[count]),
+            )
+        self._touched_bytes += len(out)
+        if self._touched_bytes >= _MAPPED_BYTES and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)  # mapped pages count as memory of the process
+            self._touched_bytes = 0
+        return out, lengths
+
+    def _flush(self) -> None:
+        self._file.append(as_view(self._pending))
+        self.crc32c = crc32c(self._pending, self.crc32c)
+        self._pending = bytearray()
