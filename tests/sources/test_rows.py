@@ -16,6 +16,7 @@ import recordsmith as rs
 from recordsmith.example import encode_example, encode_sequence_example
 from recordsmith.sources import Rows, Source
 from recordsmith.sources.rows import _MOST_FAILURES
+from recordsmith.sources.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
 from .source_contract import SourceContract
@@ -128,12 +129,9 @@ def test_ints_among_floats_are_floats_everywhere() -> None:
 
 def test_digits_that_floats_lose_are_noted() -> None:
     source = Rows([{"x": 16777217}, {"x": 0.5}, {"x": 16777216}])
-    notes = []
-    for sample in source.list_samples().samples:
-        source.read_sample(sample, lambda what, where: notes.append((what, where)))
-    ((what, where),) = notes
-    assert "lost digits" in what
-    assert where == "row 0: x, 16777217"
+    _, notice = source.list_samples().notices
+    assert notice.startswith(f"1 {LOST_DIGITS}: column 'x'")
+    assert notice.endswith("row 0: 16777217")
 
 
 def test_text_among_numbers_names_key_and_rows() -> None:

@@ -97,14 +97,16 @@ def _numbered(samples: Sequence[Sample], splits: Sequence[str]) -> NumberedSampl
     split_numbers = {split: number for number, split in enumerate(splits)}
     group_numbers: dict[str | None, int] = {None: -1}
     of_split, of_group = np.zeros(count, np.int32), np.empty(count, np.int32)
+    names = []
     for number, sample in enumerate(samples):
+        names.append(sample.name)
         sizes[number] = sample.size_bytes
         labels[number] = -1 if sample.label is None else sample.label
         of_group[number] = group_numbers.setdefault(sample.group, len(group_numbers) - 1)
         if splits:
             of_split[number] = split_numbers[sample.split or ""]
     return NumberedSamples(
-        [sample.name for sample in samples],
+        names,
         sizes,
         labels=labels,
         splits=(splits, of_split) if splits else None,

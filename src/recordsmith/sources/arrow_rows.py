@@ -227,8 +227,15 @@ class ArrowRows:
 class _ArrowBatch:
     """Some rows; `columns` are pyarrow arrays by name."""
 
-    def __init__(self, table: ArrowRows, path: Path, first: int, columns: dict[str, Any]) -> None:
-        """`first`: the number of the first row in its file."""
+    def __init__(
+        self, table: ArrowRows, path: Path, first: int, given: Any, columns: dict[str, Any]
+    ) -> None:
+        """
+        Args:
+            first: the number of the first row in its file.
+            given: pyarrow.RecordBatch, as it was read.
+        """
+        self._given = given
         self._table = table
         self._path = path
         self._first = first
@@ -277,7 +284,7 @@ class _ArrowBatch:
         wrong = lost.check(
             name,
             values.astype(np.float64),
-            partial(_exact, self.columns[name], values),
+            partial(_exact, self._given.column(name), values),
             lambda at: self.place(row_of(at)),
         )
         if wrong is None:

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind
-from recordsmith.sources.problems import Fault, count_notice, join_names
+from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
 from recordsmith.sources.text_file import TextFile, last_line_end, line_count
 from recordsmith.words import count
@@ -187,7 +187,7 @@ class _CsvBatch:
     def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
         columns: dict[str, Any] = {}
         validity: dict[str, npt.NDArray[np.bool_]] = {}
-        problems: dict[int, list[str]] = {}
+        problems: dict[int, Problems] = {}
         for name, array in self._cells.columns.items():
             column = self._columns[name]
             if column.is_left_out:
@@ -200,13 +200,13 @@ class _CsvBatch:
             if not valid.all():
                 validity[name] = valid
             for number, problem in wrong.items():
-                problems.setdefault(number, []).append(f"column {name!r}: {problem}")
+                problems.setdefault(number, Problems()).add(f"column {name!r}: {problem}")
         good = self._cells.good
         faults = dict(self._cells.faults)
         for number, found in problems.items():
             row = number if good is None else int(good[number])
             faults[row] = Fault(
-                "; ".join(found), str(self._cells.path), int(self._cells.lines[row])
+                join_problems(found), str(self._cells.path), self.line(row), problems=found
             )
         return *encode_good(columns, validity, good, self.count), faults
 

@@ -22,11 +22,17 @@ class Fault(NamedTuple):
     line: int | None = None
     remedy: str = ""
     sample: str = ""
+    problems: Problems | None = None
 
     def error(self) -> SourceError:
         """The error to raise when the sample is read."""
         return SourceError(
-            self.problem, path=self.path, line=self.line, remedy=self.remedy, sample=self.sample
+            self.problem,
+            self.problems or (),
+            path=self.path,
+            line=self.line,
+            remedy=self.remedy,
+            sample=self.sample,
         )
 
 

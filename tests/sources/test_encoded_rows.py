@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import itertools
 import os
 import random
@@ -19,7 +20,9 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.example import encode_columns
-from recordsmith.sources.spool import RandomFile, Spool, inflated, temporary_copy
+from recordsmith.sources.encoded_rows import EncodedRows
+from recordsmith.sources.problems import Fault
+from recordsmith.sources.temporary_files import RandomFile, inflated, temporary_copy
 
 from ..raising import raises
 
@@ -27,28 +30,62 @@ from ..raising import raises
 def test_payloads_come_back_from_any_thread() -> None:
     source = random.Random(0)
     payloads = [source.randbytes(source.choice((0, 1, 50, 700_000))) for _ in range(40)]
-    spool = Spool()
+    rows = EncodedRows()
     for payload in payloads:
-        spool.append(payload)
-    spool.flush()
-    assert len(spool) == len(payloads)
-    assert spool.sizes.tolist() == list(map(len, payloads))
+        rows.append(payload)
+    rows.finish()
+    assert len(rows) == len(payloads)
+    assert rows.sizes.tolist() == list(map(len, payloads))
     order = source.sample(range(40), 40)
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(spool.read, order)) == [payloads[number] for number in order]
+        assert list(pool.map(rows.read, order)) == [payloads[number] for number in order]
 
 
 def test_columns_and_single_payloads_follow_one_another() -> None:
-    spool = Spool()
-    spool.append(b"first")
+    rows = EncodedRows()
+    rows.append(b"first")
     data, offsets = encode_columns({"x": np.arange(5), "text": list("abcde")})
-    spool.extend(data, offsets)
-    spool.extend(data, offsets[2:])  # a part, which does not begin at 0
-    spool.append(b"last")
-    spool.flush()
-    rows = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets)]
-    found = [spool.read(number) for number in range(len(spool))]
-    assert found == [b"first", *rows, *rows[2:], b"last"]
+    rows.extend(data, offsets)
+    rows.extend(data, offsets[2:])  # a part, which does not begin at 0
+    rows.append(b"last")
+    rows.finish()
+    some = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets)]
+    found = [rows.read(number) for number in range(len(rows))]
+    assert found == [b"first", *some, *some[2:], b"last"]
+
+
+def test_frames_are_records_in_any_order() -> None:
+    rows = EncodedRows()
+    payloads = [bytes([n]) * n for n in range(200)]
+    for payload in payloads:
+        rows.append(payload)
+    rows.finish()
+    order = np.random.default_rng(0).permutation(200)
+    frames, lengths = rows.read_frames(order)
+    assert lengths.tolist() == order.tolist()
+    found = rs.read_records(io.BytesIO(frames.tobytes()))
+    assert list(map(bytes, found)) == [payloads[number] for number in order]
+
+
+def test_a_damaged_temporary_file_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = EncodedRows()
+    rows.append(b"x" * 100)
+    write = os.write
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", lambda file, data: write(file, bytes(data)[:-9] + b"y" * 9))
+        rows.finish()
+    with raises(rs.CorruptDataError, record=0, defect=rs.Defect.PAYLOAD_CRC):
+        rows.read(0)
+
+
+def test_faults_are_raised_when_a_row_is_read() -> None:
+    rows = EncodedRows()
+    rows.append(b"a")
+    rows.extend(b"b", np.array([0, 0, 1]), {0: Fault("bad", path="t.csv", line=7)})
+    rows.finish()
+    assert [rows.read(number) for number in (0, 2)] == [b"a", b"b"]
+    with raises(rs.SourceError, path="t.csv", line=7):
+        rows.read(1)
 
 
 def test_reading_past_the_end_is_an_error(tmp_path: Path) -> None:
@@ -110,11 +147,11 @@ def test_full_disk_names_the_folder_and_tmpdir(monkeypatch: pytest.MonkeyPatch) 
     def write(descriptor: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    spool = Spool()
-    spool.append(b"x")
+    rows = EncodedRows()
+    rows.append(b"x")
     with monkeypatch.context() as patched, pytest.raises(rs.FileAccessError) as caught:
         patched.setattr(os, "write", write)
-        spool.flush()
+        rows.finish()
     assert caught.value.errno == errno.ENOSPC
     words = str(caught.value)
     assert tempfile.gettempdir() in words
@@ -133,7 +170,7 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
         operation="write",
         errno=errno.ENOENT,
     ) as caught:
-        Spool()
+        EncodedRows()
     assert "TMPDIR" in caught.value.remedy
 
 

@@ -1,0 +1,24 @@
+"""What a source stores of a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import recordsmith as rs
+from recordsmith.example import encode_example
+from recordsmith.sources import Sample, Source
+
+
+def stored_lists(source: Source, sample: Sample) -> dict[str, list[Any]]:
+    """The values of each feature."""
+    content: Any = source.read_sample(sample)
+    payload = content if isinstance(content, bytes) else encode_example(content, source.kinds())
+    return {key: list(values) for key, values in rs.decode_example(payload).items()}
+
+
+def stored_row(source: Source, sample: Sample) -> dict[str, Any]:
+    """The value of each feature, which has one."""
+    found = {}
+    for key, (value,) in stored_lists(source, sample).items():
+        found[key] = value if isinstance(value, bytes) else value.item()
+    return found
