@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
 from recordsmith.sources.table_rows import LOST_DIGITS
 

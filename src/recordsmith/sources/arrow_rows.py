@@ -106,9 +106,8 @@ class ArrowRows:
             if batch is None:
                 break
             if len(batch):
-                yield _ArrowBatch(
-                    self, self.paths[number], first, self._stored(number, first, batch)
-                )
+                columns = self._stored(number, first, batch)
+                yield _ArrowBatch(self, self.paths[number], first, batch, columns)
             first += len(batch)
         if not first and len(self.paths) == 1:
             raise SourceError("the table has no rows", path=self.paths[number])
