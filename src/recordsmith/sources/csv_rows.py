@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
@@ -42,12 +42,7 @@ _ONE_FLOAT = re.compile(_FLOAT)
 _ONE_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _NUMBER = rf"\A(?:-?(?:0|[1-9][0-9]{{0,{_SURE_DIGITS - 1}}})|{_FLOAT})?\z"
 
-_DIGIT, _MINUS, _OF_FLOAT, _BLANK, _OTHER = 1, 2, 4, 8, 16
-_CHARACTERS = np.full(256, _OTHER, np.uint8)
-_CHARACTERS[list(b"0123456789")] = _DIGIT
-_CHARACTERS[ord("-")] = _MINUS
-_CHARACTERS[list(b"+.eEnNaAiIfFtTyY")] = _OF_FLOAT
-_CHARACTERS[list(b" \t")] = _BLANK
+_OF_FLOAT, _BLANK, _OTHER = 1, 2, 4
 
 
 class CsvRows:
@@ -279,6 +274,8 @@ class Column:
                 return self._found
             if not has & _OF_FLOAT and _are_integers(data, offsets):
                 return self._found or "int64"
+            if _are_floats(array, data, offsets):
+                return "float"
         is_filled = offsets[1:] > offsets[:-1]
         is_number = _numpy(pc.match_substring_regex(array, _NUMBER))
         for number in np.flatnonzero(is_filled & ~is_number).tolist():
@@ -308,9 +305,7 @@ class Column:
         valid = offsets[1:] > offsets[:-1]
         if not valid.any():
             return np.zeros(len(array), np.int64), valid, {}
-        _, ends, text = array.buffers()
-        bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
-        cells = pa.StringArray.from_buffers(len(array), ends, text, bits, -1, 0)
+        cells = _without_empty(array, valid)
         faults: dict[int, str] = {}
         try:
             if self._is_declared:
@@ -618,9 +613,44 @@ def _are_integers(data: npt.NDArray[np.uint8], offsets: Int64Array) -> bool:
     return not ((data[starts + is_negative] == ord("0")) & (lengths > 1)).any()
 
 
+def _are_floats(array: Any, data: npt.NDArray[np.uint8], offsets: Int64Array) -> bool:
+    """Whether pyarrow reads all cells of such characters as floats, and none is only an integer.
+
+    Integers among floats must not have leading zeros, for example.
+    """
+    import pyarrow as pa
+
+    is_of_float = np.isin(data, np.frombuffer(b".eEnN", np.uint8))
+    counts = offsets_from_lengths(is_of_float)
+    is_filled = offsets[1:] > offsets[:-1]
+    if (counts[offsets[1:]] == counts[offsets[:-1]])[is_filled].any():
+        return False
+    try:
+        _without_empty(array, is_filled).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _without_empty(array: Any, is_filled: npt.NDArray[np.bool_]) -> Any:
+    """The same cells, with null for the empty ones; at least one is not empty."""
+    import pyarrow as pa
+
+    _, ends, text = array.buffers()
+    bits = pa.py_buffer(np.packbits(is_filled, bitorder="little"))
+    return pa.StringArray.from_buffers(len(array), ends, text, bits, -1, 0)
+
+
 def _characters(data: npt.NDArray[np.uint8]) -> int:
-    """Which kinds of characters occur, as bits."""
-    return int(np.bitwise_or.reduce(_CHARACTERS[data], initial=0))
+    """Which kinds of characters occur apart from digits and minus signs, as bits."""
+    rest = data.tobytes().translate(None, b"0123456789-")
+    found = 0
+    for kind, characters in ((_BLANK, b" \t"), (_OF_FLOAT, b"+.eEnNaAiIfFtTyY")):
+        size = len(rest)
+        rest = rest.translate(None, characters)
+        if len(rest) < size:
+            found |= kind
+    return found | _OTHER if rest else found
 
 
 def _memory(array: Any) -> tuple[npt.NDArray[np.uint8], Int64Array]:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ class _JsonBatch:
         self.faults: dict[int, Fault] = {}
         good: list[int] = []
         self._lines: list[int] = []
-        self._columns: dict[str, list[Any]] | None = None
+        self._columns: dict[str, Sequence[Any]] | None = None
         for line, text in enumerate(lines, first):
             try:
                 row, stop = _parse_object(text, 0)
@@ -159,11 +160,15 @@ class _JsonBatch:
         self.count = len(self._lines)
         self._good = np.array(good, np.int64) if self.faults else None
 
-    def columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, Sequence[Any]]:
         """The value of each key in the rows without faults; None where it is missing."""
         if self._columns is None:
-            keys = dict.fromkeys(chain.from_iterable(self.rows))
-            self._columns = {key: [row.get(key) for row in self.rows] for key in keys}
+            keys = list(dict.fromkeys(chain.from_iterable(self.rows)))
+            try:
+                values = zip(*map(itemgetter(*keys, *keys[:1]), self.rows), strict=True)
+                self._columns = dict(zip(keys, values, strict=False))
+            except (KeyError, TypeError):  # not all rows have all keys, or none has any
+                self._columns = {key: [row.get(key) for row in self.rows] for key in keys}
         return self._columns
 
     def where(self, row: int) -> tuple[int, int]:
@@ -187,11 +192,11 @@ class _JsonBatch:
         found = LostDigits()
         try:
             for key, values in self.columns().items():
-                is_value = np.array([value is not None for value in values])
-                if not is_value.any():
-                    continue
-                if not is_value.all():
-                    validity[key] = is_value
+                if None in values:
+                    validity[key] = np.array([value is not None for value in values])
+                    if not validity[key].any():
+                        del validity[key]
+                        continue
                 kind = "text" if key in as_text else kinds.get(key, "bytes")
                 encoded[key] = _column(key, values, kind, found, self._row_place)
         except (TypeError, ValueError, AttributeError, OverflowError):
@@ -220,7 +225,7 @@ class _JsonBatch:
         return f"{self._table.paths[number]}, line {line}"
 
 
-def _column(key: str, values: list[Any], kind: str, lost: LostDigits, place: Any) -> Any:
+def _column(key: str, values: Sequence[Any], kind: str, lost: LostDigits, place: Any) -> Any:
     """The values of a key as a column; anything for None.
 
     Raises:
@@ -247,7 +252,7 @@ def _column(key: str, values: list[Any], kind: str, lost: LostDigits, place: Any
     return _flat(key, values, kind, lost, place)
 
 
-def _flat(key: str, values: list[Any], kind: str, lost: LostDigits, place: Any) -> Any:
+def _flat(key: str, values: Sequence[Any], kind: str, lost: LostDigits, place: Any) -> Any:
     """Values without None as an array."""
     if kind == "bytes":
         return BytesArray.from_values(list(map(str.encode, values)))

@@ -83,12 +83,16 @@ class RowNames(_LazySequence[str]):
                 yield f"{table}/{row:07d}"
 
     def hashes(self, number_of: Callable[[str], int]) -> npt.NDArray[np.uint64]:
-        """A pseudorandom number for each row: from the number of its table's name, and the row."""
+        """A pseudorandom number for each row: from the number of its table's name, and the row.
+
+        The name of a single table does not count, so that its format does not change the order.
+        """
         found = np.empty(len(self), np.uint64)
         bounds = itertools.pairwise(self._starts)
         for table, (start, stop) in zip(self._tables, bounds, strict=True):
             rows = np.arange(stop - start, dtype=np.uint64)
-            found[start:stop] = _mixed(np.uint64(number_of(table)) + rows * _STEP)
+            number = number_of(table if len(self._tables) > 1 else "")
+            found[start:stop] = _mixed(np.uint64(number) + rows * _STEP)
         return found
 
     def locate(self, number: int) -> tuple[int, int]:

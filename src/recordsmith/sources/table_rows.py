@@ -20,6 +20,7 @@ EXACT = float(1 << 24)
 """Up to this a 32-bit float holds every integer."""
 
 _EXACT_DOUBLE = float(1 << 53)
+_ROWS_AT_ONCE = 1 << 13  # more rows exceed the cache
 
 
 class ColumnSink(Protocol):
@@ -235,9 +236,12 @@ def encode_good(
     encoder = ColumnEncoder(columns, validity)
     if not columns:
         return b"", np.zeros(count + 1, np.int64)
-    data, offsets = encoder.encode(0, encoder.row_count)
-    if good is None:
-        return data, offsets
+    pieces = [
+        encoder.encode(start, min(start + _ROWS_AT_ONCE, encoder.row_count))
+        for start in range(0, encoder.row_count, _ROWS_AT_ONCE)
+    ]
     lengths = np.zeros(count, np.int64)
-    lengths[good] = np.diff(offsets)
-    return data, offsets_from_lengths(lengths)
+    if pieces:
+        found = np.concatenate([np.diff(offsets) for _, offsets in pieces])
+        lengths[slice(None) if good is None else good] = found
+    return np.concatenate([data for data, _ in pieces] or [np.empty(0, np.uint8)]), offsets_from_lengths(lengths)
