@@ -118,7 +118,7 @@ class ArrowColumns:
         pa = self._pa
         arrow_type = array.type
         if pa.types.is_decimal(arrow_type):
-            array = array.cast(pa.int64() if _kind(arrow_type) == "int64" else pa.string())
+            array = array.cast(pa.int64() if kind_of_type(arrow_type) == "int64" else pa.string())
             arrow_type = array.type
         if _is_bytes(pa, arrow_type):
             array = array.cast(pa.large_binary())
@@ -151,7 +151,7 @@ def feature_kinds(schema: Any, problems: Problems, where: str = "") -> dict[str,
         if pa.types.is_null(field.type):
             continue
         try:
-            kinds[field.name] = _kind(field.type)
+            kinds[field.name] = kind_of_type(field.type)
         except TypeError as error:
             problems.add(f"{where}column {field.name!r} has the type {field.type!s:.80}: {error}")
     for name in sorted({name for name in schema.names if schema.names.count(name) > 1}):
@@ -159,18 +159,22 @@ def feature_kinds(schema: Any, problems: Problems, where: str = "") -> dict[str,
     return kinds
 
 
-def _kind(arrow_type: Any, *, is_inner: bool = False) -> Kind:
-    """Return the kind of a type; TypeError with what to do if it cannot be stored."""
+def kind_of_type(arrow_type: Any, *, is_inner: bool = False) -> Kind:
+    """Return the kind of feature of an Arrow type.
+
+    Raises:
+        TypeError: it cannot be stored; the message says what to do.
+    """
     pa = import_pyarrow()
     is_type = pa.types
     if is_type.is_dictionary(arrow_type):
-        return _kind(arrow_type.value_type, is_inner=is_inner)
+        return kind_of_type(arrow_type.value_type, is_inner=is_inner)
     if isinstance(arrow_type, pa.BaseExtensionType):
-        return _kind(arrow_type.storage_type, is_inner=is_inner)
+        return kind_of_type(arrow_type.storage_type, is_inner=is_inner)
     if _is_list(pa, arrow_type):
         if is_inner:
             raise TypeError("lists of lists have no equivalent; flatten the inner lists")
-        return _kind(arrow_type.value_type, is_inner=True)
+        return kind_of_type(arrow_type.value_type, is_inner=True)
     if is_type.is_boolean(arrow_type) or is_type.is_integer(arrow_type):
         return "int64"
     if is_type.is_temporal(arrow_type) and not is_type.is_interval(arrow_type):

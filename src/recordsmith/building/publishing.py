@@ -59,6 +59,7 @@ def make_manifest(
     provenance: Mapping[str, Any],
     *,
     schemas: Mapping[str, Schema] | None = None,
+    arrow_schema: str | None = None,
 ) -> Manifest:
     """Make the manifest of written shards.
 
@@ -66,6 +67,7 @@ def make_manifest(
         splits: the splits in order.
         results: the split and the result of each shard.
         schemas: known schemas by split; others are merged from the shards.
+        arrow_schema: of the table that was packed.
     """
     of_splits: dict[str, list[ShardResult]] = {split: [] for split in splits}
     for split, result in results:
@@ -81,6 +83,7 @@ def make_manifest(
         compression,
         class_names,
         provenance,
+        arrow_schema,
     )
 
 

@@ -72,6 +72,7 @@ class Manifest:
     schema: the schema of all records.
     class_names: names indexed by label, with None for labels without a name; None without classes.
     provenance: source, seed, options and fingerprint of the plan.
+    arrow_schema: the schema of the Arrow table that was packed, as base64 of an IPC message.
     stated_record_count: the total number of records in the file, correct or not; None if missing.
     """
 
@@ -81,6 +82,7 @@ class Manifest:
     compression: Compression = "none"
     class_names: ClassNames | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    arrow_schema: str | None = None
     stated_record_count: Any = field(default=None, compare=False)
 
     @property
@@ -151,6 +153,8 @@ class Manifest:
             "schemas": {split: schema.to_json() for split, schema in schemas.items()},
             "provenance": self.provenance,
         }
+        if self.arrow_schema is not None:
+            document["arrow_schema"] = self.arrow_schema
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
@@ -350,6 +354,7 @@ def _parse(document: Any) -> Manifest:
         document["compression"],
         None if names is None else tuple(None if name is None else _line(name) for name in names),
         dict(document["provenance"]),
+        None if (arrow := document.get("arrow_schema")) is None else str(arrow),
         document.get("records"),
     )
 

@@ -179,6 +179,7 @@ def pack_from_recipe(
                 plan.compression,
                 listing.class_names,
                 provenance,
+                arrow_schema=listing.arrow_schema if recipe.keys is None else None,
             )
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)

@@ -6,6 +6,7 @@ of bytes and path, becomes `image/encoded` and `image/filename`.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
+from recordsmith.arrow.columns import kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, Problems, SourceError, option
@@ -30,7 +32,8 @@ from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
 _IPC_MAGIC = b"ARROW1"
-ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".ipc")
+_STREAM_MAGIC = b"\xff\xff\xff\xff"
+ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
 
 
 class ArrowRows:
@@ -86,7 +89,6 @@ class ArrowRows:
                     value=name,
                     expected=f"one of {', '.join(self.kinds)}",
                 )
-        self.schema = self._inputs[0].schema
 
     def batches(self, number: int) -> Iterator[RowBatch]:
         """Read one file, or the stream.
@@ -119,6 +121,20 @@ class ArrowRows:
             if nulls := batch.columns[name].null_count:
                 self._nulls[name] = self._nulls.get(name, 0) + nulls
         return False
+
+    def arrow_schema(self, lost: LostDigits) -> str:
+        schemas = [found.schema for found in self._inputs]
+        kept = [
+            field.remove_metadata()
+            for field in schemas[0]
+            if field.name not in lost.inexact
+            and field.name != self.image
+            and all(field.name in other.names for other in schemas)
+            and all(field.type == other.field(field.name).type for other in schemas)
+            and not self._pa.types.is_null(field.type)
+            and self.kinds[field.name] == kind_of_type(field.type)
+        ]
+        return base64.b64encode(self._pa.schema(kept).serialize()).decode()
 
     def notices(self) -> list[str]:
         found = [f"{nulls:,} in {name!r}" for name, nulls in self._nulls.items()]
@@ -364,7 +380,8 @@ class _FeatherFile:
 def is_arrow_file(path: Path) -> bool:
     """Whether a file is Parquet or Feather, by its first bytes or its name."""
     head = read_head(path, len(_IPC_MAGIC))
-    return head[:4] == b"PAR1" or head == _IPC_MAGIC or path.suffix.lower() in ARROW_SUFFIXES
+    has_magic = head[:4] in (b"PAR1", _STREAM_MAGIC) or head == _IPC_MAGIC
+    return has_magic or path.suffix.lower() in ARROW_SUFFIXES
 
 
 def _open_file(path: Path) -> _ParquetFile | _FeatherFile:
@@ -392,4 +409,5 @@ def _types(pa: Any) -> dict[Kind, Any]:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    text = str(error).partition(". Detail: ")[0]
+    return text.splitlines()[0] if text else type(error).__name__

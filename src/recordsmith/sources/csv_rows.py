@@ -117,6 +117,9 @@ class CsvRows:
         assert isinstance(batch, _CsvBatch)
         return batch.survey()
 
+    def arrow_schema(self, _: LostDigits) -> None:
+        """Text has no types."""
+
     def notices(self) -> list[str]:
         columns = list(self._columns.values())
         unnamed = [c.name for c in columns if not c.is_named and not c.is_left_out]

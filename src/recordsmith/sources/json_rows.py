@@ -111,6 +111,9 @@ class JsonRows:
             self._is_current = True
         return self.kinds, self._as_text
 
+    def arrow_schema(self, _: LostDigits) -> None:
+        """Text has no types."""
+
     def notices(self) -> list[str]:
         self.settle()
         for name in self._wanted:

@@ -66,6 +66,7 @@ class Listing:
     notices: what was skipped: hidden files, empty classes, files of other types.
     splits: names of the source's own splits, in order; each sample then has one of them.
     has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
+    arrow_schema: of a table, see `Manifest`.
     """
 
     samples: Sequence[Sample]
@@ -73,6 +74,7 @@ class Listing:
     notices: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
     has_label_map: bool = False
+    arrow_schema: str | None = None
 
 
 def look_up(known: Mapping[str, _Known], sample: Sample) -> _Known:

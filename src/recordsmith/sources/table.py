@@ -176,12 +176,12 @@ class Table:
         if self._listing is not None and version == self._version and self._image_column is None:
             return self._listing
         split, group, label = CategoryColumn(), CategoryColumn(), CategoryColumn()
-        images = self._named_images()
         rows = self._open_rows()
         names_of_label = rows.class_names.get(self._label or "")
         if self._label is None and len(rows.class_names) == 1:
             ((self._label, names_of_label),) = rows.class_names.items()
         has_files = self._image_column is not None and rows.image is None
+        images = self._named_images() if has_files else NamedImages("", self.path, [])
         named: list[tuple[str | None, ColumnSink]] = [
             (self._split, split),
             (self._group, group),
@@ -230,7 +230,11 @@ class Table:
             version=versions,
         )
         self._listing = Listing(
-            samples, self._class_names, tuple(notices), () if splits is None else tuple(splits[0])
+            samples,
+            self._class_names,
+            tuple(notices),
+            () if splits is None else tuple(splits[0]),
+            arrow_schema=None if len(table.lines) else rows.arrow_schema(table.lost),
         )
         return self._listing
 
@@ -439,7 +443,13 @@ class Table:
             check_folder(self._image_folder, "the folder of the images")
             table_folders = [""] * len(self._paths)
             return NamedImages(self._image_column or "", self._image_folder, table_folders)
-        if is_folder(self.path):
+        if self._stream is not None:
+            raise OptionError(
+                "a table in memory has no folder that its paths of images are relative to",
+                option="images",
+                remedy=f"Pass {option('images', 'folder')}.",
+            )
+        if self.root is not None:
             table_folders = [posixpath.dirname(self._name_of(path)) for path in self._paths]
             return NamedImages(self._image_column or "", self.path, table_folders)
         return NamedImages(self._image_column or "", self.path.parent, [""])

@@ -71,6 +71,9 @@ class TableRows(Protocol):
     class_names: Mapping[str, Sequence[str]]
     image: str | None
 
+    def arrow_schema(self, lost: LostDigits) -> str | None:
+        """The schema of an Arrow table, without columns that lost digits, as in `Manifest`."""
+
     @property
     def kinds(self) -> Mapping[str, Kind]: ...
 
@@ -244,4 +247,6 @@ def encode_good(
     if pieces:
         found = np.concatenate([np.diff(offsets) for _, offsets in pieces])
         lengths[slice(None) if good is None else good] = found
-    return np.concatenate([data for data, _ in pieces] or [np.empty(0, np.uint8)]), offsets_from_lengths(lengths)
+    return np.concatenate(
+        [data for data, _ in pieces] or [np.empty(0, np.uint8)]
+    ), offsets_from_lengths(lengths)

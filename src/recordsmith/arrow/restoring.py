@@ -1,0 +1,66 @@
+"""Gives columns the Arrow types back that they had before they were stored as features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recordsmith.arrow.columns import kind_of_type
+from recordsmith.arrow.library import import_pyarrow
+
+
+def stored_type(arrow_type: Any) -> Any:
+    """Return the type of a column of this type as it is decoded.
+
+    One of int64, float, large_binary and large_string, or a fixed-size or large list of them.
+    """
+    pa = import_pyarrow()
+    is_type = pa.types
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return stored_type(arrow_type.storage_type)
+    if is_type.is_dictionary(arrow_type):
+        return stored_type(arrow_type.value_type)
+    if is_type.is_fixed_size_list(arrow_type):
+        return pa.list_(stored_type(arrow_type.value_type), arrow_type.list_size)
+    if is_type.is_nested(arrow_type):
+        return pa.large_list(stored_type(arrow_type.value_type))
+    kind = kind_of_type(arrow_type)
+    if kind == "bytes":
+        is_text = "string" in str(arrow_type) or is_type.is_decimal(arrow_type)
+        return pa.large_string() if is_text else pa.large_binary()
+    return pa.int64() if kind == "int64" else pa.float32()
+
+
+def restore(array: Any, arrow_type: Any) -> Any:
+    """Convert an array of `stored_type(arrow_type)` to `arrow_type`.
+
+    Raises:
+        pyarrow.ArrowInvalid: a value does not fit.
+    """
+    pa = import_pyarrow()
+    is_type = pa.types
+    if array.type == arrow_type:
+        return array
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(arrow_type, restore(array, arrow_type.storage_type))
+    if is_type.is_dictionary(arrow_type):
+        encoded = restore(array, arrow_type.value_type).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(
+            encoded.indices.cast(arrow_type.index_type),
+            encoded.dictionary,
+            ordered=arrow_type.ordered,
+        )
+    if is_type.is_fixed_size_list(arrow_type):
+        values = restore(array.values, arrow_type.value_type)
+        nulls = array.is_null() if array.null_count else None
+        return pa.FixedSizeListArray.from_arrays(values, type=arrow_type, mask=nulls)
+    if is_type.is_nested(arrow_type):
+        values = restore(array.values, arrow_type.value_type)
+        nulls = array.is_null() if array.null_count else None
+        lists = pa.LargeListArray.from_arrays(array.offsets, values, mask=nulls)
+        return lists.cast(arrow_type)
+    if is_type.is_decimal(arrow_type):
+        return array.cast(pa.string()).cast(arrow_type)
+    if is_type.is_temporal(arrow_type):
+        width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
+        return array.cast(width).view(arrow_type)
+    return array.cast(arrow_type)
