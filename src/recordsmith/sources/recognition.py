@@ -21,13 +21,11 @@ from recordsmith.sources.images import has_image_name
 from recordsmith.sources.shards import Shards
 from recordsmith.sources.source import Source
 from recordsmith.sources.splits import are_split_names, find_split
-from recordsmith.sources.table import Table
+from recordsmith.sources.table import TABLE_SUFFIXES, Table
 from recordsmith.sources.voc import Voc
 from recordsmith.sources.webdataset import WebDataset
 from recordsmith.sources.yolo import Yolo
 
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
-_PACKED_TABLES = tuple(f"{ending}.gz" for ending in _TABLES[:-1])
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MASK_FOLDERS = frozenset(("masks", "mask", "segmentationclass"))
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "img", "pictures", "jpegimages"))
@@ -139,7 +137,7 @@ def recognise(path: PathLike) -> tuple[str, str]:
 
 def _recognise_file(path: Path) -> tuple[str, str]:
     name = path.name.lower()
-    if name.endswith((*_TABLES, *_PACKED_TABLES)):
+    if name.removesuffix(".gz").endswith(TABLE_SUFFIXES):
         ending = Path(name.removesuffix(".gz")).suffix[1:].upper()
         return "table", f"a {ending} file"
     if _is_archive(name):
@@ -150,7 +148,7 @@ def _recognise_file(path: Path) -> tuple[str, str]:
         return "yolo", "a YOLO dataset description"
     if any(ending in name for ending in RECORD_SUFFIXES):
         return "shards", "a TFRecord file"
-    known = ", ".join((*_TABLES, *_ARCHIVES[:1], RECORD_SUFFIXES[0], ".json"))
+    known = ", ".join((*TABLE_SUFFIXES, *_ARCHIVES[:1], RECORD_SUFFIXES[0], ".json"))
     raise SourceError(
         f"unsupported file type; expected a folder or a file ending in {known}", path=path
     )
@@ -218,7 +216,7 @@ def _candidates(names: _Names) -> list[tuple[str, str]]:
         ),
         None,
     )
-    metadata = names.file(*(f"metadata{ending}" for ending in _TABLES))
+    metadata = names.file(*(f"metadata{ending}" for ending in TABLE_SUFFIXES))
     coco = names.ending("_annotations.coco.json") or _annotation_json(names)
     yolo = names.file("data.yaml", "dataset.yaml", "obj.data", "obj.names", "classes.txt")
     masks = names.folder(_MASK_FOLDERS)
@@ -230,7 +228,14 @@ def _candidates(names: _Names) -> list[tuple[str, str]]:
     xml = names.ending(".xml")
     top_images = any("/" not in path and has_image_name(path) for path in names.files)
     is_flat = top_images and not any("/" in path and has_image_name(path) for path in names.files)
-    table = names.ending(*_TABLES, depth=0)
+    table = names.ending(*TABLE_SUFFIXES, depth=0) or next(
+        (
+            path
+            for path in names.files
+            if path.startswith("data/") and path.endswith(TABLE_SUFFIXES)
+        ),
+        None,
+    )
     tops = {path for path in names.folders if "/" not in path}
     in_splits_only = are_split_names(tops) and all(
         path.count("/") == 1 and path.rpartition("/")[2] in _IMAGE_FOLDERS

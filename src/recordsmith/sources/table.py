@@ -51,7 +51,7 @@ from recordsmith.words import count
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 _IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 
 
 class Table:
@@ -313,6 +313,8 @@ class Table:
             return []
         own = _find_metadata(self.path)
         tables = [] if own is not None else _find_tables(self.path)
+        if not tables and own is None and (self.path / "data").is_dir():
+            tables = _find_tables(self.path / "data")  # as in repositories of Hugging Face
         if tables and self._image_folder is None:
             splits = [split_of(path.name) for path in tables]
             return self._use(tables, splits if all(map(has_split_word, splits)) else [])
@@ -485,7 +487,7 @@ def _find_tables(folder: Path) -> list[Path]:
     return sorted(
         Path(entry.path)
         for entry in list_folder(folder)
-        if entry.name.lower().removesuffix(".gz").endswith(_SUFFIXES)
+        if entry.name.lower().removesuffix(".gz").endswith(TABLE_SUFFIXES)
         and not entry.name.startswith(".")
         and entry.is_file()
     )
