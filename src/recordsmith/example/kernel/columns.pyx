@@ -45,12 +45,17 @@ cdef uint64_t[2] secret  # random per process, so that a file cannot choose coll
 memcpy(secret, PyBytes_AS_STRING(os.urandom(16)), 16)
 
 
+cdef enum:
+    PRESENCE_ONLY = -1      # the kind of a column that stores no values
+
+
 cdef struct column_state:
     const uint8_t *key
     size_t key_size
     int kind                # KIND_NONE until a record shows it
     int found               # the kind in the current record
     bint is_borrowed        # of bytes: stores positions in the buffer, not values
+    bint has_validity       # whether to store which records have the key
     int64_t required        # how many values a record must have; -1: any number
     int64_t default_count   # -1: no default
     growable_array default_values
@@ -83,16 +88,17 @@ cdef class ColumnBuilder:
     cdef int64_t row
     cdef const uint8_t *origin  # of the current buffer
     cdef bint is_finished
-    cdef bint with_validity
+    cdef bint fills_missing
     cdef list keys           # the memory of each column's key
 
     def __cinit__(self, list keys not None, list kinds not None, list required not None,
-                  list defaults not None, list are_borrowed not None, bint with_validity=False):
+                  list defaults not None, list are_borrowed not None,
+                  list have_validity not None, bint fills_missing=False):
         cdef uint64_t slot_count = 4
         cdef int i
         cdef bytes key
         self.keys = keys
-        self.with_validity = with_validity
+        self.fills_missing = fills_missing
         self.column_count = <int>len(keys)
         self.columns = <column_state *>calloc(self.column_count + 1, sizeof(column_state))
         while slot_count < 2 * <uint64_t>self.column_count + 2:
@@ -110,6 +116,7 @@ cdef class ColumnBuilder:
             c.kind = kinds[i]
             c.required = required[i]
             c.is_borrowed = are_borrowed[i]
+            c.has_validity = have_validity[i]
             c.row = -1
             c.default_count = -1
             c.next = i + 1 if i + 1 < self.column_count else 0
@@ -197,11 +204,11 @@ cdef class ColumnBuilder:
         if is_missing:
             c.row_count = c.count
             c.found = KIND_NONE
-        if self.with_validity and (is_missing or c.validity.size):
+        if c.has_validity and (is_missing or c.validity.size):
             if not self.push_validity(c, not is_missing):
                 return NO_MEMORY
         if c.found != KIND_NONE:
-            if c.found != c.kind:
+            if c.found != c.kind and c.kind != PRESENCE_ONLY:
                 return WRONG_KIND
             c.present += 1
         elif c.default_count >= 0:
@@ -215,7 +222,7 @@ cdef class ColumnBuilder:
                         return NO_MEMORY
             c.count += c.default_count
         elif c.required >= 0:
-            if not self.with_validity:
+            if not self.fills_missing:
                 return MISSING
             if is_missing and not self.push_zeros(c):
                 return NO_MEMORY
