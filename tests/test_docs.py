@@ -114,7 +114,7 @@ def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "42 ('daisy', 'rose', 'tulip')"
     assert "[0 1 2 3] (1001, 2) (1001,)" in shown
-    assert {"8 [b'rose']", "8", "(4,)"} <= {*shown}
+    assert {"8 [b'rose']", "8", "(4,)", "True 1000"} <= {*shown}
 
 
 @pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md", "arrow.md"])
