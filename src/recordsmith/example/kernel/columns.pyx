@@ -38,6 +38,11 @@ from recordsmith.example.kernel.places cimport spans_fit
 
 import os
 
+cdef extern from "common_entry.h" nogil:
+    bint read_common_entry_of_kind(
+        span *features, const uint8_t *key, size_t key_size, int kind, span *items
+    )
+
 cdef extern from "siphash.h" nogil:
     uint64_t siphash(const uint64_t *key, const uint8_t *at, size_t size)
 
@@ -195,6 +200,26 @@ cdef class ColumnBuilder:
                 return MALFORMED if code == 0 else NO_MEMORY
         return GOOD
 
+    cdef inline int add_common_entry(self, column_state *c, span *features) noexcept nogil:
+        """Add the values of the next entry, if it is what most records have: the key and kind of
+        this column, once, in one short list. Return KIND_NONE if it is not.
+        """
+        cdef span items
+        cdef int code
+        if c.kind <= KIND_NONE or c.row == self.row:
+            return KIND_NONE
+        if not read_common_entry_of_kind(features, c.key, c.key_size, c.kind, &items):
+            return KIND_NONE
+        c.row = self.row
+        c.row_kind = c.found = c.kind
+        c.row_count = c.count
+        c.row_values = c.values.size
+        c.row_ends = c.ends.size
+        code = append_values(
+            items, c.kind, self.origin if c.is_borrowed else NULL, &c.values, &c.ends, &c.count
+        )
+        return c.kind if code == 1 else -1 if code == 0 else -2
+
     cdef inline int end_row(self, column_state *c) noexcept nogil:
         """Add defaults, check the length, add the row split and the validity."""
         cdef int64_t length
@@ -299,6 +324,14 @@ cdef class ColumnBuilder:
             if not read_delimited(&rest, &features):
                 return MALFORMED
             while features.at < features.end:
+                found = self.columns[guess].next
+                code = self.add_common_entry(&self.columns[found], &features)
+                if code > KIND_NONE:
+                    guess = found
+                    continue
+                if code < KIND_NONE:
+                    column[0] = found
+                    return MALFORMED if code == -1 else NO_MEMORY
                 if not read_tag(&features, &tag):
                     return MALFORMED
                 if tag != FIELD_1:
