@@ -72,12 +72,14 @@ class Settings:
 
     repeat: measured rounds; each peer runs once in each.
     tfrecord_python: a Python that has the `tfrecord` package.
+    tfx_bsl_python: a Python that has tfx_bsl.
     """
 
     folder: Path
     quick: bool
     repeat: int
     tfrecord_python: str | None = None
+    tfx_bsl_python: str | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,6 +92,8 @@ class Inputs:
         self.record_counts = {  # of a damaged file: before it was damaged
             "small.tfrecord": self.small_count,
             "small-4-times.tfrecord": 4 * self.small_count,
+            "small-5-times.tfrecord": 5 * self.small_count,
+            "small-50-times.tfrecord": 50 * self.small_count,
             "small-damaged.tfrecord": _SMALL_TIMES * self.small_count,
             "small-packed": _SMALL_TIMES * self.small_count,
             "large.tfrecord": self.large_count,
@@ -99,13 +102,16 @@ class Inputs:
         }
         self._makers: dict[str, Callable[[Path], None]] = {
             "small.tfrecord": self._make_small,
-            "small-4-times.tfrecord": self._make_small_4_times,
+            "small-4-times.tfrecord": partial(self._make_small_times, 4),
+            "small-5-times.tfrecord": partial(self._make_small_times, 5),
+            "small-50-times.tfrecord": partial(self._make_small_times, 50),
             "small-damaged.tfrecord": lambda path: self._damage(
                 "small.tfrecord", _SMALL_TIMES, path
             ),
             "small-packed": lambda path: self._pack_times("small.tfrecord", _SMALL_TIMES, path),
             "large-packed": lambda path: self._pack_times("large.tfrecord", _LARGE_TIMES, path),
-            "small.parquet": self._make_parquet,
+            "small.parquet": partial(self._make_parquet, 1),
+            "small-50-times.parquet": partial(self._make_parquet, 50),
             "large.tfrecord": self._make_large,
             "large-damaged.tfrecord": lambda path: self._damage(
                 "large.tfrecord", _LARGE_TIMES, path
@@ -207,11 +213,11 @@ class Inputs:
         with open(path, "wb") as file:
             file.write(encode_records(map(example, self.columns().rows())))
 
-    def _make_small_4_times(self, path: Path) -> None:
+    def _make_small_times(self, times: int, path: Path) -> None:
         self.make("small.tfrecord")
         data = self.path("small.tfrecord").read_bytes()
         with open(path, "wb") as file:
-            file.writelines(data for _ in range(4))
+            file.writelines(data for _ in range(times))
 
     def _damage(self, name: str, times: int, path: Path) -> None:
         """So many copies in one file, with a hundred damages of each of three kinds: a flipped bit,
@@ -242,12 +248,15 @@ class Inputs:
         reshard(joined, path, shards=1, shard_names="train")
         joined.unlink()
 
-    def _make_parquet(self, path: Path) -> None:
+    def _make_parquet(self, times: int, path: Path) -> None:
         import pyarrow.parquet
 
         from cases.columns import arrow_table
 
-        pyarrow.parquet.write_table(arrow_table(self.columns()), path)
+        table = arrow_table(self.columns())
+        with pyarrow.parquet.ParquetWriter(path, table.schema) as writer:
+            for _ in range(times):
+                writer.write_table(table)
 
     def _make_large(self, path: Path) -> None:
         import numpy as np

@@ -56,6 +56,7 @@ def main() -> None:
         quick=arguments.quick,
         repeat=arguments.repeat or (2 if arguments.quick else 5),
         tfrecord_python=arguments.tfrecord_python,
+        tfx_bsl_python=arguments.tfx_bsl_python,
     )
     say(f"inputs are kept in {settings.folder}")
     print(f"{describe_machine()}; the middle of {settings.repeat} rounds.\n", flush=True)
@@ -122,13 +123,19 @@ def _parse() -> argparse.Namespace:
         type=Path,
         metavar="FOLDER",
         default=Path(tempfile.gettempdir()) / "recordsmith-benchmarks",
-        help="where inputs are kept; about 5 GB",
+        help="where inputs are kept; about 9 GB",
     )
     parser.add_argument(
         "--tfrecord-python",
         metavar="PYTHON",
         default=os.environ.get("TFRECORD_PYTHON"),
         help="a Python that has the tfrecord package, which cannot live next to TensorFlow",
+    )
+    parser.add_argument(
+        "--tfx-bsl-python",
+        metavar="PYTHON",
+        default=os.environ.get("TFX_BSL_PYTHON"),
+        help="a Python that has tfx_bsl, which needs TensorFlow 2.21",
     )
     return parser.parse_args()
 

@@ -109,12 +109,12 @@ def test_the_readme_is_short() -> None:
 
 def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = page("docs/python.md")
-    assert len(blocks("python", text)) == 3
+    assert len(blocks("python", text)) == 4
     run_python(text, "python.md", lambda: "")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "42 ('daisy', 'rose', 'tulip')"
     assert "[0 1 2 3] (1001, 2) (1001,)" in shown
-    assert {"8 [b'rose']", "8", "(4,)"} <= {*shown}
+    assert {"8 [b'rose']", "8", "(4,)", "True 1000"} <= {*shown}
 
 
 @pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md", "arrow.md"])

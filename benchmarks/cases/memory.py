@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import statistics
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from case import Case, Peer, Settings, Table, Task
@@ -17,18 +18,23 @@ from measure import measure_peaks
 
 _FEW, _MANY = "few", "many"
 _FILES = {_FEW: "small.tfrecord", _MANY: "small-4-times.tfrecord"}
+_STREAMS = {_FEW: "small-5-times.tfrecord", _MANY: "small-50-times.tfrecord"}
 _FOLDERS = {_FEW: "images-quarter", _MANY: "images"}
 _TABLES = {_FEW: "few-rows.csv", _MANY: "many-rows.csv"}
 
 
-def _reading(act: Callable[[Any, Any], Any]) -> Callable[[Inputs, str], Task]:
+def _reading(
+    act: Callable[[Any, Any], Any], files: dict[str, str] = _FILES, *imports: str
+) -> Callable[[Inputs, str], Task]:
     def prepare(inputs: Inputs, size: str) -> Task:
         import recordsmith as rs
 
         for name in ("open", "verify", "FeatureSpec"):  # they are loaded when first used
             getattr(rs, name)
-        path = inputs.path(_FILES[size])
-        return Task(lambda: act(rs, path), inputs.record_counts[_FILES[size]])
+        for name in imports:
+            import_module(name)
+        path = inputs.path(files[size])
+        return Task(lambda: act(rs, path), inputs.record_counts[files[size]])
 
     return prepare
 
@@ -42,6 +48,17 @@ def _batches(rs: Any, path: Any) -> None:
     keys = {"label": rs.FeatureSpec("int64", ()), "dense": rs.FeatureSpec("float", (13,))}
     for _ in rs.open(path).batches(1024, keys):
         pass
+
+
+def _record_batches(rs: Any, path: Any) -> None:
+    for _ in rs.open(path).to_arrow(batch_size=1024):
+        pass
+
+
+def _query(rs: Any, path: Any) -> None:
+    from recordsmith.duckdb import query
+
+    query("select label, count(*) from data group by label", rs.open(path))
 
 
 def _pack(inputs: Inputs, size: str) -> Task:
@@ -76,6 +93,8 @@ _ACTIONS: dict[str, Callable[[Inputs, str], Task]] = {
     "`read_columns`, one int64 feature": _reading(
         lambda rs, path: rs.open(path).read_columns(["label"])
     ),
+    "`to_arrow`, all features": _reading(_record_batches, _STREAMS, "pyarrow"),
+    "`query`, `count(*) … group by label`": _reading(_query, _STREAMS, "recordsmith.duckdb"),
     "`pack` of images": _pack,
     "`pack` of a CSV table": _pack_table,
 }
@@ -94,7 +113,7 @@ CASE = Case(
     ),
     unit="record",
     peers=tuple(_peer(action, size) for action in _ACTIONS for size in (_FEW, _MANY)),
-    inputs=(*_FILES.values(), *_FOLDERS.values(), *_TABLES.values()),
+    inputs=(*_FILES.values(), *_STREAMS.values(), *_FOLDERS.values(), *_TABLES.values()),
 )
 
 

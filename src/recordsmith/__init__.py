@@ -35,7 +35,7 @@ _HOMES = {
     "image": "ImageOptions",
     "loading": (
         "BlockShuffle Boxes BucketBySize BufferShuffle Bytes Examples Image Loader Mask Mix "
-        "Padded Position Ragged Raw Scalar Tensor Text"
+        "Padded Position Present Ragged Raw Scalar Tensor Text"
     ),
     "measuring": "bench",
     "packing": "PackPlan pack plan",

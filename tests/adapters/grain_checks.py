@@ -30,6 +30,7 @@ pytestmark = pytest.mark.timeout(120)  # seconds: what goes wrong in a process m
 FEATURES: dict[str, Any] = {
     "id": "id",
     "many": "many",
+    "has_rare": rs.Present("rare"),
     "name": rs.Text("name"),
     "raw": "raw",
     "raws": rs.Bytes("raws", shape="ragged"),
@@ -47,6 +48,7 @@ def write(path: Path, count: int) -> rs.Dataset:
                     "raw": bytes([number, 0]),
                     "raws": [b"\0"] * (number % 2),
                 }
+                | ({"rare": 1} if number % 3 else {})
             )
     return rs.open(path)
 

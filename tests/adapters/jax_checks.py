@@ -28,6 +28,7 @@ FEATURES: dict[str, Any] = {
     "id": "id",
     "pair": "pair",
     "many": "many",
+    "has_rare": rs.Present("rare"),
     "name": rs.Text("name"),
     "names": rs.Text("names", shape="ragged"),
     "raw": "raw",
@@ -48,6 +49,7 @@ def write(path: Path, numbers: Any) -> rs.Dataset:
                     "raw": bytes([at, 0]),
                     "raws": [b"\0"] * (at % 2),
                 }
+                | ({"rare": 1} if at % 3 else {})
             )
     return rs.open(path)
 

@@ -20,6 +20,7 @@ KINDS = {
     "some_bytes": rs.Bytes("texts", shape="ragged"),
     "texts": rs.Text("texts", shape="ragged"),
     "at": rs.Position(),
+    "has_rare": rs.Present("rare"),
 }
 
 

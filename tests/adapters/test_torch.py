@@ -29,6 +29,7 @@ FEATURES: dict[str, Any] = {
     "image": rs.Image(size=(16, 24), fit="random-crop", flip="horizontal"),
     "label": "image/class/label",
     "at": rs.Position(),
+    "has_name": rs.Present("image/filename"),
     "name": rs.Text("image/filename"),
     "format": rs.Bytes("image/format"),
     "size": rs.Ragged("image/height"),

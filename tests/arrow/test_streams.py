@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.dataset import arrow_stream, records_of
@@ -246,51 +244,7 @@ def test_sequences_are_nested_lists(tmp_path: Path) -> None:
     table.validate(full=True)
 
 
-# -- validity, against protobuf ------------------------------------------------------------------
-
-VALUES = st.one_of(
-    st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3),
-    st.lists(st.floats(width=32, allow_nan=False), max_size=3),
-    st.lists(st.binary(max_size=4), max_size=3),
-)
-
-
-@given(data=st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_validity_is_the_membership_of_keys(reference: Any, data: Any) -> None:
-    kind = data.draw(st.sampled_from(["int64_list", "float_list", "bytes_list"]))
-    values = {
-        "int64_list": st.integers(-(2**63), 2**63 - 1),
-        "float_list": st.floats(width=32, allow_nan=False),
-        "bytes_list": st.binary(max_size=4),
-    }[kind]
-    rows = data.draw(st.lists(st.none() | st.lists(values, max_size=2), min_size=1, max_size=20))
-    payloads = []
-    for cell in rows:
-        example = reference.messages().Example()
-        if cell is not None:
-            getattr(example.features.feature["f"], kind).value.extend(cell)
-        payloads.append(example.SerializeToString())
-    lengths = np.array([len(payload) for payload in payloads])
-    starts = np.cumsum(lengths) - lengths
-    from recordsmith.example import ColumnDecoder, FeatureSpec
-
-    names = {"int64_list": "int64", "float_list": "float", "bytes_list": "bytes"}
-    decoder = ColumnDecoder({"f": FeatureSpec(names[kind], "ragged")}, with_validity=True)  # type: ignore[arg-type]
-    decoder.append(b"".join(payloads), starts, lengths)
-    columns, validity = decoder.finish_with_validity()
-    members = [
-        "f" in reference.messages().Example.FromString(payload).features.feature
-        for payload in payloads
-    ]
-    bits = validity.get("f")
-    found = (
-        [True] * len(rows)
-        if bits is None
-        else np.unpackbits(bits, count=len(rows), bitorder="little").astype(bool).tolist()
-    )
-    assert found == members
-    assert columns["f"].tolist() == [cell or [] for cell in rows]
+# -- validity --------------------------------------------------------------------------------------
 
 
 def test_missing_features_of_fixed_shape_are_zeros() -> None:

@@ -38,7 +38,7 @@ from recordsmith.wire import kernel as wire_kernel
 
 GOOD, MALFORMED, NOT_AN_EXAMPLE = 0, 1, 2
 CLASH, TOO_LONG = CODES["clash"], CODES["too long"]
-BYTES, FLOAT, INT64 = 1, 2, 3
+PRESENCE_ONLY, BYTES, FLOAT, INT64 = -1, 1, 2, 3
 EXAMPLE, SEQUENCE = 1, 2
 
 Array = npt.NDArray[Any]
@@ -378,9 +378,13 @@ def drive_columns(
         )
         required.append(2 if with_default else dice.choice((-1,) * 12 + (0, 1, 2)))
     are_borrowed = [default is None and dice.random() < 0.3 for default in defaults]
-    # a fixed shape with validity needs a kind
-    with_validity = all(kinds) and dice.random() < 0.5
-    builder = ColumnBuilder(keys, kinds, required, defaults, are_borrowed, with_validity)
+    have_validity = [dice.random() < 0.5 for _ in keys]
+    fills_missing = all(kinds) and dice.random() < 0.5  # a fixed shape that is filled needs a kind
+    if dice.random() < 0.3:
+        kinds[-1], required[-1], defaults[-1], are_borrowed[-1] = PRESENCE_ONLY, -1, None, False
+    builder = ColumnBuilder(
+        keys, kinds, required, defaults, are_borrowed, have_validity, fills_missing
+    )
     rows = 0
     for _ in range(dice.choice((1, 1, 2))):
         code, row, column, _ = builder.append(buffer, starts, lengths)
@@ -395,18 +399,18 @@ def drive_columns(
         rows += len(starts)
     else:
         counts["columns"] += len(keys)
-    for is_borrowed, (kind, values, end_memory, split_memory, _, _, _, validity) in zip(
-        are_borrowed, builder.finish(), strict=True
-    ):
+    for is_borrowed, has_validity, (
+        kind, values, end_memory, split_memory, _, _, _, validity
+    ) in zip(are_borrowed, have_validity, builder.finish(), strict=True):  # fmt: skip
         if code == GOOD:
-            assert len(validity) in ((0, (rows + 7) // 8) if with_validity else (0,))
+            assert len(validity) in ((0, (rows + 7) // 8) if has_validity else (0,))
         if is_borrowed and kind == BYTES:
             spans = as_array(values, np.int64).reshape(-1, 2)
             assert ((spans[:, 0] >= 0) & (spans[:, 0] <= spans[:, 1])).all()
             assert (spans[:, 1] <= len(buffer)).all()
             counts["borrowed"] += 1
             continue
-        item = {0: 1, BYTES: 1, FLOAT: 4, INT64: 8}[kind]
+        item = {PRESENCE_ONLY: 1, 0: 1, BYTES: 1, FLOAT: 4, INT64: 8}[kind]
         assert len(values) % item == 0
         assert len(values) <= 8 * 2 * len(buffer) + 16 * max(1, rows + len(starts))
         splits = as_array(split_memory, np.int64)

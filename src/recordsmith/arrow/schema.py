@@ -138,6 +138,7 @@ def _type(section: str, feature: FeatureSchema) -> Any:
         value = pa.int64() if feature.kind == "int64" else pa.float32()
     if section in NESTED_SECTIONS:
         return pa.large_list(pa.large_list(value))
-    if feature.min_length != feature.max_length:
+    shape = feature.shape_if_present
+    if shape is None:
         return pa.large_list(value)
-    return value if feature.max_length == 1 else pa.list_(value, feature.max_length)
+    return pa.list_(value, shape[0]) if shape else value

@@ -12,9 +12,10 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, SupportsIndex, overload
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.labels import ClassNames
@@ -38,6 +39,7 @@ from recordsmith.example import (
     Schema,
     SchemaSurvey,
     decode_payload,
+    valid_rows,
 )
 from recordsmith.summaries import Summarized, Summary, named
 from recordsmith.where import Where, parse_where
@@ -47,6 +49,9 @@ from recordsmith.work import thread_count
 
 _NAMED_PATHS = 3
 _MOST_FEATURES = 10
+
+Validity: TypeAlias = dict[str, npt.NDArray[np.bool_]]
+"""By feature name: which examples have it."""
 
 
 class DatasetSource(NamedTuple):
@@ -300,17 +305,32 @@ class Dataset(Summarized):
         """
         return self._records.read_records(positions)
 
-    def read_columns(self, keys: FeatureRequest | None = None) -> dict[str, Column]:
+    @overload
+    def read_columns(
+        self, keys: FeatureRequest | None = None, *, with_validity: Literal[False] = False
+    ) -> dict[str, Column]: ...
+    @overload
+    def read_columns(
+        self, keys: FeatureRequest | None = None, *, with_validity: Literal[True]
+    ) -> tuple[dict[str, Column], Validity]: ...
+    def read_columns(
+        self, keys: FeatureRequest | None = None, *, with_validity: bool = False
+    ) -> dict[str, Column] | tuple[dict[str, Column], Validity]:
         """Read features of all examples as columns.
 
         Args:
             keys: feature names, or a dict of names and FeatureSpecs; None for all features of the
                 schema that have values. A known schema completes missing kinds and shapes.
+            with_validity: whether to also return which examples have each feature. An example that
+                lacks a feature of fixed shape without a default has zeros or empty bytes then, and
+                the schema's shape is that of the examples that have the feature.
 
         Returns:
             For each name an ndarray (int64 or float32, (len(dataset), *shape)), a BytesArray of
             that shape, or a RaggedArray if the number of values varies. All columns are in memory
-            at once, so select the columns you need.
+            at once, so select the columns you need. With validity, these columns, and for each
+            name a bool array, (len(dataset),): True if the example has the feature, even with an
+            empty list or without a kind.
 
         Raises:
             OptionError: no record has a feature of that name.
@@ -319,23 +339,49 @@ class Dataset(Summarized):
 
         Example:
             labels = dataset.read_columns(["image/class/label"])["image/class/label"]
+            columns, validity = dataset.read_columns(with_validity=True)
         """
         keys = self._columns if keys is None else keys
-        if keys is None or self._outer_schema is not None:
-            keys = self._specs(keys)
-        decoder = ColumnDecoder(keys)
+        if keys is None or self._outer_schema is not None or with_validity:
+            keys = self._specs(keys, fills_missing=with_validity)
+        decoder, row_count = ColumnDecoder(keys, with_validity=with_validity), 0
         for located in self._records.blocks():
             located.append_to(decoder)
+            row_count += len(located.block)
         try:
-            return decoder.finish()
+            columns, validity = decoder.finish_with_validity()
         except CorruptDataError as error:
             if error.defect is Defect.MISSING_FEATURE:
                 self._check_keys(list(keys))
             raise
+        return (columns, _validity(columns, validity, row_count)) if with_validity else columns
 
+    @overload
     def batches(
-        self, size: int, keys: FeatureRequest | None = None, *, drop_last: bool = False
-    ) -> Iterator[dict[str, Column]]:
+        self,
+        size: int,
+        keys: FeatureRequest | None = None,
+        *,
+        drop_last: bool = False,
+        with_validity: Literal[False] = False,
+    ) -> Iterator[dict[str, Column]]: ...
+    @overload
+    def batches(
+        self,
+        size: int,
+        keys: FeatureRequest | None = None,
+        *,
+        drop_last: bool = False,
+        with_validity: Literal[True],
+    ) -> Iterator[tuple[dict[str, Column], Validity]]: ...
+    def batches(
+        self,
+        size: int,
+        keys: FeatureRequest | None = None,
+        *,
+        drop_last: bool = False,
+        with_validity: bool = False,
+    ) -> Iterator[dict[str, Column]] | Iterator[tuple[dict[str, Column], Validity]]:
         """Read columns of `size` examples at a time, in order.
 
         Shapes come from the schema, so all batches have the same columns. The schema of a foreign
@@ -345,9 +391,10 @@ class Dataset(Summarized):
             size: number of examples in a batch; the last batch may have fewer.
             keys: as in `read_columns`.
             drop_last: drop an incomplete last batch.
+            with_validity: as in `read_columns`.
 
         Yields:
-            Columns as in `read_columns`.
+            As `read_columns` returns.
 
         Raises:
             OptionError: the size is not positive; or as in `read_columns`.
@@ -355,12 +402,21 @@ class Dataset(Summarized):
         """
         if size < 1:
             raise OptionError(option="size", value=size, expected="a positive integer")
-        return self._batches(size, self._specs(self._columns if keys is None else keys), drop_last)
+        keys = self._columns if keys is None else keys
+        decoder = ColumnDecoder(
+            self._specs(keys, fills_missing=with_validity), with_validity=with_validity
+        )
+        if not with_validity:
+            return (decoder.finish() for _ in self._filled(decoder, size, drop_last))
+        return (
+            (columns, _validity(columns, validity, row_count))
+            for row_count in self._filled(decoder, size, drop_last)
+            for columns, validity in (decoder.finish_with_validity(),)
+        )
 
-    def _batches(
-        self, size: int, specs: Mapping[str, FeatureSpec], drop_last: bool
-    ) -> Iterator[dict[str, Column]]:
-        decoder, filled = ColumnDecoder(specs), 0
+    def _filled(self, decoder: ColumnDecoder, size: int, drop_last: bool) -> Iterator[int]:
+        """Yield the number of rows each time that a decoder has those of a batch."""
+        filled = 0
         for located in self._records.blocks():
             at, count = 0, len(located.block)
             while at < count:
@@ -369,10 +425,10 @@ class Dataset(Summarized):
                 filled += stop - at
                 at = stop
                 if filled == size:
-                    yield decoder.finish()
+                    yield filled
                     filled = 0
         if filled and not drop_last:
-            yield decoder.finish()
+            yield filled
 
     def select_columns(self, columns: Iterable[str]) -> Dataset:
         """Return a Dataset that reads only these features as columns.
@@ -491,8 +547,13 @@ class Dataset(Summarized):
     def _known_features(self) -> Mapping[str, FeatureSchema]:
         return self._known_schema.features
 
-    def _specs(self, keys: FeatureRequest | None) -> dict[str, FeatureSpec]:
-        """Complete the FeatureSpecs of features with kinds and shapes from the schema."""
+    def _specs(
+        self, keys: FeatureRequest | None, *, fills_missing: bool = False
+    ) -> dict[str, FeatureSpec]:
+        """Complete the FeatureSpecs of features with kinds and shapes from the schema.
+
+        fills_missing: whether a feature that some records lack can have a fixed shape.
+        """
         wanted: Mapping[str, FeatureSpec | None]
         if isinstance(keys, Mapping):
             wanted = keys
@@ -506,14 +567,17 @@ class Dataset(Summarized):
             wanted = dict.fromkeys(key for key, feature in features if feature.kind != "none")
         else:
             wanted = dict.fromkeys(keys)
-        return {key: self._spec(key, spec or FeatureSpec()) for key, spec in wanted.items()}
+        return {
+            key: self._spec(key, spec or FeatureSpec(), fills_missing)
+            for key, spec in wanted.items()
+        }
 
-    def _spec(self, key: str, spec: FeatureSpec) -> FeatureSpec:
+    def _spec(self, key: str, spec: FeatureSpec, fills_missing: bool) -> FeatureSpec:
         if spec.shape is not None and spec.kind is not None:
             return spec
         known = self._known_features.get(key)
         if known is not None:
-            return _complete(key, spec, known)
+            return _complete(key, spec, known, fills_missing)
         self._known_schema.check_complete(
             f"{key!r} is not listed in the schema, so pass a FeatureSpec with kind and shape"
         )
@@ -657,7 +721,15 @@ def _decode(shard: Shard, number: int, payload: memoryview) -> Any:
         raise
 
 
-def _complete(key: str, spec: FeatureSpec, known: FeatureSchema) -> FeatureSpec:
+def _validity(
+    columns: Iterable[str], validity: Mapping[str, npt.NDArray[np.uint8]], row_count: int
+) -> Validity:
+    return {key: valid_rows(validity, key, row_count) for key in columns}
+
+
+def _complete(
+    key: str, spec: FeatureSpec, known: FeatureSchema, fills_missing: bool
+) -> FeatureSpec:
     if spec.kind is None and known.kind in ("mixed", "none"):
         detail = "different kinds in different records" if known.kind == "mixed" else "no values"
         raise OptionError(
@@ -668,6 +740,7 @@ def _complete(key: str, spec: FeatureSpec, known: FeatureSchema) -> FeatureSpec:
         )
     shape = spec.shape
     if shape is None:
-        shape = "ragged" if known.shape is None else known.shape
+        shape = known.shape_if_present if fills_missing else known.shape
+        shape = "ragged" if shape is None else shape
     kind = spec.kind or known.kind
     return FeatureSpec(kind, shape, spec.default)  # type: ignore[arg-type]

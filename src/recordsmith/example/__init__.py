@@ -22,6 +22,7 @@ from recordsmith.example.columns import (
     FeatureSpec,
     decode_columns,
     encode_columns,
+    valid_rows,
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
 from recordsmith.example.pieces import context_as_example, delimited
@@ -71,4 +72,5 @@ __all__ = [
     "field_spans",
     "hash_spans",
     "inner_spans",
+    "valid_rows",
 ]

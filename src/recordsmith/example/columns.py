@@ -36,6 +36,7 @@ from recordsmith.example.values import BytesArray, Column, RaggedArray
 
 _GOOD, _MALFORMED, _NOT_AN_EXAMPLE, _MISSING, _WRONG_KIND, _WRONG_LENGTH = range(6)
 _DTYPES = {1: np.uint8, 2: np.float32, 3: np.int64}
+_PRESENCE_ONLY = -1  # the kernel's kind of a column without values
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class ColumnDecoder:
         *,
         borrowed: Collection[str] = (),
         with_validity: bool = False,
+        presence_of: Collection[str] = (),
     ) -> None:
         """Prepare for the first payloads.
 
@@ -94,9 +96,10 @@ class ColumnDecoder:
             with_validity: whether `finish_with_validity` reports which records lack a feature.
                 A record that lacks a feature of fixed shape without a default gets zeros or empty
                 bytes instead of an error; such a feature needs a declared kind.
+            presence_of: features whose validity `finish_with_validity` reports, with or without a
+                column. Records that lack one are errors as without it.
         """
         self._specs = _specs(features)
-        self._with_validity = with_validity
         for key, spec in self._specs.items():
             if with_validity and isinstance(spec.shape, tuple) and spec.kind is None:
                 raise OptionError(
@@ -117,8 +120,18 @@ class ColumnDecoder:
             kinds.append(kind if default is None else default[0])
             required.append(math.prod(spec.shape) if isinstance(spec.shape, tuple) else -1)
             defaults.append(None if default is None else default[1])
-        are_borrowed = [key in self._borrowed for key in self._specs]
-        self._arguments = (keys, kinds, required, defaults, are_borrowed, with_validity)
+        without_column = [key for key in dict.fromkeys(presence_of) if key not in self._specs]
+        for key in without_column:
+            keys.append(encode_key(key))
+            kinds.append(_PRESENCE_ONLY)
+            required.append(-1)
+            defaults.append(None)
+        self._names = [*self._specs, *without_column]
+        are_borrowed = [key in self._borrowed for key in self._names]
+        have_validity = [with_validity or key in presence_of for key in self._names]
+        self._arguments = (
+            keys, kinds, required, defaults, are_borrowed, have_validity, with_validity
+        )  # fmt: skip
         self._begin()
 
     def _begin(self) -> None:
@@ -173,7 +186,7 @@ class ColumnDecoder:
         Returns:
             The columns; and by name uint8, (ceil(rows / 8),): a bit for each record, lowest bit
             first, as in Arrow: 1 if the record has the feature, even with an empty list or without
-            a kind. Columns that all records have are left out.
+            a kind. Features that all records have are left out.
         """
         with self._lock:
             self._check_open()
@@ -181,9 +194,13 @@ class ColumnDecoder:
             row_count, buffer = self._row_count, self._buffer
             self._begin()
         columns: dict[str, Column] = {}
-        validity: dict[str, npt.NDArray[np.uint8]] = {}
-        for (key, spec), built in zip(self._specs.items(), finished, strict=True):
-            kind, values, ends, splits, shortest, longest, present, valid = built
+        validity = {
+            key: _array(built[-1], np.uint8)
+            for key, built in zip(self._names, finished, strict=True)
+            if len(built[-1])
+        }
+        for (key, spec), built in zip(self._specs.items(), finished, strict=False):
+            kind, values, ends, splits, shortest, longest, present, _ = built
             if kind == 0 and not is_strict:
                 continue
             if kind == 0:
@@ -213,16 +230,14 @@ class ColumnDecoder:
                 if not row_splits.size:
                     row_splits = np.arange(row_count + 1) * longest
                 columns[key] = RaggedArray(flat, row_splits)
-            if len(valid):
-                validity[key] = _array(valid, np.uint8)
         return columns, validity
 
     def _error(self, code: int, column: int, found: int) -> CorruptDataError:
-        key, spec = list(self._specs.items())[column] if self._specs else ("", FeatureSpec())
         if code == _MALFORMED:
             return malformed_example_error()
         if code == _NOT_AN_EXAMPLE:
             return not_an_example_error(PAYLOAD_KINDS[found])
+        key, spec = list(self._specs.items())[column]
         if code == _MISSING:
             return CorruptDataError(
                 Defect.MISSING_FEATURE,
@@ -472,6 +487,16 @@ def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, byte
             expected=f"shape {shape}",
         )
     return kind, (values, ends, count)
+
+
+def valid_rows(
+    validity: Mapping[str, npt.NDArray[np.uint8]], key: str, row_count: int
+) -> npt.NDArray[np.bool_]:
+    """Return which rows have a feature: bool, (rows,), of `finish_with_validity`."""
+    bits = validity.get(key)
+    if bits is None:
+        return np.ones(row_count, np.bool_)
+    return np.unpackbits(bits, count=row_count, bitorder="little").view(np.bool_)
 
 
 def _array(memory: Memory, dtype: Any) -> npt.NDArray[Any]:

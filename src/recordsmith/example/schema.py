@@ -85,6 +85,13 @@ class FeatureSchema:
     min_steps: int | None = None
     max_steps: int | None = None
 
+    @property
+    def shape_if_present(self) -> tuple[int, ...] | None:
+        """The shape if all records that have the feature have as many values, else None."""
+        if self.min_length != self.max_length:
+            return None
+        return () if self.max_length == 1 else (self.max_length,)
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict; keys that do not apply are omitted."""
         document: dict[str, Any] = {

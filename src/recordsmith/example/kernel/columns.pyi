@@ -9,7 +9,8 @@ class ColumnBuilder:
         required: list[int],
         defaults: list[tuple[bytes, bytes, int] | None],
         are_borrowed: list[bool],
-        with_validity: bool = False,
+        have_validity: list[bool],
+        fills_missing: bool = False,
     ) -> None: ...
     def append(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array

@@ -38,11 +38,20 @@ from recordsmith.example.kernel.places cimport spans_fit
 
 import os
 
+cdef extern from "common_entry.h" nogil:
+    bint read_common_entry_of_kind(
+        span *features, const uint8_t *key, size_t key_size, int kind, span *items
+    )
+
 cdef extern from "siphash.h" nogil:
     uint64_t siphash(const uint64_t *key, const uint8_t *at, size_t size)
 
 cdef uint64_t[2] secret  # random per process, so that a file cannot choose colliding keys
 memcpy(secret, PyBytes_AS_STRING(os.urandom(16)), 16)
+
+
+cdef enum:
+    PRESENCE_ONLY = -1      # the kind of a column that stores no values
 
 
 cdef struct column_state:
@@ -51,6 +60,7 @@ cdef struct column_state:
     int kind                # KIND_NONE until a record shows it
     int found               # the kind in the current record
     bint is_borrowed        # of bytes: stores positions in the buffer, not values
+    bint has_validity       # whether to store which records have the key
     int64_t required        # how many values a record must have; -1: any number
     int64_t default_count   # -1: no default
     growable_array default_values
@@ -83,16 +93,17 @@ cdef class ColumnBuilder:
     cdef int64_t row
     cdef const uint8_t *origin  # of the current buffer
     cdef bint is_finished
-    cdef bint with_validity
+    cdef bint fills_missing
     cdef list keys           # the memory of each column's key
 
     def __cinit__(self, list keys not None, list kinds not None, list required not None,
-                  list defaults not None, list are_borrowed not None, bint with_validity=False):
+                  list defaults not None, list are_borrowed not None,
+                  list have_validity not None, bint fills_missing=False):
         cdef uint64_t slot_count = 4
         cdef int i
         cdef bytes key
         self.keys = keys
-        self.with_validity = with_validity
+        self.fills_missing = fills_missing
         self.column_count = <int>len(keys)
         self.columns = <column_state *>calloc(self.column_count + 1, sizeof(column_state))
         while slot_count < 2 * <uint64_t>self.column_count + 2:
@@ -110,6 +121,7 @@ cdef class ColumnBuilder:
             c.kind = kinds[i]
             c.required = required[i]
             c.is_borrowed = are_borrowed[i]
+            c.has_validity = have_validity[i]
             c.row = -1
             c.default_count = -1
             c.next = i + 1 if i + 1 < self.column_count else 0
@@ -188,6 +200,26 @@ cdef class ColumnBuilder:
                 return MALFORMED if code == 0 else NO_MEMORY
         return GOOD
 
+    cdef inline int add_common_entry(self, column_state *c, span *features) noexcept nogil:
+        """Add the values of the next entry, if it is what most records have: the key and kind of
+        this column, once, in one short list. Return KIND_NONE if it is not.
+        """
+        cdef span items
+        cdef int code
+        if c.kind <= KIND_NONE or c.row == self.row:
+            return KIND_NONE
+        if not read_common_entry_of_kind(features, c.key, c.key_size, c.kind, &items):
+            return KIND_NONE
+        c.row = self.row
+        c.row_kind = c.found = c.kind
+        c.row_count = c.count
+        c.row_values = c.values.size
+        c.row_ends = c.ends.size
+        code = append_values(
+            items, c.kind, self.origin if c.is_borrowed else NULL, &c.values, &c.ends, &c.count
+        )
+        return c.kind if code == 1 else -1 if code == 0 else -2
+
     cdef inline int end_row(self, column_state *c) noexcept nogil:
         """Add defaults, check the length, add the row split and the validity."""
         cdef int64_t length
@@ -197,11 +229,11 @@ cdef class ColumnBuilder:
         if is_missing:
             c.row_count = c.count
             c.found = KIND_NONE
-        if self.with_validity and (is_missing or c.validity.size):
+        if c.has_validity and (is_missing or c.validity.size):
             if not self.push_validity(c, not is_missing):
                 return NO_MEMORY
         if c.found != KIND_NONE:
-            if c.found != c.kind:
+            if c.found != c.kind and c.kind != PRESENCE_ONLY:
                 return WRONG_KIND
             c.present += 1
         elif c.default_count >= 0:
@@ -215,7 +247,7 @@ cdef class ColumnBuilder:
                         return NO_MEMORY
             c.count += c.default_count
         elif c.required >= 0:
-            if not self.with_validity:
+            if not self.fills_missing:
                 return MISSING
             if is_missing and not self.push_zeros(c):
                 return NO_MEMORY
@@ -292,6 +324,14 @@ cdef class ColumnBuilder:
             if not read_delimited(&rest, &features):
                 return MALFORMED
             while features.at < features.end:
+                found = self.columns[guess].next
+                code = self.add_common_entry(&self.columns[found], &features)
+                if code > KIND_NONE:
+                    guess = found
+                    continue
+                if code < KIND_NONE:
+                    column[0] = found
+                    return MALFORMED if code == -1 else NO_MEMORY
                 if not read_tag(&features, &tag):
                     return MALFORMED
                 if tag != FIELD_1:

@@ -44,17 +44,24 @@ ALWAYS_INLINE int64_t count_short_varints(const uint8_t *p, const uint8_t *end) 
     return end[-1] < 128 ? count : -1;
 }
 
-/* The kind of the Feature in [p, stop), if it is one list and nothing else, its length in one byte,
- * numbers packed. `items` is the list message; `count` is not set for bytes. */
-ALWAYS_INLINE int read_common_feature(const uint8_t *p, const uint8_t *stop, span *items,
-                                     uint64_t *count) {
+/* The kind of the Feature in [p, stop), if it is one list and nothing else, its length in one byte.
+ * `items` is the list message, which is not checked. */
+ALWAYS_INLINE int read_common_list(const uint8_t *p, const uint8_t *stop, span *items) {
     if (stop - p < 2 || (p[0] & 7) != DELIMITED || p[1] >= 128 || p + 2 + p[1] != stop)
         return KIND_NONE;
     int kind = p[0] >> 3;
     if (kind < KIND_BYTES || kind > KIND_INT64) return KIND_NONE;
-    items->at = p += 2;
+    items->at = p + 2;
     items->end = stop;
-    if (kind == KIND_BYTES) return kind;
+    return kind;
+}
+
+/* The same, of numbers only if they are packed and well-formed; `count` is not set for bytes. */
+ALWAYS_INLINE int read_common_feature(const uint8_t *p, const uint8_t *stop, span *items,
+                                     uint64_t *count) {
+    int kind = read_common_list(p, stop, items);
+    if (kind == KIND_BYTES || kind == KIND_NONE) return kind;
+    p = items->at;
     if (stop - p < 3 || p[0] != (1 << 3 | DELIMITED) || p + 2 + p[1] != stop) return KIND_NONE;
     int64_t found = kind == KIND_INT64 ? count_short_varints(p + 2, stop)
                                        : (p[1] % 4 ? -1 : p[1] / 4);
@@ -63,22 +70,40 @@ ALWAYS_INLINE int read_common_feature(const uint8_t *p, const uint8_t *stop, spa
     return kind;
 }
 
-/* The same for the next entry of Features, if it has the expected key and its length is one byte
- * too. The rest stays in `features`. */
+/* The Feature of the next entry of Features, if it has the expected key and its length is one byte;
+ * NULL otherwise. It ends where the entry ends. */
+ALWAYS_INLINE const uint8_t *common_value(span features, const uint8_t *key, size_t key_size,
+                                          const uint8_t **stop) {
+    const uint8_t *p = features.at;
+    size_t left = (size_t)(features.end - p);
+    if (key_size >= 128 || left < key_size + 8) return NULL;
+    if (p[0] != (1 << 3 | DELIMITED) || p[2] != (1 << 3 | DELIMITED) || p[3] != key_size)
+        return NULL;
+    const uint8_t *value = p + 4 + key_size;
+    *stop = p + 2 + p[1];
+    if (p[1] >= 128 || p[1] + 2u > left || !are_same(key, p + 4, key_size)) return NULL;
+    /* the value is as long as what is left of the entry, and so below 128, too */
+    return value[0] == (2 << 3 | DELIMITED) && value + 2 + value[1] == *stop ? value + 2 : NULL;
+}
+
+/* read_common_feature of the next entry of Features, if it has the expected key and its length is
+ * one byte too. The rest stays in `features`. */
 ALWAYS_INLINE int read_common_entry(span *features, const uint8_t *key, size_t key_size, span *items,
                                    uint64_t *count) {
-    const uint8_t *p = features->at;
-    size_t left = (size_t)(features->end - p);
-    if (key_size >= 128 || left < key_size + 8) return KIND_NONE;
-    if (p[0] != (1 << 3 | DELIMITED) || p[2] != (1 << 3 | DELIMITED) || p[3] != key_size)
-        return KIND_NONE;
-    const uint8_t *value = p + 4 + key_size, *stop = p + 2 + p[1];
-    if (p[1] >= 128 || p[1] + 2u > left || !are_same(key, p + 4, key_size)) return KIND_NONE;
-    /* the value is as long as what is left of the entry, and so below 128, too */
-    if (value[0] != (2 << 3 | DELIMITED) || value + 2 + value[1] != stop) return KIND_NONE;
-    int kind = read_common_feature(value + 2, stop, items, count);
+    const uint8_t *stop, *value = common_value(*features, key, key_size, &stop);
+    if (value == NULL) return KIND_NONE;
+    int kind = read_common_feature(value, stop, items, count);
     if (kind != KIND_NONE) features->at = stop;
     return kind;
+}
+
+/* The list of the next entry of Features, under the same conditions, if it is of this kind. */
+ALWAYS_INLINE int read_common_entry_of_kind(span *features, const uint8_t *key, size_t key_size,
+                                           int kind, span *items) {
+    const uint8_t *stop, *value = common_value(*features, key, key_size, &stop);
+    if (value == NULL || read_common_list(value, stop, items) != kind) return 0;
+    features->at = stop;
+    return 1;
 }
 
 #endif

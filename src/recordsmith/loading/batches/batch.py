@@ -20,7 +20,7 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import CorruptDataError, option
-from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec
+from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.sequential_reader import HeldRecords
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
@@ -102,6 +102,7 @@ class BatchMaker:
         self._borrowed = {
             key for key, spec in specs.items() if spec.kind == "bytes" and key not in copied
         }  # images: used while the batch is made, and not kept
+        self._presence_of = {key for one in features.values() for key in one.presence_of()}
         self._decoders: deque[ColumnDecoder] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -120,19 +121,23 @@ class BatchMaker:
         batch.fill(0, batch.begin())
         return batch.finish()
 
-    def decode(self, payloads: BytesArray, rows: Int64Array | None) -> dict[str, Column]:
-        """Decode the columns of payloads, or of the given rows of them."""
+    def decode(
+        self, payloads: BytesArray, rows: Int64Array | None
+    ) -> tuple[dict[str, Column], dict[str, Column]]:
+        """Decode payloads, or the given rows of them: columns, and the presence of features."""
         try:
             decoder = self._decoders.pop()  # creating one is as slow as decoding some records
         except IndexError:
-            decoder = ColumnDecoder(self._specs, borrowed=self._borrowed)
+            decoder = ColumnDecoder(
+                self._specs, borrowed=self._borrowed, presence_of=self._presence_of
+            )
         starts, stops = payloads.offsets[:-1], payloads.offsets[1:]
         if rows is not None:
             starts, stops = starts[rows], stops[rows]
         decoder.append(payloads.buffer, starts, stops - starts)
-        columns = decoder.finish()
+        columns, validity = decoder.finish_with_validity()
         self._decoders.append(decoder)
-        return columns
+        return columns, {key: valid_rows(validity, key, len(starts)) for key in self._presence_of}
 
 
 class BatchJob:
@@ -263,9 +268,10 @@ class BatchJob:
         maker, kept = self._maker, None
         while True:
             try:
-                self._columns = maker.decode(payloads, kept)
+                self._columns, presence = maker.decode(payloads, kept)
                 for name, feature in maker.value_features.items():
-                    self._values |= feature.values(name, self._columns, self._positions)
+                    columns = presence if feature.presence_of() else self._columns
+                    self._values |= feature.values(name, columns, self._positions)
             except CorruptDataError as error:
                 row = error.record
                 if row is None:

@@ -17,6 +17,7 @@ from recordsmith.loading.features.values.bytes import Bytes
 from recordsmith.loading.features.values.numbers import Scalar, Tensor
 from recordsmith.loading.features.values.padded import Padded
 from recordsmith.loading.features.values.position import Position
+from recordsmith.loading.features.values.present import Present
 from recordsmith.loading.features.values.ragged import Ragged
 from recordsmith.loading.features.values.raw import Raw
 from recordsmith.loading.features.values.text import Text
@@ -35,6 +36,7 @@ __all__ = [
     "Padded",
     "PixelFeature",
     "Position",
+    "Present",
     "Ragged",
     "Raw",
     "Scalar",

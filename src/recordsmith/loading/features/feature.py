@@ -46,6 +46,10 @@ class Feature(ABC):
     def requests(self) -> Mapping[str, ColumnRequest]:
         """Return the columns to read, by key."""
 
+    def presence_of(self) -> tuple[str, ...]:
+        """Return the keys of which it reads not the column, but which records have them."""
+        return ()
+
     def outputs(self, name: str) -> tuple[str, ...]:
         """Return the names of the entries that it makes when declared as `name`."""
         return (name,)
@@ -65,7 +69,8 @@ class ValueFeature(Feature):
 
         Args:
             name: the name that it is declared as.
-            columns: the columns of the records, by key.
+            columns: the columns of the records, by key; for a feature with `presence_of`, bool,
+                (batch,), by key.
             positions: int64, (batch,): the positions of the records in the dataset.
 
         Raises:

@@ -70,6 +70,12 @@ def resolve_requests(
             ColumnDecoder({key: specs[key]})  # checks the default
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
+    for name, feature in features.items():
+        for key in set(feature.presence_of()) - set(specs):
+            encode_key(key)
+            is_unknown = is_complete and schema.is_complete and key not in schema.features
+            if is_unknown and schema.record_count:
+                raise no_such_key(name, key, schema, is_complete=is_complete)
     return specs
 
 

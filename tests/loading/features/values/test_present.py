@@ -1,0 +1,177 @@
+"""Which records have a feature, in the batches of a loader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+
+from ....raising import raises
+
+COUNT = 37
+
+
+def has_age(number: int) -> bool:
+    return number % 3 != 0
+
+
+def has_tags(number: int) -> bool:
+    return number % 5 < 3
+
+
+def has_name(number: int) -> bool:
+    return number % 2 == 0
+
+
+FEATURES = {
+    "id": rs.Scalar("id"),
+    "age": rs.Scalar("age", default=-1),
+    "has_age": rs.Present("age"),
+    "tags": rs.Ragged("tags"),
+    "has_tags": rs.Present("tags"),
+    "has_name": rs.Present("name"),  # which no other feature reads
+}
+HAVE: dict[str, Callable[[int], bool]] = {
+    "has_age": has_age,
+    "has_tags": has_tags,
+    "has_name": has_name,
+}
+
+
+def write(path: Path, compression: Any = "none") -> rs.Dataset:
+    with rs.ShardWriter(path, compression=compression) as writer:
+        for number in range(COUNT):
+            example: dict[str, Any] = {"id": number}
+            if has_age(number):
+                example["age"] = number * 2
+            if has_tags(number):
+                example["tags"] = np.arange(number % 5)  # empty in every fifth record
+            if has_name(number):
+                example["name"] = f"name {number}"
+            writer.write_example(example)
+    return rs.open(path)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> rs.Dataset:
+    return write(tmp_path / "a.tfrecord")
+
+
+def check(batches: Any, expected: list[int] | None = None) -> list[int]:
+    """Check the presence in batches by their ids; return the ids."""
+    ids: list[int] = []
+    for batch in batches:
+        numbers = batch["id"].tolist()
+        ids += numbers
+        for name, has in HAVE.items():
+            assert batch[name].dtype == np.bool_
+            assert batch[name].tolist() == [has(number) for number in numbers]
+        assert batch["age"].tolist() == [n * 2 if has_age(n) else -1 for n in numbers]
+    assert expected is None or sorted(ids) == expected
+    return ids
+
+
+ALL = list(range(COUNT))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ALL),
+        ({"shuffle": True, "seed": 3, "threads": 0}, ALL),
+        ({"shuffle": rs.BlockShuffle(4, 2), "threads": 3}, ALL),
+        ({"filter": lambda example: bool(example["has_age"])}, [n for n in ALL if has_age(n)]),
+        ({"map_examples": lambda example: example}, ALL),
+        ({"map_batches": lambda batch: batch, "buckets": rs.BucketBySize()}, ALL),
+    ],
+    ids=["in-order", "shuffled", "blocks", "filter", "map_examples", "map_batches"],
+)
+def test_presence_is_that_of_the_keys(
+    dataset: rs.Dataset, options: dict[str, Any], expected: list[int]
+) -> None:
+    check(rs.Loader(dataset, FEATURES, batch_size=8, **options), expected)
+
+
+def test_compressed_selected_and_mixed(dataset: rs.Dataset, tmp_path: Path) -> None:
+    compressed = write(tmp_path / "b.tfrecord", "gzip")
+    check(rs.Loader(compressed, FEATURES, batch_size=5, shuffle=rs.BufferShuffle(9)), ALL)
+    check(rs.Loader(dataset[5:30:3], FEATURES, batch_size=4), list(range(5, 30, 3)))
+    check(rs.Loader(dataset.filter("id >= 20"), FEATURES, batch_size=4), list(range(20, COUNT)))
+    mix = rs.Mix([(dataset, 0.5), (dataset[:10], 0.5)])
+    check(rs.Loader(mix, FEATURES, batch_size=4))
+
+
+def test_ranks_and_resume(dataset: rs.Dataset) -> None:
+    def loader(**options: Any) -> rs.Loader:
+        return rs.Loader(dataset, FEATURES, batch_size=3, shuffle=True, seed=1, **options)
+
+    parts = [check(loader(rank=rank, world_size=2)) for rank in range(2)]
+    assert sorted(parts[0] + parts[1]) == ALL
+    undisturbed = list(loader())
+    first = loader()
+    iteration = iter(first)
+    for _ in range(4):
+        next(iteration)
+    resumed = loader()
+    resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    for batch, expected in zip(resumed, undisturbed[4:], strict=True):
+        assert all(batch[name].tolist() == expected[name].tolist() for name in expected)
+
+
+def test_skipped_records_leave_the_others_right(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(6):
+            writer.write_example({"id": number} | ({"x": number} if number % 2 else {}))
+            writer.write_example({"id": [7, 7]})  # of another shape
+    features = {"id": rs.Scalar("id"), "has_x": rs.Present("x")}
+    for batch in rs.Loader(rs.open(path), features, batch_size=12, skip_errors=6):
+        assert batch["id"].tolist() == list(range(6))
+        assert batch["has_x"].tolist() == [False, True] * 3
+
+
+def test_it_changes_neither_what_is_required_nor_other_entries(dataset: rs.Dataset) -> None:
+    with raises(rs.OptionError, option="default"):
+        rs.Loader(dataset, {"age": rs.Scalar("age"), "has": rs.Present("age")}, batch_size=2)
+    alone = rs.Loader(dataset, {"has": rs.Present("name")}, batch_size=COUNT)
+    assert [batch["has"].tolist() for batch in alone] == [[has_name(n) for n in ALL]]
+    assert alone.spec()["has"].dtype == np.bool_
+
+
+def test_a_key_that_no_record_has(dataset: rs.Dataset) -> None:
+    with raises(rs.OptionError, option="features", value="agee"):
+        rs.Loader(dataset, {"has": rs.Present("agee")}, batch_size=2)
+    features = {"x": rs.Scalar("x", default=0), "has_x": rs.Present("x")}
+    for batch in rs.Loader(dataset, features, batch_size=COUNT):
+        assert not batch["has_x"].any()
+
+
+def test_examples_have_it(dataset: rs.Dataset) -> None:
+    examples = rs.Examples(dataset, FEATURES)
+    assert [bool(examples[number]["has_age"]) for number in range(9)] == [
+        has_age(n) for n in range(9)
+    ]
+
+
+def test_a_kind_does_not_matter(tmp_path: Path, reference: Any) -> None:
+    """Of records that disagree on the kind, or have none."""
+    r = reference
+    payloads = [
+        rs.encode_example({"x": 1}),
+        rs.encode_example({"x": "text"}),
+        r.example(r.entry(b"x", b"")),
+        rs.encode_example({"y": 1}),
+        rs.encode_example({"x": []}),
+    ]
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for payload in payloads:
+            writer.write(payload)
+    features = {"y": rs.Scalar("y", default=0), "has": rs.Present("x")}
+    (batch,) = rs.Loader(rs.open(tmp_path / "a.tfrecord"), features, batch_size=9)
+    assert batch["has"].tolist() == [True, True, True, False, True]
