@@ -6,6 +6,7 @@ values and row splits of a `RaggedArray`.
 
 from recordsmith.arrow.arrays import ArrowDecoder
 from recordsmith.arrow.columns import ArrowColumns, ArrowStream, feature_kinds, read_stream
+from recordsmith.arrow.restoring import schema_as_text, schema_from_text
 from recordsmith.arrow.schema import arrow_schema
 
 __all__ = [
@@ -15,4 +16,6 @@ __all__ = [
     "arrow_schema",
     "feature_kinds",
     "read_stream",
+    "schema_as_text",
+    "schema_from_text",
 ]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.arrow.columns import kind_of_type
 from recordsmith.arrow.library import import_pyarrow
+from recordsmith.arrow.restoring import restore, with_types
 from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
 from recordsmith.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.errors import CorruptDataError, Defect
@@ -38,13 +41,28 @@ class ArrowDecoder:
         schema: Schema,
         columns: Iterable[str] | None = None,
         class_names: Sequence[str | None] | None = None,
+        types: Any = None,
     ) -> None:
-        """Arguments and errors as in `arrow_schema`."""
+        """
+        Arguments and errors as in `arrow_schema`.
+
+        Args:
+            types: pyarrow.Schema with the types of some or all columns before they were stored as
+                features of Examples; they come first, unless `columns` are chosen.
+        """
         self._pa = import_pyarrow()
-        self.schema = arrow_schema(schema, columns, class_names)
+        decoded = arrow_schema(schema, columns, class_names)
         found = columns_of(schema)
-        self._columns = [(field, *found[field.name]) for field in self.schema]
         self._is_flat = schema.payload in ("Example", "none")
+        self.schema = decoded
+        if types is not None and self._is_flat:
+            decoded, self.schema = with_types(decoded, types, are_chosen=columns is not None)
+            for field in types:
+                if field.name in found:
+                    section, key, feature = found[field.name]
+                    kind = kind_of_type(field.type)
+                    found[field.name] = (section, key, replace(feature, kind=kind))
+        self._columns = [(field, *found[field.name]) for field in decoded]
         self._decode_record: Callable[[BytesLike], Any] = (
             decode_ranking_list if schema.payload == "ELWC" else decode_payload
         )
@@ -103,9 +121,30 @@ class ArrowDecoder:
                 )
             ]
             self._rows = [[] for _ in self._columns]
-        if not arrays:
+        if not self.schema.names:
             return self._pa.RecordBatch.from_struct_array(self._pa.array([{}] * row_count))
+        by_name = {
+            field.name: array for (field, *_), array in zip(self._columns, arrays, strict=True)
+        }
+        arrays = [
+            self._restored(by_name.get(field.name), field, row_count) for field in self.schema
+        ]
         return self._pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _restored(self, array: Any, field: Any, row_count: int) -> Any:
+        """Return a column in its type in the schema; without an array, a column of nulls."""
+        if array is None:
+            return self._pa.nulls(row_count, field.type)
+        try:
+            return restore(array, field.type)
+        except self._pa.ArrowException as error:
+            raise CorruptDataError(
+                Defect.FEATURE_VALUE,
+                f"feature {field.name!r} does not fit its Arrow type: {error}",
+                expected=str(field.type),
+                remedy="Read it without restoring types.",
+                feature=field.name,
+            ) from None
 
     def _nested_array(self, field: Any, kind: str, section: str, rows: list[Any]) -> Any:
         """Return the array of one column from the lists of its rows; None is a null."""

@@ -2,10 +2,58 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
+
+import numpy as np
 
 from recordsmith.arrow.columns import kind_of_type
 from recordsmith.arrow.library import import_pyarrow
+
+
+def schema_from_text(text: str) -> Any:
+    """Return the pyarrow.Schema in base64 text, as a manifest has it.
+
+    Raises:
+        ValueError: it is invalid.
+    """
+    pa = import_pyarrow()
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise ValueError(f"invalid Arrow schema: {error}") from None
+
+
+def schema_as_text(schema: Any) -> str:
+    """Return a pyarrow.Schema as base64 text."""
+    return base64.b64encode(schema.serialize()).decode()
+
+
+def with_types(decoded: Any, types: Any, *, are_chosen: bool) -> tuple[Any, Any]:
+    """Return two schemas: in which columns are decoded, and with the types that they had.
+
+    Args:
+        decoded: pyarrow.Schema of the columns as they would be decoded without `types`.
+        types: pyarrow.Schema of the types that some columns had. A column that no record has is
+            added, as it had only nulls.
+        are_chosen: whether the columns of `decoded` were chosen, so that none is added.
+    """
+    pa = import_pyarrow()
+    names = list(decoded.names)
+    if not are_chosen:
+        names = [*types.names, *(name for name in names if name not in types.names)]
+    first, restored = [], []
+    for name in names:
+        field = decoded.field(name) if name in decoded.names else pa.field(name, pa.null())
+        if name not in types.names:
+            first.append(field)
+            restored.append(field)
+            continue
+        arrow_type = types.field(name).type
+        if name in decoded.names:
+            first.append(field.with_type(stored_type(arrow_type)))
+        restored.append(field.with_type(arrow_type))
+    return pa.schema(first), pa.schema(restored)
 
 
 def stored_type(arrow_type: Any) -> Any:
@@ -37,6 +85,8 @@ def restore(array: Any, arrow_type: Any) -> Any:
         pyarrow.ArrowInvalid: a value does not fit.
     """
     pa = import_pyarrow()
+    from pyarrow import compute
+
     is_type = pa.types
     if array.type == arrow_type:
         return array
@@ -50,8 +100,12 @@ def restore(array: Any, arrow_type: Any) -> Any:
             ordered=arrow_type.ordered,
         )
     if is_type.is_fixed_size_list(arrow_type):
-        values = restore(array.values, arrow_type.value_type)
-        nulls = array.is_null() if array.null_count else None
+        values, nulls = array.values, None
+        if array.null_count:  # the values of these rows are zeros or empty
+            nulls = array.is_null()
+            is_filler = np.repeat(nulls.to_numpy(zero_copy_only=False), arrow_type.list_size)
+            values = compute.if_else(pa.array(~is_filler), values, None)
+        values = restore(values, arrow_type.value_type)
         return pa.FixedSizeListArray.from_arrays(values, type=arrow_type, mask=nulls)
     if is_type.is_nested(arrow_type):
         values = restore(array.values, arrow_type.value_type)

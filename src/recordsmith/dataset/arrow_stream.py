@@ -62,6 +62,7 @@ def open_stream(
     class_names: Sequence[str | None] | None,
     batch_size: int | None,
     threads: int,
+    types: Any = None,
 ) -> Any:
     """Return a pyarrow.RecordBatchReader; nothing is read and no thread begins before its first
     batch.
@@ -70,7 +71,7 @@ def open_stream(
     columns = None if columns is None else tuple(columns)
 
     def make_decoder() -> ArrowDecoder:
-        return ArrowDecoder(schema, columns, class_names)
+        return ArrowDecoder(schema, columns, class_names, types)
 
     def batches() -> Iterator[Any]:
         if threads == 1 or records.compressed_shard() is not None:

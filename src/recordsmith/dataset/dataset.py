@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.arrow import schema_from_text
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
@@ -90,11 +91,13 @@ class Dataset(Summarized):
         class_names: ClassNames | None = None,
         split_schemas: Mapping[str, Schema | None] | None = None,
         source: DatasetSource | None = None,
+        arrow_schema: str | None = None,
     ) -> None:
         """
         Args:
             split_schemas: the splits of the manifest, with their schemas if they are known.
             source: what was opened.
+            arrow_schema: as in `Manifest`.
         """
         self.class_names = class_names
         self._records = joined_shards(shards)
@@ -102,6 +105,7 @@ class Dataset(Summarized):
         self._outer_schema = schema  # of this dataset, or of the one that it was selected from
         self._split_schemas = dict(split_schemas or {})
         self._source = source
+        self._arrow_schema = arrow_schema
         self._columns: tuple[str, ...] | None = None  # selected features; None: all
         self._chosen: tuple[str, ...] = ()  # how its records were, for `repr`
 
@@ -273,6 +277,7 @@ class Dataset(Summarized):
             class_names=self.class_names,
             split_schemas={name: schema},
             source=None if self._source is None else self._source._replace(splits=(name,)),
+            arrow_schema=self._arrow_schema,
         )
 
     # -- reading -------------------------------------------------------------------------------
@@ -457,6 +462,7 @@ class Dataset(Summarized):
         *,
         batch_size: int | None = None,
         threads: int = 1,
+        restore_types: bool = False,
     ) -> Any:
         """Read the examples as a stream of Arrow record batches. Needs pyarrow.
 
@@ -468,6 +474,8 @@ class Dataset(Summarized):
             columns: feature names, in order; None for all, or those of `select_columns`.
             batch_size: rows of each batch but the last; None for up to 16,384 rows or 16 MiB.
             threads: how many threads decode; compressed shards are decoded by one.
+            restore_types: whether columns have the types and the order of the Arrow table that was
+                packed. Columns that lost digits keep the types of their features.
 
         Returns:
             pyarrow.RecordBatchReader.
@@ -490,7 +498,20 @@ class Dataset(Summarized):
             self.class_names,
             batch_size,
             thread_count(threads),
+            self._arrow_types() if restore_types else None,
         )
+
+    def _arrow_types(self) -> Any:
+        if self._arrow_schema is None:
+            raise OptionError(
+                "the dataset was not packed from an Arrow table, so it has no types to restore",
+                option="restore_types",
+                value=True,
+            )
+        try:
+            return schema_from_text(self._arrow_schema)
+        except ValueError as error:
+            raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error)) from None
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return the stream of `to_arrow` for other libraries: pyarrow, Polars, pandas, DuckDB."""

@@ -97,6 +97,7 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
         class_names=located.class_names,
         split_schemas=schemas,
         source=source,
+        arrow_schema=None if manifest is None else manifest.arrow_schema,
     )
 
 

@@ -6,7 +6,6 @@ of bytes and path, becomes `image/encoded` and `image/filename`.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
 from recordsmith.arrow.columns import kind_of_type
 from recordsmith.arrow.library import import_pyarrow
+from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind, RaggedArray
@@ -134,7 +134,7 @@ class ArrowRows:
             and not self._pa.types.is_null(field.type)
             and self.kinds[field.name] == kind_of_type(field.type)
         ]
-        return base64.b64encode(self._pa.schema(kept).serialize()).decode()
+        return schema_as_text(self._pa.schema(kept))
 
     def notices(self) -> list[str]:
         found = [f"{nulls:,} in {name!r}" for name, nulls in self._nulls.items()]

@@ -1,0 +1,142 @@
+"""Arrow -> TFRecord -> Arrow: the same table, also in its types, wherever no digit was lost."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+
+from ..raising import raises
+
+pa = pytest.importorskip("pyarrow")
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+_BYTES = st.binary(max_size=5)
+_FLOATS = st.floats(width=32, allow_nan=False) | st.sampled_from(
+    [float("nan"), float(np.finfo(np.float32).max)]
+)
+_HALVES = st.floats(width=16, allow_nan=False)
+
+
+def _ints(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    return st.integers(low, high) | st.sampled_from([low, high])
+
+
+def _decimals(precision: int, scale: int) -> st.SearchStrategy[decimal.Decimal]:
+    limit = 10**precision - 1
+    return st.integers(-limit, limit).map(lambda n: decimal.Decimal(f"{n}e-{scale}"))
+
+
+_SCALARS: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (pa.bool_(), st.booleans()),
+    *((getattr(pa, f"int{bits}")(), _ints(bits)) for bits in (8, 16, 32, 64)),
+    *((getattr(pa, f"uint{bits}")(), _ints(bits, signed=False)) for bits in (8, 16, 32)),
+    (pa.uint64(), st.integers(0, 2**63 - 1)),
+    (pa.float16(), _HALVES.map(np.float16)),
+    (pa.float32(), _FLOATS),
+    (pa.float64(), _FLOATS),
+    (pa.string(), _TEXT),
+    (pa.large_string(), _TEXT),
+    (pa.string_view(), _TEXT),
+    (pa.binary(), _BYTES),
+    (pa.large_binary(), _BYTES),
+    (pa.binary_view(), _BYTES),
+    (pa.binary(3), st.binary(min_size=3, max_size=3)),
+    (pa.dictionary(pa.int8(), pa.string()), _TEXT),
+    (pa.dictionary(pa.int32(), pa.int64()), _ints(64)),
+    (pa.date32(), st.dates()),
+    (pa.date64(), st.dates()),
+    (pa.time32("s"), st.times().map(lambda t: t.replace(microsecond=0))),
+    (pa.time64("us"), st.times()),
+    (pa.timestamp("us"), st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1))),  # noqa: DTZ001
+    (pa.timestamp("ns", "Europe/Paris"), st.integers(0, 2**62)),
+    (pa.duration("ms"), st.integers(-(10**15), 10**15)),
+    (pa.decimal128(18, 0), _decimals(18, 0)),
+    (pa.decimal128(10, 2), _decimals(10, 2)),
+    (pa.decimal256(40, 5), _decimals(40, 5)),
+]
+_LISTS = [
+    (wrap(arrow_type), st.lists(values, max_size=3))
+    for arrow_type, values in _SCALARS
+    if "dictionary" not in str(arrow_type)
+    for wrap in (pa.list_, pa.large_list)
+]
+_FIXED = [
+    (pa.list_(arrow_type, 2), st.lists(values, min_size=2, max_size=2))
+    for arrow_type, values in _SCALARS
+    if "dictionary" not in str(arrow_type)
+]
+
+
+@st.composite
+def _tables(draw: st.DrawFn) -> Any:
+    count = draw(st.integers(1, 8))
+    columns = {}
+    for name in draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True)):
+        arrow_type, values = draw(st.sampled_from([*_SCALARS, *_LISTS, *_FIXED]))
+        optional = values if draw(st.booleans()) else st.none() | values
+        columns[name] = pa.array(
+            draw(st.lists(optional, min_size=count, max_size=count)), arrow_type
+        )
+    return pa.table(columns)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_tables())
+def test_any_table_has_its_types_again(
+    tmp_path_factory: pytest.TempPathFactory, table: Any
+) -> None:
+    out = tmp_path_factory.mktemp("restored") / "out"
+    rs.pack(rs.Table(table), out, shuffle=False)
+    found = rs.open(out).to_arrow(restore_types=True).read_all()
+    found.validate(full=True)
+    assert found.schema.types == table.schema.types
+    assert found.schema.names == table.schema.names
+    assert json.dumps(found.to_pydict(), default=repr) == json.dumps(
+        table.to_pydict(), default=repr
+    )
+
+
+def test_columns_that_lost_digits_keep_the_types_of_features(tmp_path: Path) -> None:
+    table = pa.table(
+        {"third": [1 / 3, 0.5], "half": [0.5, None], "lists": [[0.1], [0.5, 0.25]], "n": [1, 2]}
+    )
+    rs.pack(rs.Table(table), tmp_path / "out", shuffle=False)
+    found = rs.open(tmp_path / "out").to_arrow(restore_types=True).read_all()
+    assert found.schema.names == ["half", "n", "lists", "third"]
+    assert found.schema.types[:2] == [pa.float64(), pa.int64()]
+    assert found["third"].type == pa.float32()
+    assert found["lists"].type == pa.large_list(pa.float32())
+    chosen = rs.open(tmp_path / "out").to_arrow(["n", "half"], restore_types=True)
+    assert chosen.schema.names == ["n", "half"]
+    assert chosen.read_all().to_pydict() == {"n": [1, 2], "half": [0.5, None]}
+
+
+def test_there_may_be_no_types_or_invalid_ones(tmp_path: Path) -> None:
+    rs.pack(rs.Rows([{"x": 1}]), tmp_path / "rows")
+    with raises(rs.OptionError, option="restore_types", value=True):
+        rs.open(tmp_path / "rows").to_arrow(restore_types=True)
+    rs.pack(rs.Table(pa.table({"x": pa.array([1, 300], pa.int16())})), tmp_path / "out")
+    path = tmp_path / "out" / "dataset.json"
+    document = json.loads(path.read_text())
+    for text in ("words", "////", document["arrow_schema"][:-40]):
+        path.write_text(json.dumps({**document, "arrow_schema": text}))
+        with raises(rs.CorruptDataError, defect=rs.Defect.BROKEN_MANIFEST):
+            rs.open(tmp_path / "out").to_arrow(restore_types=True)
+    base64 = importlib.import_module("base64")
+    for arrow_type in (pa.int8(), pa.list_(pa.string()), pa.string(), pa.list_(pa.int8(), 3)):
+        text = base64.b64encode(pa.schema([("x", arrow_type)]).serialize()).decode()
+        path.write_text(json.dumps({**document, "arrow_schema": text}))
+        with pytest.raises(rs.CorruptDataError):
+            rs.open(tmp_path / "out").to_arrow(restore_types=True).read_all()
