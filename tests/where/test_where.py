@@ -257,7 +257,7 @@ def test_a_chain_is_about_one_value() -> None:
         ("a == 1, b == 1", 7, "or the end"),
         ("(a == 1, b == 1)", 1, "expected a feature"),
         ("a in 1", 6, "in parentheses"),
-        ("1 in a", 1, "expected a feature"),
+        ("1 in a", 1, "on the left"),
         ("a in ()", 7, "expected a feature"),
         ("a in (b, 1)", 7, 'in quotes: "b"'),
         ('a in (1, "x")', 1, "not both"),

@@ -240,7 +240,8 @@ class _Parser:
             key = _unquoted(source)
             node.id = _quoted(key)
             return "any", key
-        raise self._unexpected(node, "a feature, len(…) or all(…)")
+        hint = "; write the feature on the left" if self._is_value(node) else ""
+        raise self._unexpected(node, "a feature, len(…) or all(…)", hint)
 
     def _argument(self, node: ast.Call) -> str:
         """Return the key in a call such as `has(label)`."""
