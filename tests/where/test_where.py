@@ -202,6 +202,8 @@ def test_keys_in_backticks() -> None:
     text = "`a``b` == 1 and `in` == 2 and größe == 3 and `1` == 4 and a-b:c == 5"
     assert chosen(text, record) == [True]
     assert chosen("`\udcff` == 1", {"\udcff": 1}) == [True]
+    words = {"order": 1, "android": 2, "nothing": 3, "inside": 4, "not.in": 5, "in/a": 6, "or-b": 7}
+    assert chosen(" and ".join(f"{word} == {words[word]}" for word in words), words) == [True]
     words = {"class": 1, "lambda": 2, "None": 3, "ﬁ": 4, "x.endswith": 5}
     text = "class == 1 and lambda == 2 and None == 3 and ﬁ == 4 and x.endswith == 5"
     assert chosen(text, words, {"fi": 4}) == [True, False]
@@ -281,6 +283,8 @@ def test_a_chain_is_about_one_value() -> None:
         ("a == b'\\u0031'", 6, r"\\u is not"),
         ("a == b'ö'", 6, "ASCII"),
         ("a == '\ud800'", 6, "surrogates"),
+        ("`a`not in (1,)", 1, "not closed"),
+        ("a == 1 and`b` == 1", 8, "found and"),
         ("a == 1;", 7, "found ;"),
         ("a == 1 # b", 8, "found #"),
         ("a == f'{b}'", 7, "found '{b}'"),
