@@ -22,7 +22,8 @@ CONDITIONS = [
     b"image/class/label in (1, 2)",
     b'image/height >= 256 and not image/class/text == "daisy"',
     b"len(image/object/bbox/xmin) > 0 or missing(`a b`)",
-    b"all(x < -1.5e3) and (has(y) or z not in ('a', 'b'))",
+    b"all(x) < -1.5e3 and (has(y) or z not in ('a', b'\\xff'))",
+    b"0 < a <= 0x1f or not [(`d`.endswith('\\u00fc'))] or 1 <= len(b) != 2_000",
 ]
 KINDS = ["int64", "float", "bytes", None, "int", 3]
 ODD = [None, True, -1, 0, 1, 2**70, 1.5, "x", [], [1, 2], ["a"], {}, {"x": 1}]
@@ -43,7 +44,7 @@ class Fuzz:
             except OptionError:
                 counts["refused conditions"] += 1
                 return
-            where.to_json()
+            assert parse_where(where.to_json()) == where
             counts["conditions"] += 1
             return
         document = schema_document(dice)

@@ -65,7 +65,7 @@ def test_shards_names_and_order_stay(packed: Path, tmp_path: Path, numbered: Mod
     assert not again.is_new
     manifest = json.loads((out / "dataset.json").read_text())
     change = {"drop": ["steps"], "rename": {"name": "title"}, "add": {"new": 0.5}}
-    assert manifest["provenance"]["reshard"]["change"] == change
+    assert manifest["provenance"]["reshard"]["edits"] == change
 
 
 def test_only_some_of_them(packed: Path, tmp_path: Path, numbered: ModuleType) -> None:
@@ -191,7 +191,7 @@ def test_notice_about_texts_of_recoded_labels(
 
 
 def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:
-    rs.reshard(packed, tmp_path / "out", shuffle=True, change=rs.Edits(drop=["name"]))
+    rs.reshard(packed, tmp_path / "out", shuffle=True, edits=rs.Edits(drop=["name"]))
     assert "name" not in rs.open(tmp_path / "out").schema.features
 
 

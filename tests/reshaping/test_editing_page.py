@@ -54,7 +54,7 @@ def test_commands_and_code_run(
 
 def test_conditions_of_the_table_are_conditions() -> None:
     conditions = re.findall(r"^\| `([^`]+)` \| ", PAGE.partition("## Edit")[0], re.MULTILINE)
-    assert len(conditions) == 6
+    assert len(conditions) == 8
     for condition in conditions:
         assert parse_where(condition)
 

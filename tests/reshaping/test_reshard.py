@@ -7,54 +7,26 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest, records_of
-from recordsmith.reshaping import Payloads, rewrite_each
-from recordsmith.wire import RecordBlock
 
 from ..raising import raises
 
-
-class Where:
-    """Keeps the Examples whose id leaves a rest below `below` when divided by `by`."""
-
-    def __init__(self, by: int, below: int) -> None:
-        self.by, self.below = by, below
-
-    def matches(self, block: RecordBlock) -> Any:
-        return np.array([id_of(payload) % self.by < self.below for payload in block.payloads()])
-
-    def to_json(self) -> Any:
-        return [self.by, self.below]
-
-
-class Negate:
-    """Makes other Examples: those with the negative ids."""
-
-    def rewrite(self, block: RecordBlock) -> Any:
-        return rewrite_each(block, self._negated)
-
-    def _negated(self, payload: memoryview) -> bytes:
-        features = rs.decode_example(payload)
-        if features["id"][0] == 77:
-            raise rs.CorruptDataError(rs.Defect.FEATURE_VALUE, "77 cannot be negated")
-        return rs.encode_example({**features, "id": -features["id"]}, {"steps": "int64"})
-
-    def class_names(self, names: Any) -> Any:
-        return None if names is None else tuple(f"not {name}" for name in names)
-
-    def to_json(self) -> Mapping[str, Any]:
-        return {"negate": True}
+CONDITIONS: dict[str | None, Callable[[int], bool]] = {  # of the features in numbered_examples
+    "missing(steps)": lambda number: number % 4 == 0,
+    "steps == 1 or id < 3": lambda number: number % 4 > 1 or number < 3,
+    "not 5 <= score < 20": lambda number: not 20 <= number < 80,
+    "name.endswith('7')": lambda number: number % 10 == 7,
+}
+NEGATE = rs.Edits(recode={"id": {number: -number for number in range(100) if number != 77}})
 
 
 def id_of(payload: Any) -> int:
@@ -139,14 +111,15 @@ def test_any_options_keep_exactly_what_they_should(tmp_path_factory, numbered, d
         "take": draw(st.none() | st.integers(1, 40)),
         "sample": draw(st.none() | st.sampled_from((0.1, 0.5, 1.0))),
         "splits": draw(st.none() | st.just({"x": 0.75, "y": 0.25})),
-        "where": draw(st.none() | st.builds(Where, st.just(5), st.integers(1, 5))),
+        "where": draw(st.none() | st.sampled_from(list(CONDITIONS))),
         "compression": draw(st.sampled_from((None, "none", "zlib"))),
         "shard_size_bytes": draw(st.sampled_from((None, 1000))),
         "threads": draw(st.integers(1, 3)),
     }
-    where, take, sample = options["where"], options["take"], options["sample"] or 1
+    matches = CONDITIONS.get(options["where"], lambda _: True)
+    take, sample = options["take"], options["sample"] or 1
     kept = {
-        split: [r for r in records if where is None or id_of(r) % where.by < where.below]
+        split: [record for record in records if matches(id_of(record))]
         for split, records in have.items()
     }
     if options["splits"]:
@@ -166,7 +139,7 @@ def test_any_options_keep_exactly_what_they_should(tmp_path_factory, numbered, d
     assert report.splits == sizes
     assert_is_true(root / "out")
     everything = [r for path in paths for r in rs.open(path).records()]
-    everything = [r for r in everything if where is None or id_of(r) % where.by < where.below]
+    everything = [record for record in everything if matches(id_of(record))]
     left = Counter(everything)
     for split in sizes:
         found = list(rs.open(root / "out", split).records())
@@ -260,27 +233,24 @@ def test_number_and_size_of_shards(tmp_path: Path, numbered) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"sample": 0.5}, {"shards": 3}])
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_changed_records(tmp_path: Path, numbered, options: Any, compression: str) -> None:
+def test_edited_records(tmp_path: Path, numbered, options: Any, compression: str) -> None:
     numbered.packed(tmp_path / "in", {"train": [50, 26]}, compression)
     rs.reshard(tmp_path / "in", tmp_path / "plain", **options)
-    report = rs.reshard(tmp_path / "in", tmp_path / "out", change=Negate(), **options)
+    report = rs.reshard(tmp_path / "in", tmp_path / "out", edits=NEGATE, **options)
     assert_is_true(report.folder)
     assert ids_in(report.folder) == [-number for number in ids_in(tmp_path / "plain")]
-    assert rs.open(report.folder).class_names == tuple(
-        f"not {name}" for name in numbered.class_names
-    )
-    assert "not a b" in (report.folder / "labels.txt").read_text("utf-8")
-    assert read_manifest(report.folder).provenance["reshard"]["change"] == {"negate": True}
+    assert rs.open(report.folder).class_names == numbered.class_names
+    assert read_manifest(report.folder).provenance["reshard"]["edits"] == NEGATE.to_json()
 
 
-@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"where": Where(7, 1)}])
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"where": "id in (7, 70, 77)"}])
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_errors_of_changes_are_located(
+def test_errors_of_edits_are_located(
     tmp_path: Path, numbered, options: Any, compression: str
 ) -> None:
     numbered.packed(tmp_path / "in", {"train": [50, 50]}, compression)
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.reshard(tmp_path / "in", tmp_path / "out", change=Negate(), **options)
+        rs.reshard(tmp_path / "in", tmp_path / "out", edits=NEGATE, **options)
     error = caught.value
     shard = rs.open(tmp_path / "in").shards[1]
     assert (error.path, error.record) == (str(shard.path), 27)
@@ -288,42 +258,13 @@ def test_errors_of_changes_are_located(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("count", [0, 49, 51])
-def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, numbered, count: int) -> None:
-    class Other(Negate):
-        def rewrite(self, block: RecordBlock) -> Any:
-            (payloads,) = super().rewrite(block)
-            data, offsets = payloads
-            records = [bytes(data[a:b]) for a, b in pairwise(offsets)]
-            records = (records * 2)[:count]
-            yield Payloads(b"".join(records), np.cumsum([0, *map(len, records)]))
-
-    numbered.packed(tmp_path / "in", {"train": [50]})
-    with pytest.raises(rs.FunctionError, match=rf"\b{count} payloads") as caught:
-        rs.reshard(tmp_path / "in", tmp_path / "out", change=Other())
-    assert caught.value.function == "change"
-    assert not (tmp_path / "out").exists()
-
-
-def test_what_a_change_makes_is_written_piece_by_piece(tmp_path: Path, numbered) -> None:
-    class Longer(Negate):
-        def rewrite(self, block: RecordBlock) -> Any:
-            return rewrite_each(block, lambda _: b"\x1a\x80\x80\x10" + bytes(1 << 18))
-
-    numbered.packed(tmp_path / "in", {"train": [10]})
-    (shard,) = rs.open(tmp_path / "in").shards
-    (block,) = shard.blocks()
-    sizes = [len(payloads.data) for payloads in Longer().rewrite(block)]
-    assert sum(sizes) > 10 << 18
-    assert max(sizes) < 2 << 20
-    rs.reshard(tmp_path / "in", tmp_path / "out", change=Longer())
-    assert [len(record) for record in rs.open(tmp_path / "out").records()] == [(1 << 18) + 4] * 10
-
-
-def test_invalid_selections(tmp_path: Path, foreign: Path) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        rs.reshard(foreign, tmp_path / "out", where=3)  # type: ignore[arg-type]
-    assert (caught.value.option, caught.value.value) == ("where", "3")
+@pytest.mark.parametrize("options", [{"where": 3}, {"edits": 3}])
+def test_conditions_and_edits_have_their_types(
+    tmp_path: Path, foreign: Path, options: dict[str, Any]
+) -> None:
+    ((name, _),) = options.items()
+    with raises(rs.OptionError, option=name, value=3):
+        rs.reshard(foreign, tmp_path / "out", **options)
 
 
 # -- several inputs -------------------------------------------------------------------------------
@@ -497,8 +438,8 @@ def test_the_output_is_separate_from_the_inputs(tmp_path: Path, numbered, foreig
         ({"splits": {"a": 0.5}}, "0.5"),
         ({"splits": {"a": 0.999, "b": 0.001}}, "'b' would be empty"),
         ({"splits": {"a/b": 1}}, "'a/b'"),
-        ({"where": Where(1000, 0)}, "200 records match"),
-        ({"where": Where(1000, 0), "splits": {"a": 1}}, "200 records match"),
+        ({"where": "id < 0"}, "200 records match"),
+        ({"where": "id < 0", "splits": {"a": 1}}, "200 records match"),
         ({"split": "test"}, "'test'"),
         ({"seed": "x"}, "seed .* 'x'$"),
         ({"compression": "zip"}, "'zip'"),

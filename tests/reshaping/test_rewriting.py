@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import KeyAction, Rewriter, classify, rewriting
-from recordsmith.reshaping.changes import RecordOptionError
-from recordsmith.reshaping.editing.edits import Edits
+from recordsmith.reshaping.editing.edits import Edits, RecordOptionError
 from recordsmith.reshaping.editing.recode_table import RecodeTable
 from recordsmith.reshaping.editing.recoder import Recoder
 from recordsmith.wire import RecordBlock

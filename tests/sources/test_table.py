@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import encode_example
-from recordsmith.sources import Listing, Source, Table
+from recordsmith.sources import Listing, Source, Table, csv_rows
 from recordsmith.sources.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
@@ -650,3 +650,95 @@ def test_a_cell_that_is_too_long(tmp_path: Path) -> None:
     first = table.list_samples().samples[0]
     with raises(rs.SourceError, path=tmp_path / "a.csv", line=2, match="16,777,216 characters"):
         stored_row(table, first)
+
+
+# -- blocks --------------------------------------------------------------------------------------
+
+
+def _rows_of_csv(text: str, width: int) -> list[list[str] | None]:
+    """The rows after the names as the csv module finds them; None for one that is wrong.
+
+    Of a row whose quotes are wrong, the first line is lost.
+    """
+    lines = io.StringIO(text, newline="").readlines()
+    at, found = 1, []
+    while at < len(lines):
+        reader = csv.reader(iter(lines[at:]), strict=True)
+        try:
+            cells = next(reader)
+            at += reader.line_num
+        except csv.Error:
+            found.append(None)
+            at += 1
+            continue
+        if cells:
+            found.append(cells if len(cells) == width else None)
+    return found
+
+
+_LINES = st.lists(
+    st.one_of(
+        st.text('ab,"', max_size=8),
+        st.sampled_from(["a,b", '"a\n",b', '"x""y",', "", '"a,b', 'c"d,e', '"",""', '"\r\n",z']),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(_LINES, st.sampled_from(["\n", "\r\n", "\r"]), st.integers(8, 40), st.booleans())
+def test_blocks_of_any_size_give_the_rows_of_the_csv_module(
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[str],
+    end: str,
+    block: int,
+    has_end: bool,
+) -> None:
+    text = end.join(["p,q", *lines]) + end * has_end
+    path = tmp_path_factory.mktemp("table") / "t.csv"
+    path.write_bytes(text.encode())
+    expected = _rows_of_csv(text, 2)
+    source = Table(path, kinds={"p": "bytes", "q": "bytes"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_rows, "_BLOCK_BYTES", block)
+        if not expected:
+            with raises(rs.SourceError, path=path):
+                source.list_samples()
+            return
+        samples = source.list_samples().samples
+    found: list[list[str] | None] = []
+    for sample in samples:
+        try:
+            found.append([value.decode() for value in stored_row(source, sample).values()])
+        except rs.SourceError:
+            found.append(None)
+    assert found == expected
+
+
+def test_the_csv_module_is_needed_only_for_wrong_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = ['"a ""b""",', '"c\nd","e,f"', '"",""', "g,h"] * 500
+    monkeypatch.setattr(csv_rows, "_BLOCK_BYTES", 1000)
+    slow = csv_rows._CsvFile._parsed_slowly
+    blocks = []
+
+    def watched(self: Any, data: bytes, *arguments: Any, **options: Any) -> Any:
+        blocks.append(data)
+        return slow(self, data, *arguments, **options)
+
+    monkeypatch.setattr(csv_rows._CsvFile, "_parsed_slowly", watched)
+    path = _write(tmp_path / "t.csv", "p,q", *good)
+    assert len(Table(path).list_samples().samples) == 2000
+    assert not blocks
+    path = _write(tmp_path / "t.csv", "p,q", *good, "x", *good)
+    assert len(Table(path).list_samples().samples) == 4001
+    assert len(blocks) == 1
+
+
+def test_many_lines_without_closing_quotes_take_linear_time(tmp_path: Path) -> None:
+    """Each line opens a cell in its own view, and keeps one open in that of the line before."""
+    path = _write(tmp_path / "t.csv", "p,q,r", *['a","'] * 200_000)
+    with raises(rs.SourceError, path=path, match="like many rows before"):
+        Table(path).list_samples()

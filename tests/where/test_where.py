@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -78,8 +79,8 @@ RECORDS = st.lists(
 def written(literal: Any) -> str:
     """A literal in another spelling than recordsmith's own."""
     if not isinstance(literal, bytes):
-        return repr(literal)
-    return "'" + "".join(f"\\x{byte:02X}" for byte in literal) + "'"
+        return f"+{literal!r}" if literal > 0 else repr(literal)
+    return "b'" + "".join(f"\\x{byte:02X}" for byte in literal) + "'"
 
 
 def stored(value: Any, literal: Any) -> Any:
@@ -112,12 +113,23 @@ def expressions(draw: Any, depth: int = 2) -> tuple[str, Holds]:
     wanted = draw(st.lists(LITERALS[key], min_size=1, max_size=8))
     if form == 2:
         is_in = draw(st.booleans())
-        text = f"{measured} {'in' if is_in else 'not  in'} ({', '.join(map(written, wanted))})"
+        begin, end = draw(st.sampled_from(["()", "[]", "{}"]))
+        values = f"{begin}{', '.join(map(written, wanted))},{end}"
+        text = f"{measured} {'in' if is_in else 'not  in'} {values}"
     else:
         text = f"{measured} {name} {written(wanted[0])}"
+    below = OPERATORS[left := draw(st.sampled_from(list(OPERATORS)))]
+    if is_chain := draw(st.booleans()):
+        text = f"{written(wanted[-1])} {left} {text}"
+    elif key == "a text" and not of_all and draw(st.booleans()):
+        method = draw(st.sampled_from(["startswith", "endswith"]))
+        text = f"{measured}.{method} ({written(wanted[0])})"
+        return text, lambda e: any(getattr(value, method)(wanted[0]) for value in e.get(key, ()))
 
     def hits(value: Any) -> bool:
         if isinstance(value, np.floating) and math.isnan(value):
+            return False
+        if is_chain and not below(stored(value, wanted[-1]), value):
             return False
         if form == 2:
             return any(value == stored(value, literal) for literal in wanted) == is_in
@@ -190,6 +202,27 @@ def test_keys_in_backticks() -> None:
     text = "`a``b` == 1 and `in` == 2 and größe == 3 and `1` == 4 and a-b:c == 5"
     assert chosen(text, record) == [True]
     assert chosen("`\udcff` == 1", {"\udcff": 1}) == [True]
+    words = {"order": 1, "android": 2, "nothing": 3, "inside": 4, "not.in": 5, "in/a": 6, "or-b": 7}
+    assert chosen(" and ".join(f"{word} == {words[word]}" for word in words), words) == [True]
+    words = {"class": 1, "lambda": 2, "None": 3, "ﬁ": 4, "x.endswith": 5}
+    text = "class == 1 and lambda == 2 and None == 3 and ﬁ == 4 and x.endswith == 5"
+    assert chosen(text, words, {"fi": 4}) == [True, False]
+
+
+def test_text_is_that_of_python() -> None:
+    records = [{"t": "ÿ"}, {"t": b"\xff"}, {"t": "a\tb"}]
+    assert chosen(r"t == '\xff'", *records) == [True, False, False]
+    assert chosen(r"t == b'\xff'", *records) == [False, True, False]
+    assert chosen("t == '\udcff'", *records) == [False, True, False]  # an argument of the shell
+    assert chosen(r't in ("a\tb", "\u00ff")', *records) == [True, False, True]
+
+
+def test_a_chain_is_about_one_value() -> None:
+    records = [{"a": [-1, 5]}, {"a": [-1, 1, 5]}, {"a": []}, {}]
+    assert chosen("0 < a < 3", *records) == [False, True, False, False]
+    assert chosen("0 < a and a < 3", *records) == [True, True, False, False]
+    assert chosen("1 <= len(a) < 3", *records) == [True, False, False, False]
+    assert chosen("-2 <= all(a) <= 5", *records) == [True, True, False, False]
 
 
 # ---- what cannot be understood -----------------------------------------------------------------
@@ -200,32 +233,65 @@ def test_keys_in_backticks() -> None:
     [
         ("", 1, "expected a feature"),
         ("a", 2, r"comparison.*has\(a\)"),
+        ("not a and b == 1", 6, r"comparison.*has\(a\)"),
+        ("len(a)", 7, r"comparison.*after len\(a\)\n"),
         ("a = 1", 3, "=="),
+        ("a === 1", 3, "=="),
+        ("a is 1", 3, "=="),
         ("a == 1 && b == 2", 8, r"mean and\?"),
         ("a == 1 AND b == 2", 8, r"mean and\?"),
         ("a == daisy", 6, 'in quotes: "daisy"'),
-        ("3 == a", 1, "on the left"),
-        ("0 < a < 3", 1, "on the left"),
-        ("a < 1 < 2", 7, "or the end"),
+        ("3 == 3", 6, "expected a feature"),
+        ("a < 1 < 2", 9, "at most two"),
+        ("0 < a < b", 9, 'in quotes: "b"'),
+        ("0 < 1 < a", 5, "expected a feature"),
+        ("a == (1, 2)", 6, "expected a number"),
+        ("a == not b", 6, "found not"),
+        ("(a == 1) == 1", 2, "expected a feature"),
+        ("has(a) == 1", 1, "expected a feature"),
+        ("a + 1 == 2", 3, r"found \+"),
+        ("a[0] == 1", 1, r"found a\[0\]"),
         ('a == "x', 6, "not closed"),
         ("`a == 3", 1, "not closed"),
-        ("(a == 1", 8, r"or \), found"),
+        ("(a == 1", 8, r"or \), found the end"),
+        ("(a == 1]", 8, r"or \), found \]"),
         ("a == 1)", 7, "or the end"),
+        ("a == 1, b == 1", 7, "or the end"),
+        ("(a == 1, b == 1)", 1, "expected a feature"),
         ("a in 1", 6, "in parentheses"),
-        ("a in ()", 7, "expected a number"),
-        ('a in (1, "x")', 6, "mixed"),
+        ("1 in a", 1, "on the left"),
+        ("a in ()", 7, "expected a feature"),
+        ("a in (b, 1)", 7, 'in quotes: "b"'),
+        ('a in (1, "x")', 1, "not both"),
+        ('0 < a < "x"', 1, "not both"),
         ("1a == 1", 1, "backticks"),
-        ("a == 1_000", 6, "found 1_000"),
-        ('len(a) == "x"', 11, "expected a number"),
-        ("len > 3", 5, "after len"),
-        ("in == 3", 1, "expected a feature"),
-        ("a not == 3", 7, "expected in"),
+        ("a == 007", 6, "leading zeros"),
+        ("a == 1j", 6, "complex"),
         ("a == 1e999", 6, "too large"),
         (f"a == {'9' * 5000}", 6, "too large"),
+        ('len(a) == "x"', 1, "with numbers"),
+        ("len > 3", 1, "or `len`"),
+        ("in == 3", 1, "expected a feature"),
+        ("a not == 3", 3, "expected a comparison"),
+        ("has(a, b)", 1, "one feature"),
+        ("has(1)", 5, "expected a feature"),
+        ("has(len(a))", 1, "one feature"),
+        ("a.startswith(1)", 1, "one text"),
+        ("a.startswith('x', 'y')", 1, "one text"),
+        ("a.upper('x')", 1, "expected a feature"),
         ('a == "\\q"', 6, r"\\q is not"),
+        ("a == b'\\u0031'", 6, r"\\u is not"),
+        ("a == b'ö'", 6, "ASCII"),
         ("a == '\ud800'", 6, "surrogates"),
+        ("`a`not in (1,)", 1, "not closed"),
+        ("a == 1 and`b` == 1", 8, "found and"),
         ("a == 1;", 7, "found ;"),
-        ("__import__('os')", 11, "expected a comparison"),
+        ("a == 1 # b", 8, "found #"),
+        ("a == f'{b}'", 7, "found '{b}'"),
+        ("(a := 3) == 3", 4, "found :"),
+        ("lambda: 3", 9, "found 3"),
+        ("__import__('os')", 1, "expected a feature"),
+        ("(a == 1)(b)", 9, r"found \("),
     ],
 )
 def test_invalid_expressions(text: str, place: int, expected: str) -> None:
@@ -233,16 +299,41 @@ def test_invalid_expressions(text: str, place: int, expected: str) -> None:
         parse_where(text)
     message, shown, caret = caught.value.lines
     assert f"at character {place}:" in message
-    if len(text) < 60:
+    if len(text) < 60:  # longer ones are cut
         assert shown[2:] == text
         assert caret.index("^") - 2 == place - 1
 
 
-@pytest.mark.parametrize("opening", ["(", "not ", "not ("])
+@pytest.mark.parametrize("opening", ["(", "not ", "not (", "[", "{", "len("])
 def test_nested_too_deep(opening: str) -> None:
     with raises(rs.OptionError, option="where", match="at most 100"):
         parse_where(opening * 10_000 + "a == 1")
-    assert parse_where(opening * 49 + "a == 1" + ")" * 49 * opening.count("("))
+    if opening[0] in "n(":
+        text = opening * 49 + "a == 1" + ")" * 49 * opening.count("(")
+        assert parse_where(" and ".join([text] * 3))
+
+
+TOKENS = re.findall(
+    r"\S+",
+    r"""a b/c `d` .endswith( len( has( all( ( ) [ ] { } , == < in not and or 1 -2.5 'x' b'' 0
+    : . + - * \ # ' ` = é if lambda 9e9""",
+)
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from([*TOKENS, "not\tin", " ", "\n", "a == 1"]), max_size=14))
+def test_any_tokens_are_a_condition_or_an_error(tokens: list[str]) -> None:
+    for text in (" ".join(tokens), "".join(tokens)):
+        try:
+            where = parse_where(text)
+        except rs.OptionError:
+            continue
+        assert parse_where(str(where)) == where
+
+
+def test_as_long_as_an_expression_can_be() -> None:
+    with raises(rs.OptionError, option="where"):
+        parse_where("a == 1 or " * 100_001 + "a == 1")
 
 
 def test_long_without_being_deep() -> None:
@@ -265,9 +356,9 @@ def test_expressions_must_be_text(given: Any) -> None:
 def test_kinds_that_cannot_be_compared() -> None:
     with raises(rs.OptionError, option="where", value="t == 3", match="'t' is bytes"):
         chosen("t == 3", {"t": "x"})
-    with raises(rs.OptionError, option="where", value='i in ("x", "y")', match="'i' is int64"):
+    with raises(rs.OptionError, option="where", value="i in ('x', 'y')", match="'i' is int64"):
         chosen("i in ('x', 'y')", {"i": 3})
-    with raises(rs.OptionError, option="where", value='f < "x"', match="'f' is float"):
+    with raises(rs.OptionError, option="where", value="f < 'x'", match="'f' is float"):
         chosen("not f < 'x'", {"f": 0.5})
     assert chosen("len(t) == 1 and has(t)", {"t": "x"}) == [True]
 

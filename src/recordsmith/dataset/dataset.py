@@ -204,7 +204,7 @@ class Dataset(Summarized):
         seed = _seed(seed)
         return self._with(self._records.positions.shuffled(seed), f"shuffled, seed {seed}")
 
-    def filter(self, where: str | Where) -> Dataset:
+    def filter(self, where: str) -> Dataset:
         """Return the examples that match a condition.
 
         The condition is evaluated at first use: all records are read once, and the positions of
@@ -220,13 +220,7 @@ class Dataset(Summarized):
         Example:
             wide = dataset.filter("image/width > 640")
         """
-        condition = parse_where(where) if isinstance(where, str) else where
-        if not isinstance(condition, Where):
-            raise OptionError(
-                option="where",
-                value=where,
-                expected='a condition such as "image/class/label == 1"',
-            )
+        condition = parse_where(where)
         known = self._outer_schema
         if known is not None:
             condition.check(known)

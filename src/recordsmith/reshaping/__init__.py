@@ -1,7 +1,6 @@
 """Rewriting of datasets: reshard, edit, append and salvage."""
 
 from recordsmith.reshaping.appending.append import append
-from recordsmith.reshaping.changes import Change, Payloads, Selection, rewrite_each
 from recordsmith.reshaping.editing.edit import edit
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.resharding.reshard import reshard
@@ -11,16 +10,12 @@ from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard, Salvag
 
 __all__ = [
     "AppendReport",
-    "Change",
     "Edits",
-    "Payloads",
     "ReshardReport",
     "SalvageReport",
     "SalvagedShard",
-    "Selection",
     "append",
     "edit",
     "reshard",
-    "rewrite_each",
     "salvage",
 ]

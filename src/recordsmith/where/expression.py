@@ -31,9 +31,10 @@ _SAMPLED = 100
 class Where:
     """A condition on the features of a record: a `Selection`. Thread-safe."""
 
-    def __init__(self, condition: Condition) -> None:
+    def __init__(self, condition: Condition, text: str) -> None:
         self._condition = condition
-        self.keys = tuple(sorted(set(condition.keys())))
+        self._text = text
+        self.keys = tuple(sorted({part.key for part in condition.comparisons()}))
         """The features in the expression."""
         self._specs = dict.fromkeys(self.keys, FeatureSpec(shape="ragged"))
         self._unseen = set(self.keys)
@@ -84,19 +85,18 @@ class Where:
 
     def to_json(self) -> str:
         """Return the expression in a normal form."""
-        return str(self._condition)
+        return self._text
 
-    def __str__(self) -> str:
-        return str(self._condition)
+    __str__ = to_json
 
     def __repr__(self) -> str:
-        return f"Where({str(self)!r})"
+        return f"Where({self._text!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Where) and self._condition == other._condition
+        return isinstance(other, Where) and self._text == other._text
 
     def __hash__(self) -> int:
-        return hash(self._condition)
+        return hash(self._text)
 
     def _holds(
         self,
@@ -136,9 +136,9 @@ class Where:
 
 
 def parse_where(text: str) -> Where:
-    """Parse a where expression.
+    """Parse a where expression, in Python's grammar.
 
-    Such as `image/class/label in (1, 2)` or `image/height >= 256 and not has(image/object/mask)`.
+    Such as `image/class/label in (1, 2)` or `256 <= image/height < 512 and not has(image/mask)`.
     A comparison is true for a record if it is true for any value of the feature, and false if the
     feature is missing. `all(feature)` requires all values, `len(feature)` is their number. Write
     text in quotes, and names with characters other than letters, digits and `_ / . : -` in
@@ -147,7 +147,7 @@ def parse_where(text: str) -> Where:
     Raises:
         OptionError: the expression is invalid; the excerpt shows the place.
     """
-    return Where(parse_condition(text))
+    return Where(*parse_condition(text))
 
 
 def _feature_spans(block: RecordBlock) -> tuple[str, ...]:

@@ -1,277 +1,285 @@
-"""Parser of where expressions.
+"""Parser of where expressions: conditions in Python's grammar.
 
-A tokenizer and a recursive-descent parser; nothing is evaluated as code.
-
-    expression  = conjunction { "or" conjunction }
-    conjunction = negation { "and" negation }
-    negation    = "not" negation | "(" expression ")" | "has" "(" feature ")"
-                | "missing" "(" feature ")" | comparison
-    comparison  = ( feature | "len" "(" feature ")" | "all" "(" feature ")" )
-                  ( ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) value
-                  | [ "not" ] "in" "(" value { "," value } [ "," ] ")" )
-    feature     = a name such as image/class/label, or any name in `backticks`
-    value       = a number, or text in " or '
+Names and values are replaced by identifiers of the same length before Python's `ast` parses the
+expression. So a name may be `image/class/label`, only the tokens below reach Python's parser, and
+places in the tree are places in the expression. Nothing is evaluated as code.
 """
 
 from __future__ import annotations
 
+import ast
+import math
 import re
-from typing import Any, Literal, NamedTuple, NoReturn
+from contextlib import suppress
+from typing import Any, Literal
 
 from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.where.conditions import (
-    BARE_KEY,
-    KEYWORDS,
     OPERATORS,
+    TEXT_METHODS,
     Combination,
     Comparison,
     Condition,
-    Not,
-    Presence,
     Value,
 )
 
 MOST_NESTED = 100
 """The deepest nesting of parentheses and `not`."""
+LONGEST = 1_000_000
+"""The most characters of an expression."""
 
+_BARE_KEY = r"[^\W\d][\w/.:\-]*"
+_WORD_END = r"(?![\w/.:\-`])"
 _TOKEN = re.compile(
     rf"""\s*(?:
-        (?P<key>`(?:[^`]|``)+`)
-        | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-        | (?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w/.]))
-        | (?P<word>{BARE_KEY.pattern})
-        | (?P<mark>==|!=|<=|>=|<|>|\(|\)|,)
+        (?P<join>(?:and|or){_WORD_END})
+        | (?P<compare>(?:not\s+)?in{_WORD_END}|(?:[=!<>]=|[<>])(?![=<>!~&|]))
+        | (?P<not>not{_WORD_END})
+        | (?P<value>[bB]?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+            | [+-]?\.?[0-9](?:[eE][+-]|[\w.])*)
+        | (?P<name>`(?:[^`]|``)+`(?!\w)(?:\.\w+(?=\s*\())?|{_BARE_KEY})
+        | (?P<open>[(\[{{])
+        | (?P<close>[)\]}}])
+        | (?P<comma>,)
+        | (?P<end>\Z)
+        | (?P<other>[=<>!~&|]+|.)
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_SPACE = re.compile(r"\s*")
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
-_INSTEAD = {
-    "=": "==",
-    "===": "==",
-    "<>": "!=",
-    "~=": "!=",
-    "&&": "and",
-    "&": "and",
-    "||": "or",
-    "|": "or",
-    "!": "not",
-    "[": "(",
-    "{": "(",
-    "]": ")",
-    "}": ")",
+_BEGIN = {"name", "value", "open", "not"}
+_CONTINUE = {"compare", "join", "close", "comma", "end"}
+_MAY_FOLLOW = {
+    **dict.fromkeys(("start", "open", "join", "not"), _BEGIN),
+    "comma": {*_BEGIN, "close"},
+    "compare": _BEGIN - {"not"},
+    "name": {*_CONTINUE, "open"},
+    "value": _CONTINUE,
+    "close": _CONTINUE,
 }
-_COMPARISONS = f"a comparison ({' '.join(OPERATORS)} in, not in)"
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_CALLED = ("has", "missing", "len", "all")
+_KEYWORDS = ("and", "or", "not", "in", *_CALLED)
+_INSTEAD = {
+    **dict.fromkeys(("=", "===", "is"), "=="),
+    **dict.fromkeys(("<>", "~="), "!="),
+    **dict.fromkeys(("&", "&&"), "and"),
+    **dict.fromkeys(("|", "||"), "or"),
+    "!": "not",
+    **{word.upper(): word for word in _KEYWORDS},
+}
+_OPERATOR_NAMES = {
+    **dict(zip((ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE), OPERATORS, strict=True)),
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COMPARISON = f"a comparison ({' '.join(OPERATORS)} in, not in)"
+_VALUE = "a number, or text in quotes"
 _SHOWN = 60  # characters on each side of an error
+_MOST_DIGITS = 1000  # Python takes quadratic time to convert a number
 
 
-class _Token(NamedTuple):
-    """kind: key, text, number, word, mark, end, or wrong for anything else."""
-
-    kind: str
-    text: str
-    start: int
-
-
-def parse_condition(text: str) -> Condition:
-    """Parse an expression.
+def parse_condition(text: str) -> tuple[Condition, str]:
+    """Parse an expression; return it and its normal form.
 
     Raises:
         OptionError: it is invalid; the excerpt shows the place.
     """
-    if not isinstance(text, str):
-        raise OptionError(option="where", value=text, expected="text such as 'label == 3'")
+    if not isinstance(text, str) or len(text) > LONGEST:
+        expected = f"text such as 'label == 3', at most {LONGEST:,} characters"
+        raise OptionError(option="where", value=text, expected=expected)
     return _Parser(text).parse()
 
 
 class _Parser:
-    """Parses the tokens in one pass with one token of lookahead."""
+    """Masks names and values, then converts the tree, which becomes that of the normal form."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._depth = 0
-        self._next = self._token_at(0)
+        self._values: dict[int, Value] = {}  # by place
 
-    def parse(self) -> Condition:
-        condition = self._several("or")
-        if self._next.kind != "end":
-            self._refuse("and, or, or the end")
-        return condition
-
-    # -- conditions ----------------------------------------------------------------------------
-
-    def _several(self, joined_by: Literal["and", "or"]) -> Condition:
-        parts = [self._conjunction() if joined_by == "or" else self._negation()]
-        while self._accept(joined_by):
-            parts.append(self._conjunction() if joined_by == "or" else self._negation())
-        return parts[0] if len(parts) == 1 else Combination(joined_by, tuple(parts))
-
-    def _conjunction(self) -> Condition:
-        return self._several("and")
-
-    def _negation(self) -> Condition:
-        self._depth += 1
-        if self._depth > MOST_NESTED:
-            raise self._error(
-                f"parentheses and not are nested {self._depth} deep, expected at most {MOST_NESTED}"
-            )
-        if self._accept("not"):
-            condition: Condition = Not(self._negation())
-        elif self._accept("("):
-            condition = self._several("or")
-            self._expect(")", "and, or, or )")
-        elif self._next.text in ("has", "missing") and self._next.kind == "word":
-            wanted = self._advance().text == "has"
-            condition = Presence(self._key_in_parentheses("has" if wanted else "missing"), wanted)
-        else:
-            condition = self._comparison()
-        self._depth -= 1
-        return condition
-
-    def _comparison(self) -> Condition:
-        measure: Any = "any"
-        if self._next.text in ("len", "all") and self._next.kind == "word":
-            measure = self._advance().text
-            key = self._key_in_parentheses(measure)
-        else:
-            key = self._key("a feature, not, has(…), missing(…), len(…), all(…) or (")
-        start = self._next
-        if self._accept("in"):
-            return Comparison(key, measure, "in", self._values(measure))
-        if self._accept("not"):
-            self._expect("in", "in")
-            return Comparison(key, measure, "not in", self._values(measure))
-        if start.kind != "mark" or start.text not in OPERATORS:
-            hint = f"; to test whether it exists, write has({key})" if measure == "any" else ""
-            self._refuse(_COMPARISONS, hint if start.kind in ("end", "word") else "")
-        self._advance()
-        return Comparison(key, measure, start.text, (self._value(measure),))
-
-    # -- keys and values -----------------------------------------------------------------------
-
-    def _key_in_parentheses(self, word: str) -> str:
-        self._expect("(", f"( and a feature after {word} (a feature of this name: `{word}`)")
-        key = self._key("a feature")
-        self._expect(")", ")")
-        return key
-
-    def _key(self, expected: str) -> str:
-        token = self._next
-        if token.kind == "key":
-            self._advance()
-            return token.text[1:-1].replace("``", "`")
-        if token.kind != "word" or token.text in KEYWORDS:
-            hint = {
-                "number": "; write the feature on the left",
-                "text": "; write the feature on the left, without quotes",
-            }.get(token.kind, "")
-            self._refuse(expected, hint)
-        self._advance()
-        return token.text
-
-    def _values(self, measure: str) -> tuple[Value, ...]:
-        start = self._next
-        self._expect("(", "values in parentheses, such as (1, 2)")
-        values = [self._value(measure)]
-        while self._accept(","):
-            if self._next.text == ")":
-                break
-            values.append(self._value(measure))
-        self._expect(")", ", or )")
-        if len({isinstance(value, bytes) for value in values}) > 1:
-            self._next = start
-            raise self._error("numbers and text are mixed, expected one of them")
-        return tuple(values)
-
-    def _value(self, measure: str) -> Value:
-        token = self._next
-        if token.kind == "text" and measure != "len":
-            self._advance()
-            return self._unescaped(token)
-        if token.kind != "number":
-            hint = f'; write text in quotes: "{token.text}"' if token.kind == "word" else ""
-            self._refuse("a number" if measure == "len" else "a number, or text in quotes", hint)
-        try:
-            value = float(token.text) if set(token.text) & set(".eE") else int(token.text)
-        except ValueError:  # more digits than Python converts
-            value = float("inf")
-        if value in (float("inf"), float("-inf")):
-            raise self._error(f"the number {token.text:.30} is too large")
-        self._advance()
-        return value
-
-    def _unescaped(self, token: _Token) -> bytes:
-        """Return the bytes of quoted text."""
-        text, at, pieces = token.text[1:-1], 0, []
-        try:
-            for match in _ESCAPE.finditer(text):
-                pieces.append(text[at : match.start()].encode("utf-8", "surrogateescape"))
-                pieces.append(bytes.fromhex(match[1]) if match[1] else _ESCAPED[match[2]].encode())
-                at = match.end()
-            pieces.append(text[at:].encode("utf-8", "surrogateescape"))
-        except KeyError as error:
-            self._next = token
-            raise self._error(
-                f"\\{error.args[0]} is not an escape sequence; write a backslash as \\\\"
-            ) from None
-        except UnicodeEncodeError:
-            self._next = token
-            raise self._error("text contains surrogates") from None
-        return b"".join(pieces)
+    def parse(self) -> tuple[Condition, str]:
+        tree = ast.parse(f"({self._masked()})", mode="eval").body
+        return self._condition(tree), ast.unparse(tree)
 
     # -- tokens --------------------------------------------------------------------------------
 
-    def _token_at(self, at: int) -> _Token:
-        match = _TOKEN.match(self._text, at)
-        if match is not None:
+    def _masked(self) -> str:
+        """Check the order of tokens, and replace names and values."""
+        masked, before, depth = [], "start", 0
+        opened: list[tuple[str, int]] = []  # closing brackets, and the depth inside
+        for match in _TOKEN.finditer(self._text):
             kind = str(match.lastgroup)
-            return _Token(kind, match[kind], match.start(kind))
-        space = _SPACE.match(self._text, at)
-        start = at if space is None else space.end()
-        if start == len(self._text):
-            return _Token("end", "", start)
-        rest = self._text[start : start + _SHOWN]
-        wrong = re.match(r"[\w/.+-]+|[=<>!~&|]+|.", rest, re.DOTALL)
-        return _Token("wrong", rest if wrong is None else wrong[0], start)
+            token, at = match[kind], match.start(kind)
+            allowed = _MAY_FOLLOW[before] - ({"end"} if opened else {"close", "comma"})
+            if kind not in allowed or (kind == "close" and token != opened[-1][0]):
+                raise self._misplaced(token, at, before, opened[-1][0] if opened else "the end")
+            if kind == "value":
+                self._values[at] = self._value_of(token, at)
+            elif kind == "open":
+                opened.append((_CLOSING[token], depth + 1))
+            elif kind == "close":
+                opened.pop()
+            depth = depth + 1 if kind == "not" else opened[-1][1] if opened else 0
+            if depth > MOST_NESTED:
+                raise self._error(at, f"expected ( and not nested at most {MOST_NESTED} deep")
+            masked.append(" " * (at - match.start()))
+            if kind in ("name", "value"):
+                end = token[-1] if token[-1] in "\"'" else "_"
+                token = (end + "_" * (len(token) - 2) + end)[: len(token)]
+            masked.append(token)
+            before = kind
+            if kind == "end":
+                break
+        return re.sub(r"\s", " ", "".join(masked))
 
-    def _advance(self) -> _Token:
-        token = self._next
-        self._next = self._token_at(token.start + len(token.text))
-        return token
+    def _value_of(self, token: str, at: int) -> Value:
+        """Evaluate a number, or text as UTF-8."""
+        is_text = token[-1] in "\"'"
+        for escape in re.finditer(r"\\(.)", token, re.DOTALL) if is_text else ():
+            if escape[1] not in "\\'\"nrtx" + "uU" * (token[0] in "\"'"):
+                what = f"{escape[0]} is not an escape sequence; write a backslash as \\\\"
+                raise self._error(at, what)
+        # arguments that are not UTF-8 have surrogates, which Python's parser refuses
+        token = re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", token)
+        try:
+            value = ast.literal_eval(token) if is_text or len(token) < _MOST_DIGITS else math.inf
+            value = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        except UnicodeEncodeError:
+            raise self._error(at, "text contains surrogates") from None
+        except (SyntaxError, ValueError) as error:
+            hint = "" if is_text else "; write names that begin with a digit in backticks"
+            raise self._error(at, f"{error.args[0]}{hint}") from None
+        if isinstance(value, complex) or value in (math.inf, -math.inf):
+            raise self._error(at, f"the number {token:.30} is complex or too large")
+        return value
 
-    def _accept(self, text: str) -> bool:
-        """Skip this word or mark if it is next; return whether it was."""
-        is_next = self._next.text == text and self._next.kind in ("word", "mark")
-        if is_next:
-            self._advance()
-        return is_next
+    # -- conditions ----------------------------------------------------------------------------
 
-    def _expect(self, text: str, expected: str) -> None:
-        if not self._accept(text):
-            self._refuse(expected)
+    def _condition(self, node: ast.expr) -> Condition:
+        """Convert a part of the tree, in which names and values get their own text back."""
+        if isinstance(node, ast.BoolOp):
+            word: Literal["and", "or"] = "and" if isinstance(node.op, ast.And) else "or"
+            return Combination(word, tuple(map(self._condition, node.values)))
+        if isinstance(node, ast.UnaryOp):
+            return Combination("not", (self._condition(node.operand),))
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        if isinstance(node, ast.Call):
+            called = self._source(node.func)
+            name, _, method = called.rpartition(".")
+            if called in ("has", "missing"):
+                test = (">" if called == "has" else "==", (0,))
+                return Comparison(self._argument(node), "len", (test,), ast.unparse(node))
+            if method in TEXT_METHODS:
+                values, node.args = self._constants(node.args)
+                if len(values) != 1 or not isinstance(values[0], bytes):
+                    raise self._unexpected(node, f"one text in quotes after {method}")
+                key = _unquoted(name)
+                node.func = ast.Name(f"{_quoted(key)}.{method}")
+                return Comparison(key, "any", ((method, values),), ast.unparse(node))
+        source = self._source(node)
+        measure, _ = self._feature(node)
+        hint = f"; to test whether it exists, write has({source})" if measure == "any" else ""
+        what = f"expected {_COMPARISON} after {source:.60}{hint}"
+        raise self._error(self._place(node) + len(source), what)
 
-    # -- errors ---------------------------------------------------------------------------------
+    def _comparison(self, node: ast.Compare) -> Comparison:
+        """Convert comparisons of a feature with the values next to it."""
+        names = [_OPERATOR_NAMES[type(operator)] for operator in node.ops]
+        tests: list[tuple[str, tuple[Value, ...]]] = []
+        feature = node.left
+        if self._is_value(node.left) and names[0] in _MIRRORED:
+            feature = node.comparators[0]
+            values, (node.left,) = self._constants([node.left])
+            tests.append((_MIRRORED[names.pop(0)], values))
+        measure, key = self._feature(feature)
+        if len(names) > 1:
+            raise self._unexpected(node.comparators[-1], "at most two values, as in 0 < a < 3")
+        for name in names:
+            last, given = node.comparators[-1], node.comparators[-1:]
+            if name in ("in", "not in"):
+                if not isinstance(last, (ast.Tuple, ast.List, ast.Set)):
+                    raise self._unexpected(last, "values in parentheses, such as (1, 2) or (1,)")
+                given = last.elts
+            values, nodes = self._constants(given)
+            node.comparators[-1] = nodes[0] if given[0] is last else ast.Tuple(nodes, ast.Load())
+            tests.append((name, values))
+        kinds = {isinstance(value, bytes) for _, values in tests for value in values}
+        if len(kinds) > 1 or (measure == "len" and True in kinds):
+            expected = "numbers" if measure == "len" else "numbers or text, not both"
+            raise self._unexpected(node, f"a comparison with {expected}")
+        return Comparison(key, measure, tuple(tests), ast.unparse(node))
 
-    def _refuse(self, expected: str, hint: str = "") -> NoReturn:
-        token = self._next
-        if token.kind == "end":
-            raise self._error(f"expected {expected}, found the end{hint}")
-        if token.kind == "wrong" and token.text in "\"'`":
-            raise self._error(f"the quote is not closed, expected another {token.text}")
-        if token.kind == "wrong" and token.text[0].isdigit() and "feature" in expected:
-            hint = "; write names that begin with a digit in backticks"
-        if token.text in _INSTEAD and token.kind == "wrong":
-            hint = f"; did you mean {_INSTEAD[token.text]}?"
-        elif token.kind == "word" and token.text not in KEYWORDS:
-            lower = token.text.lower()
-            if lower in KEYWORDS:
-                hint = f"; did you mean {lower}?"
-        raise self._error(f"expected {expected}, found {token.text:.60}{hint}")
+    def _constants(self, nodes: list[ast.expr]) -> tuple[tuple[Value, ...], list[ast.expr]]:
+        """Return the values of some nodes, and nodes for the normal form."""
+        values: list[Value] = []
+        constants: list[ast.expr] = []
+        for node in nodes:
+            if not self._is_value(node):
+                source = self._source(node)
+                hint = f'; write text in quotes: "{source}"' if isinstance(node, ast.Name) else ""
+                raise self._unexpected(node, _VALUE, hint)
+            value: Any = self._values[self._place(node)]
+            values.append(value)
+            with suppress(AttributeError, UnicodeDecodeError):
+                value = value.decode()  # readable, if it is UTF-8
+            constants.append(ast.Constant(value))
+        return tuple(values), constants
 
-    def _error(self, what: str) -> OptionError:
-        """Return an error about the next token, with an excerpt that marks it."""
-        at = self._next.start
+    def _feature(self, node: ast.expr) -> tuple[Literal["any", "all", "len"], str]:
+        """Return what is compared, and the key."""
+        source = self._source(node)
+        if isinstance(node, ast.Call):
+            called: Any = self._source(node.func)
+            if called in ("all", "len"):
+                return called, self._argument(node)
+        elif source in _CALLED:
+            raise self._unexpected(node, f"a feature in parentheses after it, or `{source}`")
+        elif isinstance(node, ast.Name) and not self._is_value(node):
+            key = _unquoted(source)
+            node.id = _quoted(key)
+            return "any", key
+        hint = "; write the feature on the left" if self._is_value(node) else ""
+        raise self._unexpected(node, "a feature, len(…) or all(…)", hint)
+
+    def _argument(self, node: ast.Call) -> str:
+        """Return the key in a call such as `has(label)`."""
+        called = self._source(node.func)
+        if len(node.args) != 1 or not isinstance(node.args[0], ast.Name):
+            raise self._unexpected(node, f"{called}(…) with one feature")
+        node.func = ast.Name(called)
+        return self._feature(node.args[0])[1]
+
+    # -- places and errors ---------------------------------------------------------------------
+
+    def _place(self, node: ast.expr) -> int:
+        return node.col_offset - 1  # the tree is in parentheses
+
+    def _source(self, node: ast.expr) -> str:
+        return self._text[self._place(node) : (node.end_col_offset or 0) - 1]
+
+    def _is_value(self, node: ast.expr) -> bool:
+        return isinstance(node, (ast.Name, ast.Constant)) and self._place(node) in self._values
+
+    def _misplaced(self, token: str, at: int, before: str, end: str) -> OptionError:
+        """Return the error for a token that cannot follow the one before."""
+        if token in ("'", '"', "`"):
+            return self._error(at, f"the quote is not closed, expected another {token}")
+        expected = f"{_COMPARISON}, and, or, or {end}"
+        if before in ("start", "open", "join", "not", "comma"):
+            expected = "a feature, a value, not, has(…), missing(…), len(…), all(…) or ("
+        elif before == "compare":
+            expected = _VALUE
+        hint = f"; did you mean {_INSTEAD[token]}?" if token in _INSTEAD else ""
+        return self._error(at, f"expected {expected}, found {token or 'the end':.60}{hint}")
+
+    def _unexpected(self, node: ast.expr, expected: str, hint: str = "") -> OptionError:
+        found = self._source(node)
+        return self._error(self._place(node), f"expected {expected}, found {found:.60}{hint}")
+
+    def _error(self, at: int, what: str) -> OptionError:
+        """Return an error with an excerpt that marks the place."""
         begin, end = max(0, at - _SHOWN), at + _SHOWN
         shown = re.sub(r"\s", " ", self._text[begin:end])
         before, after = "…" if begin else "", "…" if end < len(self._text) else ""
@@ -282,6 +290,16 @@ class _Parser:
             value=self._text,
             excerpt=(f"  {before}{shown}{after}", f"  {caret}"),
         )
+
+
+def _quoted(key: str) -> str:
+    """Write a key as in an expression, in backticks where necessary."""
+    is_bare = re.fullmatch(_BARE_KEY, key) and key not in _KEYWORDS
+    return key if is_bare else "`" + key.replace("`", "``") + "`"
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def unknown_feature(key: str, known: Any) -> OptionError:

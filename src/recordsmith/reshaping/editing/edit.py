@@ -10,12 +10,12 @@ from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
 from recordsmith.files import PathLike, Progress
-from recordsmith.reshaping.changes import Selection
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import TableLike
 from recordsmith.reshaping.resharding.reshard import reshard_from_options
-from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, parse_selection
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
+from recordsmith.where import parse_where
 
 
 def edit(
@@ -26,7 +26,7 @@ def edit(
     rename: Mapping[str, str] | None = None,
     add: Mapping[str, Any] | None = None,
     recode: Mapping[str, TableLike] | None = None,
-    where: Selection | str | None = None,
+    where: str | None = None,
     split: str | None = None,
     shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
@@ -72,8 +72,8 @@ def edit(
     Example:
         >>> recordsmith.edit("out", "smaller", drop=["image/object/*"])  # doctest: +SKIP
     """
-    change = Edits(drop=drop, rename=rename, add=add, recode=recode)
-    if change.is_empty:
+    edits = Edits(drop=drop, rename=rename, add=add, recode=recode)
+    if edits.is_empty:
         raise OptionError(
             "no edits",
             remedy=f"Pass {option('drop')}, {option('rename')}, {option('add')} or "
@@ -84,8 +84,8 @@ def edit(
         split=split,
         shards=shards,
         shard_size_bytes=shard_size_bytes,
-        where=parse_selection(where),
-        change=change,
+        where=None if where is None else parse_where(where),
+        edits=edits,
         compression=compression,
         shard_names=shard_names,
         keep_shards=not has_shard_options,

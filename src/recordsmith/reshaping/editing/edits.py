@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import CorruptDataError, OptionError, option, suggest_names
 from recordsmith.example import Rewriter, Schema, encode_example
 from recordsmith.example.keys import label_text_key
 from recordsmith.example.payload import encode_key
-from recordsmith.reshaping.changes import Payloads, RecordOptionError
 from recordsmith.reshaping.editing.edit_actions import Actions
 from recordsmith.reshaping.editing.recode_table import RecodeTable, TableLike
 from recordsmith.reshaping.editing.recoded_classes import check_class_names, recoded_class_names
@@ -27,8 +26,21 @@ from recordsmith.reshaping.editing.recoder import Recoder
 from recordsmith.wire import RecordBlock
 
 
+class RecordOptionError(Exception):
+    """The edits do not fit a record.
+
+    number: of the record in its block.
+    error: the reason.
+    """
+
+    def __init__(self, number: int, error: OptionError) -> None:
+        super().__init__(str(error))
+        self.number = number
+        self.error = error
+
+
 class Edits:
-    """Features to drop, rename, add and recode: a `Change`. Thread-safe."""
+    """Features to drop, rename, add and recode. Thread-safe."""
 
     def __init__(
         self,
@@ -72,8 +84,8 @@ class Edits:
         """Whether nothing would change."""
         return not (self.drop or self.rename or self.add or self.recode)
 
-    def rewrite(self, block: RecordBlock) -> Iterator[Payloads]:
-        """Yield the payloads of a block with these edits.
+    def rewrite(self, block: RecordBlock) -> Iterator[tuple[memoryview, Int64Array]]:
+        """Yield the payloads of a block with these edits, as (data, offsets) in pieces.
 
         Raises:
             CorruptDataError: a payload is neither an Example nor a SequenceExample; a value is
@@ -83,8 +95,7 @@ class Edits:
         """
         rewriter = self._rewriter()
         try:
-            for payloads in rewriter.rewrite(block.buffer, block.starts, block.lengths):
-                yield Payloads(*payloads)
+            yield from rewriter.rewrite(block.buffer, block.starts, block.lengths)
         except CorruptDataError as error:
             error.record = rewriter.row
             raise
@@ -96,7 +107,7 @@ class Edits:
         """Return one payload with these edits.
 
         Raises:
-            CorruptDataError: as in `changed`.
+            CorruptDataError: as in `rewrite`.
             OptionError: a feature gets the name of another feature of the record.
         """
         starts, lengths = np.array([0], np.int64), np.array([len(payload)], np.int64)

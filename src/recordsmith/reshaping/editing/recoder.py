@@ -31,21 +31,19 @@ class Recoder:
         Raises:
             CorruptDataError: a value is missing in the table (feature-value-mismatch).
         """
-        return self._lists(value) if field == 2 else self._feature(value)
-
-    def _feature(self, value: bytes) -> bytes:
-        values = decode_example(delimited(1, delimited(1, value)))[""]
-        if not len(values):
-            return value
-        return _feature_bytes(encode_example({"": self._new(values)}))
-
-    def _lists(self, value: bytes) -> bytes:
-        steps = decode_sequence_example(delimited(2, delimited(1, value))).feature_lists[""]
+        payload = delimited(field, delimited(1, value))  # of one feature with an empty key
+        if field == 1:
+            steps = [decode_example(payload)[""]]
+        else:
+            steps = decode_sequence_example(payload).feature_lists[""]
         if not any(map(len, steps)):
             return value
-        return _feature_bytes(
-            encode_sequence_example({}, {"": [self._new(step) for step in steps]})
-        )
+        news = [self._new(step) for step in steps]
+        if field == 1:
+            payload = encode_example({"": news[0]})
+        else:
+            payload = encode_sequence_example({}, {"": news})
+        return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
 
     def _new(self, values: Any) -> Any:
         """Return the new values of a feature."""
@@ -68,11 +66,6 @@ class Recoder:
                 feature=self._key,
             )
         return news if kind == "bytes" else np.array(news, np.int64)
-
-
-def _feature_bytes(payload: bytes) -> bytes:
-    """Return the value field of the only map entry of a payload, which has an empty key."""
-    return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
 
 
 def _readable(value: int | bytes) -> str:

@@ -1,7 +1,6 @@
-"""Checks that the records have the features used by a condition and a change.
+"""Checks that the records have the features used by a condition and by edits.
 
-Uses the schema from manifests, or else reads all records. Custom Selections and Changes are not
-checked.
+Uses the schema from manifests, or else reads all records.
 """
 
 from __future__ import annotations
@@ -11,33 +10,20 @@ from collections.abc import Callable
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import located
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.reshaping.changes import Selection
-from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
-from recordsmith.where.expression import Where
 
 
 def check_options(schema: Schema, options: ReshardOptions, class_names: ClassNames | None) -> None:
-    """Check the condition and the change against a schema.
+    """Check the condition and the edits against a schema.
 
     Raises:
         OptionError: no record has a feature, or it cannot be changed this way.
     """
-    if isinstance(options.where, Where):
+    if options.where is not None:
         options.where.check(schema)
-    if isinstance(options.change, Edits):
-        options.change.check(schema, class_names)
-
-
-def check_features_found(where: Selection) -> None:
-    """Check that all features were found, after the condition was evaluated for all records.
-
-    Raises:
-        OptionError: no record had a feature.
-    """
-    if isinstance(where, Where):
-        where.check_features_found()
+    if options.edits is not None:
+        options.edits.check(schema, class_names)
 
 
 def survey(records: InputRecords, number: int, advance: Callable[[int], None]) -> Schema:

@@ -17,9 +17,9 @@ from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.dataset.shares import Draw
 from recordsmith.errors import located
 from recordsmith.permutation import Permutations
-from recordsmith.reshaping.changes import Selection
 from recordsmith.reshaping.inputs.cache import LruCache
 from recordsmith.reshaping.inputs.input_records import InputRecords
+from recordsmith.where import Where
 from recordsmith.wire import FRAME_BYTES
 
 _AT_ONCE = 1 << 20
@@ -142,7 +142,7 @@ class PoolOrder:
 def select(
     records: InputRecords,
     number: int,
-    where: Selection | None,
+    where: Where | None,
     selected: npt.NDArray[np.bool_] | None,
     advance: Callable[[int], None],
 ) -> MatchedRecords:

@@ -31,19 +31,17 @@ from recordsmith.dataset.locate import Paths
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
 from recordsmith.example import Schema
 from recordsmith.files import PathLike, Progress, as_path
-from recordsmith.reshaping.changes import Change, Selection
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
 from recordsmith.reshaping.inputs.selected_inputs import SelectedInputs, selected_inputs
 from recordsmith.reshaping.resharding.feature_checks import (
-    check_features_found,
     check_options,
     survey,
 )
 from recordsmith.reshaping.resharding.record_selection import MatchedRecords, select
-from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, parse_selection
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import (
     ReshardPlan,
     make_plan,
@@ -51,6 +49,7 @@ from recordsmith.reshaping.resharding.reshard_plan import (
 )
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
+from recordsmith.where import parse_where
 from recordsmith.work import Work, thread_count
 
 
@@ -66,8 +65,8 @@ def reshard(
     take: int | None = None,
     sample: float | None = None,
     splits: Mapping[str, float] | None = None,
-    where: Selection | str | None = None,
-    change: Change | None = None,
+    where: str | None = None,
+    edits: Edits | None = None,
     compression: str | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
     overwrite: bool = False,
@@ -93,7 +92,7 @@ def reshard(
         sample: an exact random share of each split, in the original order.
         splits: new random splits instead of the existing ones, as shares by name.
         where: a condition that records must match, such as "image/class/label in (1, 2)".
-        change: changes payloads.
+        edits: features to drop, rename, add or recode.
         compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
         shard_names: template of file names, with {split}, {shard} and {shards}.
         overwrite: replace an existing dataset.
@@ -123,8 +122,8 @@ def reshard(
         take=take,
         sample=sample,
         splits=splits,
-        where=parse_selection(where),
-        change=change,
+        where=None if where is None else parse_where(where),
+        edits=edits,
         compression=compression,
         shard_names=shard_names,
     )
@@ -173,7 +172,7 @@ class _Job:
         self._overwrite = overwrite
         self._fingerprint = reshard_fingerprint(options, inputs)
         names = inputs.class_names
-        self._class_names = names if options.change is None else options.change.class_names(names)
+        self._class_names = names if options.edits is None else options.edits.class_names(names)
         if inputs.schema is not None:
             check_options(inputs.schema, options, names)
 
@@ -236,7 +235,7 @@ class _Job:
             records,
             work,
             surveyed=plan.pools.keys() - schemas.keys(),
-            change=self._options.change,
+            edits=self._options.edits,
         )
         results = copies.run(trusting=not self._overwrite)
         manifest = self._manifest(plan, results, schemas, records, notices)
@@ -252,7 +251,7 @@ class _Job:
     def _check(self, records: InputRecords) -> None:
         """Check the options against the features if no manifest contains the schema."""
         inputs, work = self._inputs, self._work
-        if self._options.change is None or inputs.schema is not None:
+        if self._options.edits is None or inputs.schema is not None:
             return
         numbers = range(len(records))
         work.total += sum(records.sizes)
@@ -272,12 +271,12 @@ class _Job:
         numbers = range(len(records))
         kept = self._work.each(choose, numbers)
         if where is not None:
-            check_features_found(where)
+            where.check_features_found()
         return dict(zip(numbers, kept, strict=True))
 
     def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:
         """Return the schemas of unchanged splits, if known from manifests."""
-        if self._options.change is not None or self._options.splits is not None:
+        if self._options.edits is not None or self._options.splits is not None:
             return {}
         return {
             split: schema
@@ -321,8 +320,8 @@ class _Job:
             for key, feature in section.items()
             if feature.kind == "mixed"
         ]
-        if isinstance(self._options.change, Edits):
-            notices += self._options.change.notices(manifest.schema)
+        if self._options.edits is not None:
+            notices += self._options.edits.notices(manifest.schema)
         if manifest.schema.omission is not None:
             notices.append(manifest.schema.omission)
         return manifest

@@ -10,9 +10,9 @@ from recordsmith.building import ShardCounts, check_shard_options, is_valid_file
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.dataset.shares import check_shares
 from recordsmith.errors import OptionError, option
-from recordsmith.reshaping.changes import Change, Selection
+from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.serialization import fields_to_json
-from recordsmith.where.expression import parse_where
+from recordsmith.where import Where
 from recordsmith.wire import check_compression
 
 
@@ -34,8 +34,8 @@ class ReshardOptions:
     take: int | None = None
     sample: float | None = None
     splits: Mapping[str, float] | None = None
-    where: Selection | None = None
-    change: Change | None = None
+    where: Where | None = None
+    edits: Edits | None = None
     compression: str | None = None
     shard_names: str = DEFAULT_TEMPLATE
     keep_shards: bool = False
@@ -59,6 +59,9 @@ class ReshardOptions:
                 remedy=f"For a number of random records, pass {option('shuffle', True)} and "
                 f"{option('take')}.",
             )
+        if not isinstance(self.edits, Edits | None):
+            expected = 'recordsmith.Edits, such as Edits(drop=["name"])'
+            raise OptionError(option="edits", value=self.edits, expected=expected)
         if self.splits is not None:
             check_shares(self.splits)
             for name in self.splits:
@@ -75,16 +78,3 @@ class ReshardOptions:
             name for name, value in vars(self).items() if value is not None and value is not False
         ]
         return fields_to_json(self, is_set)
-
-
-def parse_selection(where: Selection | str | None) -> Selection | None:
-    """Parse `where` if it is text."""
-    if not isinstance(where, str):
-        if where is not None and not hasattr(where, "matches"):
-            raise OptionError(
-                option="where",
-                value=where,
-                expected='a condition such as "image/class/label == 1"',
-            )
-        return where
-    return parse_where(where)

@@ -16,9 +16,9 @@ import numpy as np
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.building import ShardResult, complete_shard, survey_written
 from recordsmith.dataset import RecordLocation, SelectedRecords, ShardWriter, joined_shards
-from recordsmith.errors import CorruptDataError, FunctionError, OptionError
+from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.reshaping.changes import Change, RecordOptionError
+from recordsmith.reshaping.editing.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import Pool
@@ -51,7 +51,7 @@ class ShardCopies:
         work: Work,
         *,
         surveyed: Collection[str],
-        change: Change | None = None,
+        edits: Edits | None = None,
     ) -> None:
         """`surveyed`: the splits whose schemas are not known yet."""
         self._folder = folder
@@ -62,7 +62,7 @@ class ShardCopies:
         self._records = records
         self._work = work
         self._surveyed = surveyed
-        self._change = change
+        self._edits = edits
         # random orders need the positions of all records
         self._positions = {
             split: _Positions(records, pool)
@@ -82,7 +82,7 @@ class ShardCopies:
 
         Raises:
             CorruptDataError: an input is damaged, or was modified during the job.
-            OptionError: the change does not fit a record.
+            OptionError: an edit does not fit a record.
             FileAccessError: a file cannot be read or written.
         """
         results = self._work.each(
@@ -113,17 +113,18 @@ class ShardCopies:
     def _write(self, shard: ReshardedShard, writer: ShardWriter) -> tuple[Schema, int]:
         """Write the records; return their schema (empty if not needed) and input bytes."""
         survey = SchemaSurvey()
-        is_as_checked = self._change is None and self._plan.compression == "none"
+        is_as_checked = self._edits is None and self._plan.compression == "none"
         is_surveyed = shard.split in self._surveyed and is_as_checked
         bytes_in = 0
         for piece in self._pieces(shard):
             block = piece.block
             frames = block.frames()
             try:
-                if self._change is None:
+                if self._edits is None:
                     writer.write_frames(frames, block.lengths)
                 else:
-                    _write_changed(writer, block, self._change)
+                    for payloads in self._edits.rewrite(block):
+                        writer.write_slices(*payloads)
                 if is_surveyed:
                     survey.update(block.buffer, block.starts, block.lengths)
             except CorruptDataError as error:
@@ -167,7 +168,7 @@ class ShardCopies:
 
 
 def _located(refused: RecordOptionError, where: RecordLocation) -> OptionError:
-    """Return the error of a change with the place of the record."""
+    """Return the error of an edit with the place of the record."""
     error = copy(refused.error)
     error.problem = f"{where.path}, record {where.number}: {error.problem}"
     return error
@@ -236,16 +237,3 @@ def _gathered(
             RecordBlock(as_view(frames.buffer), offsets[:-1] + HEADER_BYTES, lengths, 0, 0), place
         )
         begin = end
-
-
-def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> None:
-    count = writer.record_count
-    for payloads in change.rewrite(block):
-        writer.write_slices(*payloads)
-    count = writer.record_count - count
-    if count != len(block):
-        raise FunctionError(
-            f"{type(change).__name__}.changed returned {count} payloads for {len(block)} records",
-            function="change",
-            remedy="Return one payload per record.",
-        )
