@@ -624,3 +624,53 @@ def test_a_repr_shows_how_records_were_chosen(tmp_path: Path, numbered: SimpleNa
     with pytest.raises(KeyError, match="'tset' does not exist; did you mean 'test'"):
         data.splits["tset"]
     assert data.splits.get("tset") is None
+
+
+# -- validity ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "spec", "expected"),
+    [
+        ("age", None, [36, 0, 7]),  # of one shape in the records that have it
+        ("age", rs.FeatureSpec("int64", (), default=-1), [36, -1, 7]),
+        ("age", rs.FeatureSpec("int64", "ragged"), [[36], [], [7]]),
+        ("pair", None, [[0.5, 1.0], [0.0, 0.0], [2.0, 3.0]]),
+        ("name", None, [b"Ada", b"", b"Bob"]),
+        ("name", rs.FeatureSpec("bytes", (), default=b"?"), [b"Ada", b"?", b"Bob"]),
+        ("tags", None, [[b"a", b"b"], [], []]),
+    ],
+)
+def test_columns_with_validity(tmp_path: Path, key: str, spec: Any, expected: list[Any]) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        full = {"age": 36, "pair": [0.5, 1.0], "name": "Ada", "tags": ["a", "b"]}
+        writer.write_example(full)
+        writer.write_example({"other": 1})
+        writer.write_example(
+            {"age": 7, "pair": [2.0, 3.0], "name": "Bob", "tags": []}, {"tags": "bytes"}
+        )
+    dataset = rs.open(path)
+    columns, validity = dataset.read_columns({key: spec}, with_validity=True)
+    assert columns[key].tolist() == expected
+    assert {key: valid.tolist() for key, valid in validity.items()} == {key: [True, False, True]}
+    batches = list(dataset.batches(2, {key: spec}, with_validity=True))
+    assert [row for batch, _ in batches for row in batch[key].tolist()] == expected
+    assert [valid[key].tolist() for _, valid in batches] == [[True, False], [True]]
+    dropped = dataset[::-1].batches(2, {key: spec}, with_validity=True, drop_last=True)
+    assert [valid[key].tolist() for _, valid in dropped] == [[True, False]]
+    with rs.ShardWriter(tmp_path / "copy.tfrecord") as writer:
+        writer.write_columns(columns, validity)
+    copied = rs.open(tmp_path / "copy.tfrecord").read_columns({key: spec}, with_validity=True)
+    assert copied[0][key].tolist() == expected
+    assert copied[1][key].tolist() == [True, False, True]
+
+
+def test_validity_of_what_all_records_have_or_of_no_records(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_columns({"x": np.arange(20)})
+    dataset = rs.open(tmp_path / "a.tfrecord")
+    assert dataset.read_columns(with_validity=True)[1]["x"].tolist() == [True] * 20
+    columns, validity = dataset[:0].read_columns(["x"], with_validity=True)
+    assert columns["x"].tolist() == []
+    assert validity["x"].tolist() == []
