@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind
+from recordsmith.sources.cell_columns import CellColumn, cell_kind, cell_memory
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
 from recordsmith.sources.text_file import TextFile, last_line_end, line_count
@@ -31,18 +31,6 @@ _LARGEST_CELL = 1 << 24
 _MOST_REREADS = 8  # how often cells without a closing quote may cause all bytes to be read again
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LINE_BREAKS = tuple(b"\r\n")
-_LIMIT = 2**63
-_SURE_DIGITS = 18  # that always fit int64
-
-_FLOAT = (
-    r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+"
-    r"|[+-]?(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?))"
-)
-_ONE_FLOAT = re.compile(_FLOAT)
-_ONE_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-_NUMBER = rf"\A(?:-?(?:0|[1-9][0-9]{{0,{_SURE_DIGITS - 1}}})|{_FLOAT})?\z"
-
-_OF_FLOAT, _BLANK, _OTHER = 1, 2, 4
 
 
 class CsvRows:
@@ -77,7 +65,7 @@ class CsvRows:
         self.paths = paths
         self._notices: list[str] = []
         self._files = [_CsvFile(path, delimiter, encoding, self._notices) for path in paths]
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, CellColumn] = {}
         for file in self._files:
             for name in wanted:
                 if name not in file.names:
@@ -87,7 +75,7 @@ class CsvRows:
                         expected=f"one of {', '.join(file.names)}",
                     )
             for name in file.names:
-                column = Column(name, kinds.get(name), is_named=name not in file.nameless)
+                column = CellColumn(name, kinds.get(name), is_named=name not in file.nameless)
                 self._columns.setdefault(name, column)
 
     @property
@@ -161,7 +149,7 @@ class _Cells(NamedTuple):
 class _CsvBatch:
     """Rows, and the columns that they have in all files."""
 
-    def __init__(self, cells: _Cells, columns: Mapping[str, Column]) -> None:
+    def __init__(self, cells: _Cells, columns: Mapping[str, CellColumn]) -> None:
         self.count = len(cells.lines)
         self._cells = cells
         self._columns = columns
@@ -191,7 +179,7 @@ class _CsvBatch:
             if column.is_left_out:
                 continue
             if column.kind == "bytes":
-                data, offsets = _memory(array)
+                data, offsets = cell_memory(array)
                 columns[name] = BytesArray(data, offsets)
                 continue
             columns[name], valid, wrong = column.numbers(array, lost, self._place)
@@ -216,133 +204,6 @@ class _CsvBatch:
         good = self._cells.good
         row = number if good is None else int(good[number])
         return f"{self._cells.path}, line {self.line(row)}"
-
-
-class Column:
-    """What is known of a column over all files.
-
-    is_left_out: whether it has neither a name nor values, as where every line ends with a comma.
-    oddity: the first cell that made a column of numbers text, with its place.
-    """
-
-    def __init__(self, name: str, declared: Kind | None, *, is_named: bool) -> None:
-        self.name = name
-        self.is_named = is_named
-        self.empty_count = 0
-        self.oddity = ""
-        self._is_declared = declared is not None
-        self._found = declared
-        self._is_filled = False
-        self._row_count = 0
-
-    @property
-    def kind(self) -> Kind:
-        return self._found or "bytes"
-
-    @property
-    def is_left_out(self) -> bool:
-        return not self.is_named and not self._is_filled
-
-    def update(self, array: Any, place: Callable[[int], str]) -> bool:
-        """Consider more cells; return whether they change how earlier ones are stored."""
-        has_earlier = self._row_count > 0
-        self._row_count += len(array)
-        data, offsets = _memory(array)
-        empty_count = int((offsets[1:] == offsets[:-1]).sum())
-        self.empty_count += empty_count
-        if empty_count == len(array):
-            return False
-        before, was_left_out = self._found, self.is_left_out
-        self._is_filled = True
-        if self._found != "bytes" and not self._is_declared:
-            self._found = self._with(array, data, offsets, place)
-        return has_earlier and (self._found != before or was_left_out)
-
-    def _with(
-        self,
-        array: Any,
-        data: npt.NDArray[np.uint8],
-        offsets: Int64Array,
-        place: Callable[[int], str],
-    ) -> Kind | None:
-        """The kind of the column with more cells."""
-        import pyarrow.compute as pc
-
-        has = _characters(data)
-        if not has & _OTHER:
-            if has & _BLANK:
-                array = pc.ascii_trim(array, characters=" \t")
-                data, offsets = _memory(array)
-            if not len(data):
-                return self._found
-            if not has & _OF_FLOAT and _are_integers(data, offsets):
-                return self._found or "int64"
-            if _are_floats(array, data, offsets):
-                return "float"
-        is_filled = offsets[1:] > offsets[:-1]
-        is_number = _numpy(pc.match_substring_regex(array, _NUMBER))
-        for number in np.flatnonzero(is_filled & ~is_number).tolist():
-            cell = array[number].as_py()
-            if cell_kind(cell) == "bytes":
-                if self._found is not None or is_filled[:number].any():
-                    self.oddity = f"{place(number)}: {cell:.40}"
-                return "bytes"
-        return "float" if has & _OF_FLOAT else self._found or "int64"
-
-    def numbers(
-        self, array: Any, lost: LostDigits, place: Callable[[int], str]
-    ) -> tuple[Any, npt.NDArray[np.bool_], dict[int, str]]:
-        """Convert cells to numbers.
-
-        Returns:
-            int64 or float64, (rows,); which rows have one: bool, (rows,); and why some cells cannot
-            be stored, by row.
-        """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        data, offsets = _memory(array)
-        if _characters(data) & _BLANK:
-            array = pc.ascii_trim(array, characters=" \t")
-            data, offsets = _memory(array)
-        valid = offsets[1:] > offsets[:-1]
-        if not valid.any():
-            return np.zeros(len(array), np.int64), valid, {}
-        cells = _without_empty(array, valid)
-        faults: dict[int, str] = {}
-        try:
-            if self._is_declared:
-                raise pa.ArrowInvalid("declared: each cell is checked")
-            numbers = cells.cast(pa.int64() if self.kind == "int64" else pa.float64())
-            values = _numpy(numbers.fill_null(0))
-        except pa.ArrowInvalid:
-            values, valid = self._checked(array, faults)
-        if self.kind == "float":
-            wrong = lost.check(self.name, values, lambda at: _number(array[at].as_py()), place)
-            if wrong is not None:
-                for at in np.flatnonzero(wrong).tolist():
-                    faults[at] = f"{float(values[at])!r} does not fit a 32-bit float"
-                values = np.where(wrong, 0, values)
-        return values, valid, faults
-
-    def _checked(
-        self, array: Any, faults: dict[int, str]
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Convert cells one by one."""
-        cells = array.to_pylist()
-        valid = np.zeros(len(cells), bool)
-        values = np.zeros(len(cells), np.int64 if self.kind == "int64" else np.float64)
-        for row, cell in enumerate(cells):
-            if not cell or cell.isspace():
-                continue
-            try:
-                if self._is_declared:
-                    _check_number(cell, self.kind)
-                values[row] = int(cell) if self.kind == "int64" else float(cell)
-                valid[row] = True
-            except ValueError as error:
-                faults[row] = str(error)
-        return values, valid
 
 
 class _CsvFile:
@@ -558,114 +419,6 @@ class _CsvFile:
         return found, taken, budget
 
 
-def cell_kind(cell: str) -> Kind | None:
-    """What a cell is by itself; None if it is empty.
-
-    What only looks like a number is text: a code such as 007, a phone number with its +, an integer
-    beyond int64.
-    """
-    bare = cell.strip(" \t")
-    if not bare:
-        return None
-    if _ONE_INTEGER.fullmatch(bare) and -_LIMIT <= int(bare) < _LIMIT:
-        return "int64"
-    return "float" if _ONE_FLOAT.fullmatch(bare) else "bytes"
-
-
-def _check_number(cell: str, kind: Kind) -> None:
-    """Check a cell of a column with a declared kind.
-
-    Raises:
-        ValueError: it does not fit.
-    """
-    bare = cell.strip()
-    digits = bare.lstrip("+-")
-    is_integer = digits.isascii() and digits.isdigit()
-    if kind == "int64" and not is_integer:
-        raise ValueError(f"{cell!r:.40} is not an integer")
-    if kind == "int64" and not -_LIMIT <= int(bare[:30]) < _LIMIT:
-        raise ValueError(f"{cell} does not fit int64; expected the kind bytes")
-    if not is_integer and not _ONE_FLOAT.fullmatch(bare):
-        raise ValueError(f"{cell!r:.40} is not a number")
-
-
-def _number(cell: str) -> int | float:
-    """A cell as an exact integer if it is one."""
-    try:
-        return int(cell)
-    except ValueError:
-        return float(cell)
-
-
-def _are_integers(data: npt.NDArray[np.uint8], offsets: Int64Array) -> bool:
-    """Whether cells of digits and minus signs are integers that fit int64, without leading zeros.
-
-    May be False for integers of 19 digits that fit.
-    """
-    starts, stops = offsets[:-1], offsets[1:]
-    is_filled = stops > starts
-    starts, stops = starts[is_filled], stops[is_filled]
-    is_negative = data[starts] == ord("-")
-    lengths = stops - starts - is_negative
-    if lengths.min() < 1 or lengths.max() > _SURE_DIGITS:
-        return False
-    if np.count_nonzero(data[offsets[0] : offsets[-1]] == ord("-")) != np.count_nonzero(
-        is_negative
-    ):
-        return False
-    return not ((data[starts + is_negative] == ord("0")) & (lengths > 1)).any()
-
-
-def _are_floats(array: Any, data: npt.NDArray[np.uint8], offsets: Int64Array) -> bool:
-    """Whether pyarrow reads all cells of such characters as floats, and none is only an integer.
-
-    Integers among floats must not have leading zeros, for example.
-    """
-    import pyarrow as pa
-
-    is_of_float = np.isin(data, np.frombuffer(b".eEnN", np.uint8))
-    counts = offsets_from_lengths(is_of_float)
-    is_filled = offsets[1:] > offsets[:-1]
-    if (counts[offsets[1:]] == counts[offsets[:-1]])[is_filled].any():
-        return False
-    try:
-        _without_empty(array, is_filled).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _without_empty(array: Any, is_filled: npt.NDArray[np.bool_]) -> Any:
-    """The same cells, with null for the empty ones; at least one is not empty."""
-    import pyarrow as pa
-
-    _, ends, text = array.buffers()
-    bits = pa.py_buffer(np.packbits(is_filled, bitorder="little"))
-    return pa.StringArray.from_buffers(len(array), ends, text, bits, -1, 0)
-
-
-def _characters(data: npt.NDArray[np.uint8]) -> int:
-    """Which kinds of characters occur apart from digits and minus signs, as bits."""
-    rest = data.tobytes().translate(None, b"0123456789-")
-    found = 0
-    for kind, characters in ((_BLANK, b" \t"), (_OF_FLOAT, b"+.eEnNaAiIfFtTyY")):
-        size = len(rest)
-        rest = rest.translate(None, characters)
-        if len(rest) < size:
-            found |= kind
-    return found | _OTHER if rest else found
-
-
-def _memory(array: Any) -> tuple[npt.NDArray[np.uint8], Int64Array]:
-    """The bytes of a pyarrow.StringArray without nulls, and where each cell begins."""
-    if not len(array):
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
-    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return content[ends[0] : ends[-1]], ends.astype(np.int64) - int(ends[0])
-
-
 def _line_ends(data: bytes, content: npt.NDArray[np.uint8], *, is_last: bool) -> Int64Array:
     r"""Where lines end: the places of \n, also after \r, and of other \r."""
     if b"\r" not in data:
@@ -675,10 +428,6 @@ def _line_ends(data: bytes, content: npt.NDArray[np.uint8], *, is_last: bool) ->
     is_return[:-1] &= ~is_end[1:]
     is_return[-1] &= is_last  # a \n may follow
     return np.flatnonzero(is_end | is_return)
-
-
-def _numpy(array: Any) -> npt.NDArray[Any]:
-    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:

@@ -1,0 +1,233 @@
+"""Columns of cells: are they integers, numbers or text?
+
+All cells of a column decide. What only looks like a number is text: a code such as 007, a phone
+number with its +, an integer beyond int64.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.example import Kind
+from recordsmith.sources.table_rows import LostDigits
+
+_LIMIT = 2**63
+_MOST_DIGITS = 19  # of int64
+_OF_NUMBERS = b"0123456789-+.eEnNaAiIfFtTyY"
+_IS_OF_FLOAT = np.isin(np.arange(256), list(b".eEnN"))
+
+_FLOAT = re.compile(
+    r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+"
+    r"|[+-]?(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
+)
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+
+
+class CellColumn:
+    """What is known of a column over all files.
+
+    is_left_out: whether it has neither a name nor values, as where every line ends with a comma.
+    oddity: the first cell that made a column of numbers text, with its place.
+    """
+
+    def __init__(self, name: str, declared: Kind | None, *, is_named: bool) -> None:
+        self.name = name
+        self.is_named = is_named
+        self.empty_count = 0
+        self.oddity = ""
+        self._is_declared = declared is not None
+        self._found = declared
+        self._is_filled = False
+        self._row_count = 0
+
+    @property
+    def kind(self) -> Kind:
+        return self._found or "bytes"
+
+    @property
+    def is_left_out(self) -> bool:
+        return not self.is_named and not self._is_filled
+
+    def update(self, array: Any, place: Callable[[int], str]) -> bool:
+        """Consider more cells; return whether they change how earlier ones are stored."""
+        has_earlier = self._row_count > 0
+        self._row_count += len(array)
+        _, offsets = cell_memory(array)
+        empty_count = int((offsets[1:] == offsets[:-1]).sum())
+        self.empty_count += empty_count
+        if empty_count == len(array):
+            return False
+        before, was_left_out = self._found, self.is_left_out
+        self._is_filled = True
+        if self._found != "bytes" and not self._is_declared:
+            self._found = self._with(array, place)
+        return has_earlier and (self._found != before or was_left_out)
+
+    def _with(self, array: Any, place: Callable[[int], str]) -> Kind | None:
+        """The kind of the column with more cells."""
+        kind = _kind_of_numbers(_trimmed(array))
+        if kind is not None:
+            return "float" if "float" in (kind, self._found) else "int64"
+        for number, cell in enumerate(array.to_pylist()):
+            kind = cell_kind(cell)
+            if kind == "bytes":
+                if self._found is not None:
+                    self.oddity = f"{place(number)}: {cell:.40}"
+                return "bytes"
+            if kind == "float" or self._found is None:
+                self._found = kind or self._found
+        return self._found
+
+    def numbers(
+        self, array: Any, lost: LostDigits, place: Callable[[int], str]
+    ) -> tuple[Any, npt.NDArray[np.bool_], dict[int, str]]:
+        """Convert cells to numbers.
+
+        Returns:
+            int64 or float64, (rows,); which rows have one: bool, (rows,); and why some cells cannot
+            be stored, by row.
+        """
+        array = _trimmed(array)
+        _, offsets = cell_memory(array)
+        valid = offsets[1:] > offsets[:-1]
+        faults: dict[int, str] = {}
+        values = None
+        if not self._is_declared:
+            values = _cast(array, valid, self.kind)
+        if values is None:
+            values, valid = self._checked(array, faults)
+        if self.kind == "float":
+            wrong = lost.check(self.name, values, lambda at: _number(array[at].as_py()), place)
+            if wrong is not None:
+                for at in np.flatnonzero(wrong).tolist():
+                    faults[at] = f"{float(values[at])!r} does not fit a 32-bit float"
+                values = np.where(wrong, 0, values)
+        return values, valid, faults
+
+    def _checked(
+        self, array: Any, faults: dict[int, str]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Convert cells one by one."""
+        cells = array.to_pylist()
+        valid = np.zeros(len(cells), bool)
+        values = np.zeros(len(cells), np.int64 if self.kind == "int64" else np.float64)
+        for row, cell in enumerate(cells):
+            if not cell or cell.isspace():
+                continue
+            try:
+                if self._is_declared:
+                    _check_number(cell, self.kind)
+                values[row] = int(cell) if self.kind == "int64" else float(cell)
+                valid[row] = True
+            except ValueError as error:
+                faults[row] = str(error)
+        return values, valid
+
+
+def cell_kind(cell: str) -> Kind | None:
+    """What a cell is by itself; None if it is empty."""
+    bare = cell.strip(" \t")
+    if not bare:
+        return None
+    if _INTEGER.fullmatch(bare) and -_LIMIT <= int(bare) < _LIMIT:
+        return "int64"
+    return "float" if _FLOAT.fullmatch(bare) else "bytes"
+
+
+def _check_number(cell: str, kind: Kind) -> None:
+    """Check a cell of a column with a declared kind.
+
+    Raises:
+        ValueError: it does not fit.
+    """
+    bare = cell.strip()
+    digits = bare.lstrip("+-")
+    is_integer = digits.isascii() and digits.isdigit()
+    if kind == "int64" and not is_integer:
+        raise ValueError(f"{cell!r:.40} is not an integer")
+    if kind == "int64" and not -_LIMIT <= int(bare[:30]) < _LIMIT:
+        raise ValueError(f"{cell} does not fit int64; expected the kind bytes")
+    if not is_integer and not _FLOAT.fullmatch(bare):
+        raise ValueError(f"{cell!r:.40} is not a number")
+
+
+def _number(cell: str) -> int | float:
+    """A cell as an exact integer if it is one."""
+    try:
+        return int(cell)
+    except ValueError:
+        return float(cell)
+
+
+def _kind_of_numbers(array: Any) -> Kind | None:
+    """The kind of cells without blanks around them that are all numbers or empty.
+
+    May be None for unusual numbers; `cell_kind` decides.
+    """
+    data, offsets = cell_memory(array)
+    if data.tobytes().translate(None, _OF_NUMBERS):
+        return None
+    filled = offsets[1:] > offsets[:-1]
+    starts, stops = offsets[:-1][filled], offsets[1:][filled]
+    if not len(starts):
+        return None
+    marks = offsets_from_lengths(_IS_OF_FLOAT[data])
+    is_float = marks[stops] > marks[starts]
+    if not _are_integers(data, starts[~is_float], stops[~is_float]):
+        return None
+    kind: Kind = "float" if is_float.any() else "int64"
+    # pyarrow takes no floats that `cell_kind` does not take
+    return None if _cast(array, filled, kind) is None else kind
+
+
+def _are_integers(data: npt.NDArray[np.uint8], starts: Int64Array, stops: Int64Array) -> bool:
+    """Whether cells of `_OF_NUMBERS` are integers of at most 19 digits without leading zeros."""
+    is_negative = data[starts] == ord("-")
+    firsts = starts + is_negative
+    lengths = stops - firsts
+    if len(lengths) and (lengths.min() < 1 or lengths.max() > _MOST_DIGITS):
+        return False
+    others = offsets_from_lengths(data - ord("0") > 9)
+    if (others[stops] > others[firsts]).any():
+        return False
+    return not ((data[firsts] == ord("0")) & (lengths > 1)).any()
+
+
+def _trimmed(array: Any) -> Any:
+    """The cells without spaces and tabs around them."""
+    from pyarrow import compute
+
+    data = cell_memory(array)[0].tobytes()
+    return compute.ascii_trim(array, " \t") if b" " in data or b"\t" in data else array
+
+
+def _cast(array: Any, filled: npt.NDArray[np.bool_], kind: Kind) -> npt.NDArray[Any] | None:
+    """Cells as int64 or float64, with 0 for those that are not filled; None if one is no number."""
+    import pyarrow as pa
+
+    dtype = pa.int64() if kind == "int64" else pa.float64()
+    if not filled.any():
+        return np.zeros(len(array), np.int64)
+    _, ends, text = array.buffers()
+    bits = pa.py_buffer(np.packbits(filled, bitorder="little"))
+    cells = pa.StringArray.from_buffers(len(array), ends, text, bits, -1, 0)
+    try:
+        return cells.cast(dtype).fill_null(0).to_numpy()  # type: ignore[no-any-return]
+    except pa.ArrowInvalid:
+        return None
+
+
+def cell_memory(array: Any) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+    """The bytes of a pyarrow.StringArray without nulls, and where each cell begins."""
+    if not len(array):
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return content[ends[0] : ends[-1]], ends.astype(np.int64) - int(ends[0])
