@@ -123,6 +123,22 @@ def test_columns_that_lost_digits_keep_the_types_of_features(tmp_path: Path) -> 
     assert chosen.read_all().to_pydict() == {"n": [1, 2], "half": [0.5, None]}
 
 
+def test_types_survive_reshard_and_salvage_but_not_edits(tmp_path: Path) -> None:
+    table = pa.table(
+        {"x": pa.array(range(100), pa.int16()), "day": pa.array([7] * 100, pa.date32())}
+    )
+    rs.pack(rs.Table(table), tmp_path / "out")
+    rs.reshard(tmp_path / "out", tmp_path / "resharded", shards=3, shuffle=True)
+    rs.salvage(tmp_path / "resharded", tmp_path / "salvaged")
+    for name in ("resharded", "salvaged"):
+        found = rs.open(tmp_path / name).to_arrow(restore_types=True).read_all()
+        assert found.schema.types == table.schema.types
+        assert sorted(found["x"].to_pylist()) == list(range(100))
+    rs.edit(tmp_path / "out", tmp_path / "edited", rename={"x": "y"})
+    with raises(rs.OptionError, option="restore_types"):
+        rs.open(tmp_path / "edited").to_arrow(restore_types=True)
+
+
 def test_there_may_be_no_types_or_invalid_ones(tmp_path: Path) -> None:
     rs.pack(rs.Rows([{"x": 1}]), tmp_path / "rows")
     with raises(rs.OptionError, option="restore_types", value=True):

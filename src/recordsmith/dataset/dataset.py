@@ -498,7 +498,8 @@ class Dataset(Summarized):
     def _arrow_types(self) -> Any:
         if self._arrow_schema is None:
             raise OptionError(
-                "the dataset was not packed from an Arrow table, so it has no types to restore",
+                "the manifest has no Arrow types: the dataset was not packed from an Arrow "
+                "table, or was edited since",
                 option="restore_types",
                 value=True,
             )

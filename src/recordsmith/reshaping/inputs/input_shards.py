@@ -88,6 +88,7 @@ class Inputs:
     has_label_map: whether the class names come with a label map.
     names: of the given paths.
     provenance: the history of the inputs from their manifests, the newest step last.
+    arrow_schema: that of all manifests, if it is the same.
     """
 
     shards: tuple[InputShard, ...]
@@ -98,6 +99,7 @@ class Inputs:
     names: tuple[str, ...]
     provenance: tuple[Any, ...]
     notices: tuple[str, ...]
+    arrow_schema: str | None
 
     @property
     def size_bytes(self) -> int:
@@ -167,7 +169,13 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Path) -> Inputs
         tuple(path.name or str(path) for path in listed),
         tuple(_history(part.manifest for part in parts)),
         tuple(notices),
+        _arrow_schema(parts),
     )
+
+
+def _arrow_schema(parts: Sequence[Located]) -> str | None:
+    found = {None if part.manifest is None else part.manifest.arrow_schema for part in parts}
+    return found.pop() if len(found) == 1 else None
 
 
 def check_separate(out: Path, paths: Sequence[Path]) -> None:

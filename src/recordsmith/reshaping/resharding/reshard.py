@@ -313,6 +313,7 @@ class _Job:
             self._class_names,
             provenance,
             schemas=schemas,
+            arrow_schema=None if self._options.edits else self._inputs.arrow_schema,
         )
         notices += [  # `provenance` has the same list
             f"feature {key!r} has several kinds"

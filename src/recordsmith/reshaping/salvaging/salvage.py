@@ -198,6 +198,7 @@ class _Salvage:
                 "fingerprint": self.fingerprint,
                 "previous": None if old is None else dict(old.provenance),
             },
+            arrow_schema=None if old is None else old.arrow_schema,
         )
 
     def _failure(self) -> CorruptDataError | SourceError:
