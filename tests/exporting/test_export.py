@@ -25,7 +25,7 @@ from recordsmith.exporting import FORMATS, ExportReport
 from ..raising import raises
 
 EVERY = pytest.mark.parametrize("format", FORMATS)
-NEED_PYARROW = ("csv", "parquet", "feather")
+NEED_PYARROW = ("csv", "parquet", "feather", "huggingface")
 WITH_IMAGES = pytest.mark.parametrize("format", ["folder", "voc", "coco", "yolo", "csv"])
 
 

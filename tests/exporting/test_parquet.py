@@ -81,12 +81,13 @@ def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> No
         rs.export(write(train=[{"x": 1}, {"x": "a"}]), tmp_path / "out", "parquet")
 
 
-def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["csv", "parquet", "feather", "huggingface"])
+def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path, format: str) -> None:
     source = write(train=[{"x": 1}])
     program = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "import recordsmith as rs\n"
-        f"try: rs.export({str(source)!r}, {str(tmp_path / 'out')!r}, 'parquet')\n"
+        f"try: rs.export({str(source)!r}, {str(tmp_path / 'out')!r}, {format!r})\n"
         "except rs.MissingExtraError as error: print(error)\n"
     )
     result = subprocess.run(

@@ -30,13 +30,19 @@ class ArrowTables:
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         self.decoder = ArrowDecoder(dataset.schema, class_names=dataset.class_names)
+        self._schema = self.decoder.schema
 
     def add(self, split: str, row_count: int, position: Callable[[int], int]) -> int:
+        batch = self._batch(position)
         if split not in self._tables:
             name = f"{self._out.split_name(split)}.{self._suffix}"
-            self._tables[split] = _Table(self._out, name, self.decoder.schema, self._suffix)
-        self._tables[split].append(self.decoder.finish())
-        return row_count
+            self._tables[split] = _Table(self._out, name, self._schema, self._suffix)
+        self._tables[split].append(batch)
+        return len(batch)
+
+    def _batch(self, position: Callable[[int], int]) -> Any:
+        """Return the rows in the decoder as a pyarrow.RecordBatch and empty it."""
+        return self.decoder.finish()
 
     def finish(self) -> None:
         for table in self._tables.values():

@@ -36,7 +36,7 @@ def cells(column: Any, *, is_single: bool = False) -> Any:
         texts = _texts(column)
         return texts if _is_number(column.type) else _quoted(texts)
     lengths = pc.list_value_length(column)
-    if is_single:
+    if is_single and not _is_list(column.type.value_type):
         single = _joined(column, _texts(column.flatten()))
         return _quoted(pc.if_else(pc.equal(lengths, 0), "[]", single))
     if not _is_number(column.type.value_type):

@@ -21,12 +21,16 @@ from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.schema import columns_of
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
 from recordsmith.exporting.csv_cells import cells, lines
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.image_columns import convert_images, description_keys, image_keys
+from recordsmith.exporting.image_columns import (
+    check_names,
+    convert_images,
+    description_keys,
+    image_keys,
+)
 from recordsmith.exporting.images import read_image
 from recordsmith.exporting.safe_names import safe_part
 
@@ -51,11 +55,7 @@ class CsvTables:
             for key, feature in self._features.items()
             if key not in hidden
         }
-        if len(set(headings.values())) < len(headings):
-            raise OptionError(
-                "two features would become columns with the same name",
-                remedy="Rename one of them, or choose another format.",
-            )
+        check_names(headings.values())
         self._columns = dict(
             sorted(headings.items(), key=lambda item: (item[1] != FILE_NAME, item[1]))
         )

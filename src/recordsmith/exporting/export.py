@@ -38,6 +38,7 @@ from recordsmith.exporting.export_writer import (
     ExportWriter,
     TableExporter,
 )
+from recordsmith.exporting.hugging_face import HuggingFaceTables
 from recordsmith.exporting.npz import NpzFiles
 from recordsmith.exporting.staging import staged
 from recordsmith.exporting.voc import VocFiles
@@ -55,6 +56,7 @@ _EXPORTERS: dict[str, Callable[[], Exporter | TableExporter]] = {
     "csv": CsvTables,
     "parquet": partial(ArrowTables, "parquet"),
     "feather": partial(ArrowTables, "feather"),
+    "huggingface": HuggingFaceTables,
     "webdataset": WebDatasetShards,
     "npz": NpzFiles,
 }
@@ -67,7 +69,8 @@ class ExportReport(Report):
 
     Attributes:
         folder: the folder that was written.
-        format: folder, voc, coco, yolo, csv, parquet, feather, webdataset or npz.
+        format: folder, voc, coco, yolo, csv, parquet, feather, huggingface,
+            webdataset or npz.
         record_count: the number of exported records.
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
@@ -120,7 +123,8 @@ def export(
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create.
         format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
-            npz; or csv, parquet or feather, which need the extra `arrow`.
+            npz; or csv, parquet, feather or huggingface (Parquet with images and class names for
+            `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
         shard_size_bytes: for webdataset, the approximate size of a tar file; 256 MB by default.
         skip_errors: skip and report records that cannot be exported. By default, they are an error

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import SourceError
+from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
 from recordsmith.example.keys import HEIGHT, IMAGE, MASK, SOURCE_ID
 from recordsmith.exporting.export_writer import ExportWriter
@@ -36,6 +36,16 @@ def description_keys(images: Iterable[str]) -> frozenset[str]:
     if MASK in images:
         hidden |= MASK_KEYS - {MASK}
     return hidden
+
+
+def check_names(columns: Iterable[str]) -> None:
+    """Raise OptionError if two columns have the same name."""
+    names = list(columns)
+    if len(set(names)) < len(names):
+        raise OptionError(
+            "two features would become columns with the same name",
+            remedy="Rename one of them, or choose another format.",
+        )
 
 
 def convert_images(
