@@ -81,6 +81,13 @@ def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> No
         rs.export(write(train=[{"x": 1}, {"x": "a"}]), tmp_path / "out", "parquet")
 
 
+@pytest.mark.parametrize("format", ["parquet", "feather", "huggingface"])
+def test_records_without_features(write: Any, tmp_path: Path, format: str) -> None:
+    with pytest.raises(rs.OptionError, match="no features"):
+        rs.export(write(train=[{}, {}]), tmp_path / "out", format)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("format", ["csv", "parquet", "feather", "huggingface"])
 def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path, format: str) -> None:
     source = write(train=[{"x": 1}])

@@ -13,6 +13,7 @@ from typing import Any
 
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.dataset import Dataset
+from recordsmith.errors import OptionError
 from recordsmith.exporting.export_writer import ExportWriter
 
 _GROUP_BYTES = 32 << 20
@@ -31,9 +32,13 @@ class ArrowTables:
         self._out = out
         self.decoder = ArrowDecoder(dataset.schema, class_names=dataset.class_names)
         self._schema = self.decoder.schema
+        if not self._schema.names and dataset.schema.record_count:
+            raise OptionError("the records have no features, so a table would have no rows")
 
     def add(self, split: str, row_count: int, position: Callable[[int], int]) -> int:
         batch = self._batch(position)
+        if not len(batch):
+            return 0
         if split not in self._tables:
             name = f"{self._out.split_name(split)}.{self._suffix}"
             self._tables[split] = _Table(self._out, name, self._schema, self._suffix)

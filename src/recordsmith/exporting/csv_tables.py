@@ -72,7 +72,8 @@ class CsvTables:
             else cells(batch.column(key), is_single=self._features[key].max_length <= 1)
             for key in self._columns
         ]
-        self._file(split).write(lines(columns, len(batch)))
+        if len(batch):
+            self._file(split).write(lines(columns, len(batch)))
         return len(batch)
 
     def finish(self) -> None:
