@@ -32,6 +32,7 @@ _SECTIONS = {
     "SequenceExample": ("context", "feature_lists"),
     "ELWC": ("context", "examples"),
 }
+_LONGEST_FIXED = 2**31 - 1  # of a fixed_size_list
 NESTED_SECTIONS = ("feature_lists", "examples")
 """Sections whose features have a list of lists in each record."""
 
@@ -138,6 +139,6 @@ def _type(section: str, feature: FeatureSchema) -> Any:
         value = pa.int64() if feature.kind == "int64" else pa.float32()
     if section in NESTED_SECTIONS:
         return pa.large_list(pa.large_list(value))
-    if feature.min_length != feature.max_length:
+    if feature.min_length != feature.max_length or feature.max_length > _LONGEST_FIXED:
         return pa.large_list(value)
     return value if feature.max_length == 1 else pa.list_(value, feature.max_length)

@@ -14,14 +14,16 @@ from typing import Any
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
-from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.export_writer import ExportWriter, TableExporter
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17
 
 
-class ArrowTables:
+class ArrowTables(TableExporter):
     """Writes a table for each split, many rows at a time."""
+
+    decoder: ArrowDecoder
 
     def __init__(self, suffix: str) -> None:
         """`suffix`: parquet or feather."""

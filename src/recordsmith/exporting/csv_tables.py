@@ -24,7 +24,7 @@ from recordsmith.dataset import Dataset
 from recordsmith.example import Features, FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
 from recordsmith.exporting.csv_cells import cells, lines
-from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.export_writer import ExportWriter, TableExporter
 from recordsmith.exporting.image_columns import (
     check_names,
     convert_images,
@@ -37,8 +37,10 @@ from recordsmith.exporting.safe_names import safe_part
 FILE_NAME = "file_name"
 
 
-class CsvTables:
+class CsvTables(TableExporter):
     """Writes tables and image files."""
+
+    decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self.decoder = ArrowDecoder(dataset.schema)

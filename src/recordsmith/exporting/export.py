@@ -27,7 +27,7 @@ from recordsmith.errors import (
     located,
     option,
 )
-from recordsmith.example import Features, classify, decode_example
+from recordsmith.example import Features, Schema, classify, decode_example
 from recordsmith.exporting.arrow_tables import ArrowTables
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
@@ -158,6 +158,8 @@ def export(
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
         writer = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
+            if isinstance(exporter, TableExporter):
+                _check_columns(dataset.schema, format)
             exporter.begin(dataset, writer)
             count = _Count(dataset, report, progress)
             if isinstance(exporter, TableExporter):
@@ -268,6 +270,24 @@ def _check_skipped(report: ExportReport, skipped: Problems, *, skip_errors: bool
             ),
             lists_problems=True,
             records=report.skipped_positions,
+        )
+
+
+def _check_columns(schema: Schema, format: str) -> None:
+    """Raise OptionError if the features have no columns."""
+    schema.check_complete("a table has a column for each feature")
+    mixed = [
+        key
+        for section in schema.sections.values()
+        for key, feature in section.items()
+        if feature.kind == "mixed"
+    ]
+    if mixed:
+        raise OptionError(
+            f"{mixed[0]!r} has different kinds in different records, and {format} needs one",
+            option="format",
+            value=format,
+            remedy="Choose another format, or remove the feature with `recordsmith edit --drop`.",
         )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.selected_records import Decoder
@@ -279,19 +280,19 @@ class Exporter(Protocol):
         ...
 
 
-@runtime_checkable
-class TableExporter(Protocol):
-    """Writes records as columns, one split after the other. Used by one thread."""
+class TableExporter(ABC):
+    """Writes records as columns, one split after the other. Used by one thread.
 
-    @property
-    def decoder(self) -> Decoder:
-        """Decodes the records for `add`; available after `begin`."""
-        ...
+    decoder: decodes the records for `add`; made by `begin`.
+    """
 
+    decoder: Decoder
+
+    @abstractmethod
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         """Prepare as `Exporter.begin`, and make the decoder."""
-        ...
 
+    @abstractmethod
     def add(self, split: str, row_count: int, position: Callable[[int], int]) -> int:
         """Write the records in the decoder and empty it.
 
@@ -305,8 +306,7 @@ class TableExporter(Protocol):
         Raises:
             CorruptDataError: a feature does not match the schema.
         """
-        ...
 
+    @abstractmethod
     def finish(self) -> None:
         """Write the remaining files."""
-        ...

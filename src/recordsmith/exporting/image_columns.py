@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from recordsmith.arrow.library import import_pyarrow
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
 from recordsmith.example.keys import HEIGHT, IMAGE, MASK, SOURCE_ID
@@ -82,7 +83,9 @@ def convert_images(
         kept.append(row)
         for key, result in zip(images, results, strict=True):
             converted[key].append(result)
-    return (batch if len(kept) == len(batch) else batch.take(kept)), converted
+    if len(kept) < len(batch):
+        batch = batch.take(import_pyarrow().array(kept, "int64"))
+    return batch, converted
 
 
 def _feature(value: Any) -> FeatureValue:

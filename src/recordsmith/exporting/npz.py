@@ -28,13 +28,15 @@ from recordsmith.example import (
     RaggedArray,
     Schema,
 )
-from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.export_writer import ExportWriter, TableExporter
 
 _BLOCK_BYTES = 1 << 20
 
 
-class NpzFiles:
+class NpzFiles(TableExporter):
     """Writes the features of each split as arrays."""
+
+    decoder: ColumnDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         schema = dataset.schema
@@ -128,7 +130,7 @@ def _specs(schema: Schema) -> dict[str, FeatureSpec]:
     """Return the columns of a schema.
 
     Raises:
-        OptionError: the records are not Examples, or a feature has several kinds.
+        OptionError: the records are not Examples.
     """
     if schema.payload not in ("Example", "none"):
         raise OptionError(
@@ -136,12 +138,9 @@ def _specs(schema: Schema) -> dict[str, FeatureSpec]:
             value=schema.payload,
             expected="Examples",
         )
-    schema.check_complete("npz has arrays for each feature")
     specs = {}
     for key, feature in sorted(schema.features.items()):
-        if feature.kind == "mixed":
-            raise OptionError(f"feature {key!r} has different kinds in different records")
-        kind = "float" if feature.kind == "none" else feature.kind
+        kind: Any = "float" if feature.kind == "none" else feature.kind
         is_ragged = feature.shape is None or (kind == "bytes" and feature.shape != ())
         specs[key] = FeatureSpec(kind, "ragged" if is_ragged else feature.shape)
     return specs
