@@ -110,6 +110,7 @@ class Corpus:
         decoded: tuple[str, int] | None = None,
         asked: tuple[str, str, str, int] | None = None,
         deep: tuple[str, int] | None = None,
+        has_columns: bool = True,
     ) -> None:
         assert name not in self.files
         if payload is None:
@@ -145,6 +146,8 @@ class Corpus:
         self.cases[name]["commands"] = {
             command: say(self.cases[name]) for command, say in COLUMNS.items()
         }
+        if not has_columns:
+            self.cases[name]["commands"]["export"] = "refused"
 
 
 # ---- what commands say -------------------------------------------------------------------------
@@ -530,6 +533,7 @@ def add_bad_payloads(corpus: Corpus) -> None:
             payloads,
             "odd, but good",
             payload="Example",
+            has_columns=name != "key-that-is-no-text",
         )
     steps = delimited(2, entry(b"steps", delimited(1, delimited(3, delimited(1, b"\x05")))))
     other = [GOOD, tag(1, VARINT) + varint(1), GOOD]
@@ -606,6 +610,7 @@ def add_bad_features(corpus: Corpus) -> None:
             "an Example that is not as those before it",
             payload="Example",
             asked=(key, kind, defect, 2),
+            has_columns=defect != "feature-kind-mismatch",
         )
     whole = png(1, 8)
     images = {

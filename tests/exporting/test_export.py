@@ -25,13 +25,14 @@ from recordsmith.exporting import FORMATS, ExportReport
 from ..raising import raises
 
 EVERY = pytest.mark.parametrize("format", FORMATS)
+NEED_PYARROW = ("csv", "parquet", "feather", "huggingface")
 WITH_IMAGES = pytest.mark.parametrize("format", ["folder", "voc", "coco", "yolo", "csv"])
 
 
 @pytest.fixture(autouse=True)
 def _needs(request: pytest.FixtureRequest) -> None:
     called = getattr(request.node, "callspec", None)
-    if called is not None and called.params.get("format") in ("parquet", "feather"):
+    if called is not None and called.params.get("format") in NEED_PYARROW:
         pytest.importorskip("pyarrow")
 
 
@@ -61,7 +62,7 @@ def test_report_counts_files_and_records(
     assert report.splits == {"train": 3, "val": 2}
     assert report.file_count == len(written)
     assert report.size_bytes == sum(map(len, written.values()))
-    by_batch = [3, 5] if format in ("parquet", "feather") else [1, 2, 3, 4, 5]
+    by_batch = [3, 5] if format in (*NEED_PYARROW, "npz") else [1, 2, 3, 4, 5]
     assert [done for done, _ in calls] == by_batch
     assert (report.problems, report.changed_names, report.skipped) == ([], [], [])
     document = report.to_json()

@@ -70,16 +70,16 @@ def test_images_are_kept_byte_for_byte(write: Any, image: Any, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("examples", "error", "message"),
+    ("examples", "message"),
     [
-        ([{"x": 1}, {"x": 0.5}], rs.SourceError, "float .* int64"),
-        ([{"x.values": 1, "x": [1]}, {"x.values": 1, "x": []}], rs.OptionError, "'x.values'"),
+        ([{"x": 1}, {"x": 0.5}], "'x' has different kinds"),
+        ([{"x.values": 1, "x": [1]}, {"x.values": 1, "x": []}], "'x.values'"),
     ],
 )
 def test_features_that_arrays_cannot_hold(
-    write: Any, tmp_path: Path, examples: Any, error: Any, message: str
+    write: Any, tmp_path: Path, examples: Any, message: str
 ) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(rs.OptionError, match=message):
         rs.export(
             write({"x": "int64"} if "x.values" in examples[0] else None, train=examples),
             tmp_path / "out",

@@ -59,17 +59,17 @@ def test_columns_are_typed_by_the_schema(
 
 
 def test_rows_are_written_in_groups(
-    write: Any, tmp_path: Path, parquet: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, parquet: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recordsmith.dataset import arrow_stream
     from recordsmith.exporting import arrow_tables
 
     monkeypatch.setattr(arrow_tables, "_GROUP_ROWS", 4)
     monkeypatch.setattr(arrow_tables, "_GROUP_BYTES", 1000)
-    monkeypatch.setattr(arrow_stream, "DEFAULT_ROWS", 1)
     sizes = [1, 1, 1, 1, 1, 600, 600, 1, 1]
-    source = write(train=[{"n": n, "data": bytes(size)} for n, size in enumerate(sizes)])
-    rs.export(source, tmp_path / "out", "parquet")
+    for n, size in enumerate(sizes):  # each shard is read at once
+        with rs.ShardWriter(tmp_path / f"train-{n:05d}-of-00009.tfrecord") as writer:
+            writer.write_example({"n": n, "data": bytes(size)})
+    rs.export(tmp_path, tmp_path / "out", "parquet")
     found = parquet.ParquetFile(tmp_path / "out" / "train.parquet")
     groups = [found.metadata.row_group(n).num_rows for n in range(found.num_row_groups)]
     assert groups == [4, 3, 2]
@@ -77,16 +77,24 @@ def test_rows_are_written_in_groups(
 
 
 def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> None:
-    with raises(rs.OptionError, option="columns", value="x"):
+    with raises(rs.OptionError, option="format", value="parquet", match="'x' has different kinds"):
         rs.export(write(train=[{"x": 1}, {"x": "a"}]), tmp_path / "out", "parquet")
 
 
-def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["parquet", "feather", "huggingface"])
+def test_records_without_features(write: Any, tmp_path: Path, format: str) -> None:
+    with pytest.raises(rs.OptionError, match="no features"):
+        rs.export(write(train=[{}, {}]), tmp_path / "out", format)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "feather", "huggingface"])
+def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path, format: str) -> None:
     source = write(train=[{"x": 1}])
     program = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "import recordsmith as rs\n"
-        f"try: rs.export({str(source)!r}, {str(tmp_path / 'out')!r}, 'parquet')\n"
+        f"try: rs.export({str(source)!r}, {str(tmp_path / 'out')!r}, {format!r})\n"
         "except rs.MissingExtraError as error: print(error)\n"
     )
     result = subprocess.run(

@@ -32,6 +32,7 @@ _SECTIONS = {
     "SequenceExample": ("context", "feature_lists"),
     "ELWC": ("context", "examples"),
 }
+_LONGEST_FIXED = 2**31 - 1  # of a fixed_size_list
 NESTED_SECTIONS = ("feature_lists", "examples")
 """Sections whose features have a list of lists in each record."""
 
@@ -139,6 +140,6 @@ def _type(section: str, feature: FeatureSchema) -> Any:
     if section in NESTED_SECTIONS:
         return pa.large_list(pa.large_list(value))
     shape = feature.shape_if_present
-    if shape is None:
+    if shape is None or (shape and shape[0] > _LONGEST_FIXED):
         return pa.large_list(value)
     return pa.list_(value, shape[0]) if shape else value

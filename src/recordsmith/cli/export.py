@@ -24,7 +24,8 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="folder (one per class), voc, coco, yolo, csv, parquet, webdataset or npz.",
+            help="folder (one per class), voc, coco, yolo, webdataset, npz; with pyarrow csv, "
+            "parquet, feather or huggingface (Parquet that `datasets` loads with images).",
             metavar="FORMAT",
         ),
     ] = "folder",

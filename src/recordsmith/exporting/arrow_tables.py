@@ -12,43 +12,46 @@ from collections.abc import Callable
 from typing import Any
 
 from recordsmith.arrow import ArrowDecoder
-from recordsmith.dataset import Dataset, records_of
-from recordsmith.dataset.arrow_stream import record_batches
-from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.dataset import Dataset
+from recordsmith.errors import OptionError
+from recordsmith.exporting.export_writer import ExportWriter, TableExporter
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17
 
 
-class ArrowTables:
+class ArrowTables(TableExporter):
     """Writes a table for each split, many rows at a time."""
+
+    decoder: ArrowDecoder
 
     def __init__(self, suffix: str) -> None:
         """`suffix`: parquet or feather."""
         self._suffix = suffix
         self._tables: dict[str, _Table] = {}
 
-    def export(
-        self, dataset: Dataset, out: ExportWriter, advance: Callable[[str, int], None]
-    ) -> None:
-        """Write all records.
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        self._out = out
+        self.decoder = ArrowDecoder(dataset.schema, class_names=dataset.class_names)
+        self._schema = self.decoder.schema
+        if not self._schema.names and dataset.schema.record_count:
+            raise OptionError("the records have no features, so a table would have no rows")
 
-        Args:
-            advance: called with the split and the number of rows after each batch.
+    def add(self, split: str, row_count: int, position: Callable[[int], int]) -> int:
+        batch = self._batch(position)
+        if not len(batch):
+            return 0
+        if split not in self._tables:
+            name = f"{self._out.split_name(split)}.{self._suffix}"
+            self._tables[split] = _Table(self._out, name, self._schema, self._suffix)
+        self._tables[split].append(batch)
+        return len(batch)
 
-        Raises:
-            OptionError: the records or features have no columns.
-            CorruptDataError: a record is damaged or does not match the schema.
-            MissingExtraError: pyarrow is not installed.
-        """
-        decoder = ArrowDecoder(dataset.schema, class_names=dataset.class_names)
-        for split, part in dataset.splits.items():
-            for batch in record_batches(records_of(part).blocks(), decoder, None):
-                if split not in self._tables:
-                    name = f"{out.split_name(split)}.{self._suffix}"
-                    self._tables[split] = _Table(out, name, decoder.schema, self._suffix)
-                self._tables[split].append(batch)
-                advance(split, len(batch))
+    def _batch(self, position: Callable[[int], int]) -> Any:
+        """Return the rows in the decoder as a pyarrow.RecordBatch and empty it."""
+        return self.decoder.finish()
+
+    def finish(self) -> None:
         for table in self._tables.values():
             table.close()
 
@@ -64,7 +67,7 @@ class _Table:
         self._out, self._name = out, name
         file = out.open(name)
         if suffix == "parquet":
-            self._writer = pq.ParquetWriter(file, schema)
+            self._writer = pq.ParquetWriter(file, schema, use_dictionary=_repeating(schema))
             out.add_cleanup(self._abandon)
         else:
             options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -93,3 +96,17 @@ class _Table:
     def _abandon(self) -> None:
         """Prevent the destructor from writing the footer to a closed file."""
         self._writer.is_open = False
+
+
+def _repeating(schema: Any) -> list[str]:
+    """Return the columns whose values may repeat, so that a dictionary makes them smaller."""
+    from pyarrow import types
+
+    columns = []
+    for field in schema:
+        name, kind = field.name, field.type
+        while types.is_large_list(kind) or types.is_fixed_size_list(kind):
+            name, kind = f"{name}.list.element", kind.value_type
+        if types.is_large_string(kind) or types.is_int64(field.type):
+            columns.append(name)
+    return columns

@@ -8,167 +8,121 @@ A feature with at most one value fills a cell; others are JSON lists. An absent 
 cell empty. The column label is the class; label_id is its number, unless it follows from the order
 of the names. Format, height and width of the image have no column. Other images of an example are
 in folders of their own, named in columns that end in file_name. Bytes that are neither text nor an
-image are base64, in a column that ends in /base64.
+image are base64, in a column that ends in /base64. Needs pyarrow.
 """
 
 from __future__ import annotations
 
-import base64
-import csv
-import io
-import json
-import math
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from functools import partial
+from typing import BinaryIO
 
-import numpy as np
-
+from recordsmith.arrow import ArrowDecoder
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.arrow.schema import columns_of
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
-from recordsmith.example import Features, FeatureSchema, FeatureValue
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, IMAGE, MASK
-from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
-from recordsmith.exporting.numbers import shortest_float
+from recordsmith.example import Features, FeatureSchema
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
+from recordsmith.exporting.csv_cells import cells, lines
+from recordsmith.exporting.export_writer import ExportWriter, TableExporter
+from recordsmith.exporting.image_columns import (
+    check_names,
+    convert_images,
+    description_keys,
+    image_keys,
+)
+from recordsmith.exporting.images import read_image
 from recordsmith.exporting.safe_names import safe_part
-from recordsmith.exporting.values import as_text, get_bytes
 
 FILE_NAME = "file_name"
 
 
-class CsvTables:
+class CsvTables(TableExporter):
     """Writes tables and image files."""
 
+    decoder: ArrowDecoder
+
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        self.decoder = ArrowDecoder(dataset.schema)
         self._out = out
         self._files: dict[str, tuple[str, BinaryIO]] = {}
-        dataset.schema.check_complete("a table has a column for each feature")
-        features = dict(dataset.schema.features)
-        self._folders = _image_folders(features)
-        if IMAGE in self._folders:
-            for key in IMAGE_KEYS - {IMAGE}:
-                features.pop(key, None)
-        if MASK in self._folders:
-            for key in MASK_KEYS - {MASK}:
-                features.pop(key, None)
+        self._folders = _image_folders(image_keys(dataset.schema.features))
+        self._features = {key: found[-1] for key, found in columns_of(dataset.schema).items()}
+        hidden = description_keys(self._folders)
         names = dataset.class_names or ()
-        if CLASS_TEXT in features and list(names) == sorted(name or "" for name in names):
-            features.pop(CLASS_LABEL, None)  # follows from the order of the names
-        headings = {key: self._heading(key, feature) for key, feature in features.items()}
-        if len(set(headings.values())) < len(headings):
-            raise OptionError(
-                "two features would become columns with the same name",
-                remedy="Rename one of them, or choose another format.",
-            )
-        self._cells = {key: _cell_writer(feature) for key, feature in features.items()}
+        if CLASS_TEXT in self._features and list(names) == sorted(name or "" for name in names):
+            hidden |= {CLASS_LABEL}  # follows from the order of the names
+        headings = {
+            key: self._heading(key, feature)
+            for key, feature in self._features.items()
+            if key not in hidden
+        }
+        check_names(headings.values())
         self._columns = dict(
             sorted(headings.items(), key=lambda item: (item[1] != FILE_NAME, item[1]))
         )
 
-    def add(self, example: Features, split: str, position: int) -> None:
-        row = []
-        images: list[tuple[str, bytes]] = []
-        for key in self._columns:
-            value = example.get(key)
-            if value is None:
-                row.append("")
-            elif key in self._folders:
-                row.append(self._name_image(example, key, split, images))
-            else:
-                row.append(self._cells[key](value))
-        for name, data in images:
-            self._out.write(name, data)
-        self._write(split, row)
+    def add(self, split: str, row_count: int, position: Callable[[int], int]) -> int:
+        batch = self.decoder.finish()
+        names: dict[str, list[str | None]] = {}
+        if self._folders:
+            write = partial(self._write_image, split)
+            batch, names = convert_images(batch, list(self._folders), self._out, position, write)
+        columns = [
+            cells(import_pyarrow().array(names[key], "string"))
+            if key in names
+            else cells(batch.column(key), is_single=self._features[key].max_length <= 1)
+            for key in self._columns
+        ]
+        if len(batch):
+            self._file(split).write(lines(columns, len(batch)))
+        return len(batch)
 
     def finish(self) -> None:
         for name, _ in self._files.values():
             self._out.close(name)
 
     def _heading(self, key: str, feature: FeatureSchema) -> str:
-        if self._folders.get(key) == "":
-            return FILE_NAME
         if key in self._folders:
-            return f"{self._folders[key]}_{FILE_NAME}"
+            return "_".join(part for part in (self._folders[key], FILE_NAME) if part)
         if key == CLASS_TEXT:
             return "label"
         if key == CLASS_LABEL:
             return "label_id"
-        key = key.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         is_text = feature.kind != "bytes" or feature.content == "text"
         return key if is_text else f"{key}/base64"
 
-    def _name_image(
-        self, example: Features, key: str, split: str, images: list[tuple[str, bytes]]
-    ) -> str:
-        """Reserve a name for an image. Returns its path relative to the table."""
-        data = get_bytes(example, key)
-        if data is None:
-            return ""
+    def _write_image(self, split: str, example: Features, key: str) -> str:
+        """Write an image. Returns its path relative to the table."""
         out = self._out
-        image = read_image(example if key == IMAGE else {IMAGE: [data]}, out.warn)
+        image = read_image(example if key == IMAGE else {IMAGE: example[key]}, out.warn)
         inner = self._folders[key]
         folder = "/".join(part for part in (self._place(split), inner) if part)
         name, suffix = out.name_image(example, image, folder)
-        images.append((f"{folder}/{name}{suffix}".lstrip("/"), image.data))
+        out.write(f"{folder}/{name}{suffix}".lstrip("/"), image.data)
         return f"{inner}/{name}{suffix}".lstrip("/")
 
     def _place(self, split: str) -> str:
         """The folder with the table of a split."""
         return self._out.split_name(split) if len(self._out.splits) > 1 else ""
 
-    def _write(self, split: str, row: list[str]) -> None:
+    def _file(self, split: str) -> BinaryIO:
         if split not in self._files:
             if self._folders:
                 name = f"{self._place(split)}/metadata.csv".lstrip("/")
             else:
                 name = f"{self._out.split_name(split)}.csv"
             self._files[split] = name, self._out.open(name)
-            self._write(split, list(self._columns.values()))
-        _, file = self._files[split]
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow(row)
-        file.write(text.getvalue().encode("utf-8", "surrogateescape"))
+            headings = [
+                cells(import_pyarrow().array([heading])) for heading in self._columns.values()
+            ]
+            self._files[split][1].write(lines(headings, 1))
+        return self._files[split][1]
 
 
-def _image_folders(features: dict[str, FeatureSchema]) -> dict[str, str]:
-    """The features that become files, with their folders; the first has none."""
-    found = [
-        key
-        for key, feature in features.items()
-        if feature.kind == "bytes"
-        and feature.max_length == 1
-        and (feature.content == "image" or (key == IMAGE and HEIGHT in features))
-    ]
-    found.sort(key=lambda key: key != IMAGE)
-    names = {MASK: "mask"}
+def _image_folders(images: list[str]) -> dict[str, str]:
+    """The folders of images by feature; the first has none."""
     return {
-        key: names.get(key, safe_part(key.replace("/", "-"))) if number else ""
-        for number, key in enumerate(found)
+        key: "" if not number else "mask" if key == MASK else safe_part(key.replace("/", "-"))
+        for number, key in enumerate(images)
     }
-
-
-def _cell_writer(feature: FeatureSchema) -> Callable[[FeatureValue], str]:
-    in_base64 = feature.kind == "bytes" and feature.content != "text"
-    is_single = feature.max_length <= 1
-
-    def write(value: FeatureValue) -> str:
-        values = [_item(item, in_base64) for item in value]
-        if is_single and len(values) == 1:
-            item = values[0]
-            return item if isinstance(item, str) else _number(item)
-        return f"[{', '.join(json.dumps(v) if isinstance(v, str) else _number(v) for v in values)}]"
-
-    return write
-
-
-def _item(item: Any, in_base64: bool) -> str | int | float:
-    if isinstance(item, bytes):
-        return base64.b64encode(item).decode() if in_base64 else as_text(item)
-    return int(item) if isinstance(item, np.integer) else shortest_float(item)
-
-
-def _number(number: float) -> str:
-    """A number as JSON and CSV readers parse it; floats always have a dot."""
-    if isinstance(number, float) and not math.isfinite(number):
-        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
-    return repr(number)

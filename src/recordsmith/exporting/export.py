@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import (
-    MOST_PROBLEMS,
     CorruptDataError,
     OptionError,
     Problems,
@@ -25,12 +27,18 @@ from recordsmith.errors import (
     located,
     option,
 )
-from recordsmith.example import Features, classify, decode_example
+from recordsmith.example import Features, Schema, classify, decode_example
 from recordsmith.exporting.arrow_tables import ArrowTables
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
 from recordsmith.exporting.csv_tables import CsvTables
-from recordsmith.exporting.export_writer import ChangedName, Exporter, ExportWriter
+from recordsmith.exporting.export_writer import (
+    ChangedName,
+    Exporter,
+    ExportWriter,
+    TableExporter,
+)
+from recordsmith.exporting.hugging_face import HuggingFaceTables
 from recordsmith.exporting.npz import NpzFiles
 from recordsmith.exporting.staging import staged
 from recordsmith.exporting.voc import VocFiles
@@ -40,7 +48,7 @@ from recordsmith.files import PathLike, Progress, as_path
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
-_EXPORTERS: dict[str, Callable[[], Exporter | ArrowTables]] = {
+_EXPORTERS: dict[str, Callable[[], Exporter | TableExporter]] = {
     "folder": ClassFolders,
     "voc": VocFiles,
     "coco": CocoFiles,
@@ -48,6 +56,7 @@ _EXPORTERS: dict[str, Callable[[], Exporter | ArrowTables]] = {
     "csv": CsvTables,
     "parquet": partial(ArrowTables, "parquet"),
     "feather": partial(ArrowTables, "feather"),
+    "huggingface": HuggingFaceTables,
     "webdataset": WebDatasetShards,
     "npz": NpzFiles,
 }
@@ -60,7 +69,8 @@ class ExportReport(Report):
 
     Attributes:
         folder: the folder that was written.
-        format: folder, voc, coco, yolo, csv, parquet, feather, webdataset or npz.
+        format: folder, voc, coco, yolo, csv, parquet, feather, huggingface,
+            webdataset or npz.
         record_count: the number of exported records.
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
@@ -106,14 +116,15 @@ def export(
 ) -> ExportReport:
     """Write the examples of a dataset as files for other tools.
 
-    Encoded images and masks are written byte for byte. Memory holds one record, a number for each
-    file name, changed names, and for npz the lengths of features.
+    Encoded images and masks are written byte for byte. Memory holds some records, a number for each
+    file name and changed names.
 
     Args:
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create.
-        format: folder (a folder for each class, or images and masks), voc, coco, yolo, csv,
-            parquet or feather (extra `arrow`), webdataset, or npz.
+        format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
+            npz; or csv, parquet, feather or huggingface (Parquet with images and class names for
+            `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
         shard_size_bytes: for webdataset, the approximate size of a tar file; 256 MB by default.
         skip_errors: skip and report records that cannot be exported. By default, they are an error
@@ -147,12 +158,18 @@ def export(
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
         writer = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
-            if isinstance(exporter, ArrowTables):
-                exporter.export(dataset, writer, partial(_advance, report, dataset, progress))
+            if isinstance(exporter, TableExporter):
+                _check_columns(dataset.schema, format)
+            exporter.begin(dataset, writer)
+            count = _Count(dataset, report, progress)
+            if isinstance(exporter, TableExporter):
+                _export_columns(dataset, exporter, count)
             else:
-                exporter.begin(dataset, writer)
-                _export_all(dataset, exporter, writer, report, skip_errors, progress)
-                exporter.finish()
+                _export_records(dataset, exporter, writer, count)
+            report.skipped, report.skipped_count = writer.skipped.first, writer.skipped.count
+            report.skipped_positions = writer.skipped_positions
+            _check_skipped(report, writer.skipped, skip_errors=skip_errors)
+            exporter.finish()
             if not report.record_count:
                 raise SourceError("the dataset has no records to export")
         finally:
@@ -165,7 +182,7 @@ def export(
     return report
 
 
-def _exporter(name: str, shard_size_bytes: int | None) -> Exporter | ArrowTables:
+def _exporter(name: str, shard_size_bytes: int | None) -> Exporter | TableExporter:
     if name not in _EXPORTERS:
         raise OptionError(option="format", value=name, expected=f"one of {', '.join(FORMATS)}")
     if name == "webdataset":
@@ -192,29 +209,56 @@ def _check_apart(dataset: Dataset, folder: Path) -> None:
             )
 
 
-def _export_all(
-    dataset: Dataset,
-    exporter: Exporter,
-    writer: ExportWriter,
-    report: ExportReport,
-    skip_errors: bool,
-    progress: Progress | None,
+class _Count:
+    """Counts records in the report and calls `progress`."""
+
+    def __init__(self, dataset: Dataset, report: ExportReport, progress: Progress | None) -> None:
+        self._dataset, self._report, self._progress = dataset, report, progress
+        self._done = 0
+
+    def add(self, split: str, read: int, written: int) -> None:
+        report = self._report
+        self._done += read
+        report.record_count += written
+        if written:
+            report.splits[split] = report.splits.get(split, 0) + written
+        if self._progress is not None:
+            self._progress(self._done, records_of(self._dataset).known_record_count or 0)
+
+
+def _export_records(
+    dataset: Dataset, exporter: Exporter, writer: ExportWriter, count: _Count
 ) -> None:
-    total = records_of(dataset).known_record_count or 0
-    skipped = Problems()
     for position, (split, example) in enumerate(_examples(dataset)):
         writer.position = position
+        written = 1
         try:
             exporter.add(example, split, position)
         except SourceError as error:
-            skipped.add(f"record {position}: {'; '.join(error.lines)}")
-            if len(report.skipped_positions) < MOST_PROBLEMS:
-                report.skipped_positions.append(position)
-        else:
-            _count(report, split, 1)
-        if progress is not None:
-            progress(position + 1, total)
-    report.skipped, report.skipped_count = skipped.first, skipped.count
+            writer.skip(error)
+            written = 0
+        count.add(split, 1, written)
+
+
+def _export_columns(dataset: Dataset, exporter: TableExporter, count: _Count) -> None:
+    for split, part in dataset.splits.items():
+        position_of = _position_finder(dataset, split)
+        done = 0
+        for block in records_of(part).blocks():
+            block.append_to(exporter.decoder)
+            row_count = len(block.block)
+            position = partial(_position, position_of, done)
+            with block.located():
+                written = exporter.add(split, row_count, position)
+            count.add(split, row_count, written)
+            done += row_count
+
+
+def _position(position_of: Callable[[int], int], first: int, row: int) -> int:
+    return position_of(first + row)
+
+
+def _check_skipped(report: ExportReport, skipped: Problems, *, skip_errors: bool) -> None:
     if skipped and (not skip_errors or not report.record_count):
         raise SourceError(
             f"{skipped.count} of {report.record_count + skipped.count} records cannot be exported "
@@ -229,17 +273,34 @@ def _export_all(
         )
 
 
-def _count(report: ExportReport, split: str, count: int) -> None:
-    report.record_count += count
-    report.splits[split] = report.splits.get(split, 0) + count
+def _check_columns(schema: Schema, format: str) -> None:
+    """Raise OptionError if the features have no columns."""
+    schema.check_complete("a table has a column for each feature")
+    mixed = [
+        key
+        for section in schema.sections.values()
+        for key, feature in section.items()
+        if feature.kind == "mixed"
+    ]
+    if mixed:
+        raise OptionError(
+            f"{mixed[0]!r} has different kinds in different records, and {format} needs one",
+            option="format",
+            value=format,
+            remedy="Choose another format, or remove the feature with `recordsmith edit --drop`.",
+        )
 
 
-def _advance(
-    report: ExportReport, dataset: Dataset, progress: Progress | None, split: str, count: int
-) -> None:
-    _count(report, split, count)
-    if progress is not None:
-        progress(report.record_count, records_of(dataset).known_record_count or 0)
+def _position_finder(dataset: Dataset, split: str) -> Callable[[int], int]:
+    """Return a function from the number of a record in a split to its position in the dataset."""
+    if len(dataset.splits) == 1:
+        return int
+
+    @cache
+    def positions() -> npt.NDArray[np.int64]:
+        return np.flatnonzero(records_of(dataset).are_in_split(split))
+
+    return lambda number: int(positions()[number])
 
 
 def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:

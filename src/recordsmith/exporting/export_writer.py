@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import Problems
+from recordsmith.dataset.selected_records import Decoder
+from recordsmith.errors import MOST_PROBLEMS, Problems, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.exporting.images import ExportedImage
@@ -49,6 +51,8 @@ class ExportWriter:
         file_count, size_bytes: the files written so far.
         changed_names: names that were changed.
         problems: problems of exported records.
+        skipped: records that were not exported, with the reason.
+        skipped_positions: the positions of the first of them.
         dropped_features: features that were not exported -> how many records have them.
         position: of the current record.
     """
@@ -59,6 +63,8 @@ class ExportWriter:
         self.size_bytes = 0
         self.changed_names: list[ChangedName] = []
         self.problems = Problems()
+        self.skipped = Problems()
+        self.skipped_positions: list[int] = []
         self.dropped_features: Counter[str] = Counter()
         self.position = 0  # of the record that is exported now
         self._folder = folder
@@ -229,6 +235,12 @@ class ExportWriter:
         """Report a problem of the current record."""
         self.problems.add(f"record {self.position}: {sentence}")
 
+    def skip(self, error: SourceError) -> None:
+        """Report that the current record is not exported."""
+        self.skipped.add(f"record {self.position}: {'; '.join(error.lines)}")
+        if len(self.skipped_positions) < MOST_PROBLEMS:
+            self.skipped_positions.append(self.position)
+
     def count_dropped(self, example: Features, kept: frozenset[str]) -> None:
         """Count the features that the format cannot hold."""
         for key, value in example.items():
@@ -266,3 +278,35 @@ class Exporter(Protocol):
     def finish(self) -> None:
         """Write the remaining files, such as lists and indexes."""
         ...
+
+
+class TableExporter(ABC):
+    """Writes records as columns, one split after the other. Used by one thread.
+
+    decoder: decodes the records for `add`; made by `begin`.
+    """
+
+    decoder: Decoder
+
+    @abstractmethod
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        """Prepare as `Exporter.begin`, and make the decoder."""
+
+    @abstractmethod
+    def add(self, split: str, row_count: int, position: Callable[[int], int]) -> int:
+        """Write the records in the decoder and empty it.
+
+        Args:
+            row_count: the number of records in the decoder.
+            position: returns the position of such a record in the dataset.
+
+        Returns:
+            How many were written; the others were passed to `ExportWriter.skip`.
+
+        Raises:
+            CorruptDataError: a feature does not match the schema.
+        """
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write the remaining files."""
