@@ -121,7 +121,7 @@ def _print_numbers(features: Mapping[str, FeatureStats]) -> None:
                 (
                     _short(key, _MOST_KEY),
                     _number(values.min),
-                    _number(dict(values.quantiles)[0.5]),
+                    _number(values.quantiles[0.5]),
                     _number(values.max),
                     _number(values.mean),
                     _number(values.std),
@@ -197,7 +197,7 @@ def _print_images(features: Mapping[str, FeatureStats]) -> None:
             right="min median max",
         )
         sizes = ", ".join(
-            f"{width}x{height} ({count:,})" for (width, height), count in images.sizes[:4]
+            f"{width}x{height} ({count:,})" for width, height, count in images.sizes[:4]
         )
         print(f"  most frequent: {sizes}")
 
@@ -255,7 +255,7 @@ def _span(numbers: NumberStats) -> str:
 
 
 def _spread(numbers: NumberStats) -> Sequence[float]:
-    return numbers.min or 0, dict(numbers.quantiles).get(0.5, 0), numbers.max or 0
+    return numbers.min or 0, numbers.quantiles.get(0.5, 0), numbers.max or 0
 
 
 def _content(values: BytesStats) -> str:

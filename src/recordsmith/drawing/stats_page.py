@@ -162,7 +162,7 @@ def _numbers(values: NumberStats) -> str:
         ("distinct", _distinct(values)),
         ("mean", _rounded(values.mean)),
         ("std", _rounded(values.std)),
-        *((f"{100 * share:g}%", _rounded(value)) for share, value in values.quantiles),
+        *((f"{100 * share:g}%", _rounded(value)) for share, value in values.quantiles.items()),
         ("zero", f"{values.zero:,}"),
         ("negative", f"{values.negative:,}"),
         ("NaN", f"{values.nan:,}"),
@@ -198,7 +198,7 @@ def _image_charts(images: ImageStats | None) -> list[str]:
         return []
     formats = [(name, count) for name, count in images.formats.items()]
     channels = [(counted(number, "channel"), count) for number, count in images.channels.items()]
-    sizes = [(f"{width} x {height}", count) for (width, height), count in images.sizes]
+    sizes = [(f"{width} x {height}", count) for width, height, count in images.sizes]
     often = [(size, count) for size, count in sizes if count > 1 or len(sizes) == 1]
     caption = "<figcaption>most frequent sizes</figcaption>"
     return [

@@ -12,6 +12,8 @@ import numpy as np
 
 from recordsmith.examining.stats.image_stats import ImageStats, ImageSurvey
 from recordsmith.examining.stats.number_stats import (
+    EXACT_DISTINCT,
+    FREQUENT_COUNTERS,
     TOP_VALUES,
     NumberStats,
     NumberSurvey,
@@ -24,8 +26,8 @@ from recordsmith.examining.stats.sketches import (
     find,
     most_frequent,
 )
-from recordsmith.examining.stats.value_counts import EXACT_DISTINCT, FREQUENT_COUNTERS
 from recordsmith.example import BytesArray
+from recordsmith.summaries import Report
 
 PREVIEW_BYTES = 128
 """How many bytes of a frequent value are kept."""
@@ -63,8 +65,8 @@ class FrequentBytes:
         return {"size_bytes": self.size, "begins": begins, "count": self.count}
 
 
-@dataclass(frozen=True)
-class BytesStats:
+@dataclass(frozen=True, repr=False)
+class BytesStats(Report):
     """Statistics of byte strings.
 
     sizes: sizes of the strings in bytes.
@@ -93,19 +95,7 @@ class BytesStats:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict."""
-        return {
-            "count": self.count,
-            "size_bytes": self.size_bytes,
-            "sizes": self.sizes.to_json(),
-            "raw": self.raw,
-            "text": self.text,
-            "image_count": self.image_count,
-            "distinct": self.distinct,
-            "distinct_error": self.distinct_error,
-            "top": [value.to_json() for value in self.top],
-            "top_error": self.top_error,
-            "images": None if self.images is None else self.images.to_json(),
-        }
+        return {"count": self.count} | super().to_json()
 
 
 class FrequentValues:

@@ -17,6 +17,7 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.places import Place, Places
 from recordsmith.examining.stats.sketches import Hashes, begins_with_zeros, count_sorted, find
+from recordsmith.summaries import Report
 
 KEPT_HASHES = 1 << 21
 """How many contents are counted exactly: 32 bytes each."""
@@ -26,8 +27,8 @@ _PENDING = 1 << 18
 _MOST_SPLITS = 16
 
 
-@dataclass(frozen=True)
-class SharedContent:
+@dataclass(frozen=True, repr=False)
+class SharedContent(Report):
     """The duplicates shared by two splits.
 
     contents: number of different contents in both.
@@ -40,18 +41,9 @@ class SharedContent:
     records: int
     places: tuple[tuple[Place, Place], ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {
-            "splits": list(self.splits),
-            "contents": self.contents,
-            "records": self.records,
-            "places": [[place.to_json() for place in pair] for pair in self.places],
-        }
 
-
-@dataclass(frozen=True)
-class DuplicateStats:
+@dataclass(frozen=True, repr=False)
+class DuplicateStats(Report):
     """The duplicates of a dataset.
 
     feature: the feature whose values were compared; None for whole records.
@@ -70,18 +62,6 @@ class DuplicateStats:
     places: tuple[tuple[Place, Place], ...]
     shared: tuple[SharedContent, ...]
     sampled: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {
-            "feature": self.feature,
-            "count": self.count,
-            "distinct": self.distinct,
-            "within": self.within,
-            "places": [[place.to_json() for place in pair] for pair in self.places],
-            "shared": [shared.to_json() for shared in self.shared],
-            "sampled": self.sampled,
-        }
 
 
 class _Seen:

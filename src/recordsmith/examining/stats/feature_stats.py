@@ -15,12 +15,13 @@ from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
 from recordsmith.examining.stats.places import Places
 from recordsmith.examining.stats.sketches import Hashes
 from recordsmith.example import BytesArray, Kind
+from recordsmith.summaries import Report
 
 ValueStatistics: TypeAlias = NumberStats | BytesStats
 
 
-@dataclass(frozen=True)
-class FeatureStats:
+@dataclass(frozen=True, repr=False)
+class FeatureStats(Report):
     """Statistics of one feature.
 
     present: number of records that have it.
@@ -63,16 +64,7 @@ class FeatureStats:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict."""
-        return {
-            "kind": self.kind,
-            "present": self.present,
-            "missing": self.missing,
-            "records": dict(self.records),
-            "lengths": self.lengths.to_json(),
-            "steps": None if self.steps is None else self.steps.to_json(),
-            "value_bytes": self.value_bytes,
-            "values": {kind: values.to_json() for kind, values in self.values.items()},
-        }
+        return {"kind": self.kind} | super().to_json()
 
 
 class FeatureStatsSurvey:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,9 @@ from recordsmith.examining.stats.number_stats import (
     NumberSurvey,
 )
 from recordsmith.examining.stats.places import Place, Places
-from recordsmith.examining.stats.value_counts import ValueCounts
 from recordsmith.example import BytesArray
 from recordsmith.image import read_image_header
+from recordsmith.summaries import Report
 
 _SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"BM")
 _LARGEST_SIDE = 2**31 - 1
@@ -35,15 +35,23 @@ class DeclaredSizes(NamedTuple):
     is_known: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class ImageStats:
+class ImageSize(NamedTuple):
+    """The size of images in pixels, and how often it occurs."""
+
+    width: int
+    height: int
+    count: int  # type: ignore[assignment] # hides tuple.count
+
+
+@dataclass(frozen=True, repr=False)
+class ImageStats(Report):
     """Statistics of images.
 
     count: number of images with a readable header.
     unreadable: number of values that begin like an image but have no readable header.
     formats, channels: number of images by format (named as in TensorFlow) and by channels.
     heights, widths, pixels: sizes in pixels, as stored.
-    sizes: the most frequent (width, height) with their counts.
+    sizes: the most frequent sizes.
     largest_place: place of the first of the largest images; None without images.
     declared: number of images whose record has a height and width.
     differing: how many of them differ from the header.
@@ -58,35 +66,12 @@ class ImageStats:
     heights: NumberStats
     widths: NumberStats
     pixels: NumberStats
-    sizes: tuple[tuple[tuple[int, int], int], ...]
+    sizes: tuple[ImageSize, ...]
     largest_place: Place | None
     declared: int
     differing: int
     turned: int
     differing_place: Place | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {
-            "count": self.count,
-            "unreadable": self.unreadable,
-            "formats": self.formats,
-            "channels": {str(channels): count for channels, count in self.channels.items()},
-            "heights": self.heights.to_json(),
-            "widths": self.widths.to_json(),
-            "pixels": self.pixels.to_json(),
-            "sizes": [
-                {"width": width, "height": height, "count": count}
-                for (width, height), count in self.sizes
-            ],
-            "largest_place": None if self.largest_place is None else self.largest_place.to_json(),
-            "declared": self.declared,
-            "differing": self.differing,
-            "turned": self.turned,
-            "differing_place": (
-                None if self.differing_place is None else self.differing_place.to_json()
-            ),
-        }
 
 
 class ImageSurvey:
@@ -96,7 +81,7 @@ class ImageSurvey:
         self._formats: Counter[str] = Counter()
         self._channels: Counter[int] = Counter()
         self._heights, self._widths, self._pixels = (NumberSurvey() for _ in range(3))
-        self._sizes = ValueCounts(np.int64)
+        self._sizes = NumberSurvey()
         self._unreadable = self._declared = self._differing = self._turned = 0
         self._largest = (-1, 0)
         self._differing_place: int | None = None
@@ -187,7 +172,7 @@ class ImageSurvey:
         """Return the statistics of everything added so far."""
         heights = self._heights.finish()
         sizes = [
-            ((size >> 32, size & 0xFFFFFFFF), count)
+            ImageSize(int(size) >> 32, int(size) & 0xFFFFFFFF, count)
             for size, count in self._sizes.top(TOP_VALUES)[0]
         ]
         return ImageStats(

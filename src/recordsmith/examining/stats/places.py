@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,10 +22,6 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.path}, record {self.record}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {"path": self.path, "record": self.record}
 
 
 def place_numbers(shard: int, position: int, count: int) -> Int64Array:

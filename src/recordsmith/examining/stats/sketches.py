@@ -16,16 +16,16 @@ the same results.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.examining.stats.pending import Pending
 
 Hashes = npt.NDArray[np.uint64]
 Keys = npt.NDArray[Any]
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 # of the finaliser of SplitMix64 (Steele, Lea, Flood, Fast splittable generators, 2014)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -86,6 +86,28 @@ def add_counted(
 def most_frequent(counts: Int64Array, most: int) -> npt.NDArray[np.intp]:
     """Return the indices of the largest counts; the first of equal ones."""
     return np.argsort(-counts, kind="stable")[:most]
+
+
+class Pending(Generic[_Array]):
+    """Arrays of one dtype that wait to be processed. Do not change them afterwards."""
+
+    def __init__(self, enough: int) -> None:
+        """`enough`: how many values to collect before processing them."""
+        self._enough = enough
+        self._arrays: list[_Array] = []
+        self._count = 0
+
+    def add(self, values: _Array) -> bool:
+        """Add an array; return whether there are enough values now."""
+        self._arrays.append(values)
+        self._count += len(values)
+        return self._count >= self._enough
+
+    def take(self) -> _Array | None:
+        """Remove and return all values as one array, in order; None if empty."""
+        arrays, count = self._arrays, self._count
+        self._arrays, self._count = [], 0
+        return np.concatenate(arrays) if count else None  # type: ignore[return-value]
 
 
 class DistinctHashes:

@@ -37,6 +37,7 @@ from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.places import Places, place_numbers
 from recordsmith.examining.stats.record_survey import DuplicateSearches, RecordSurvey
 from recordsmith.files import Progress
+from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
@@ -84,14 +85,9 @@ class StatsReport(ShardTotals, Report):
             "sizes": self.sizes.to_json(),
             **self.shards_to_json(),
             "class_names": None if self.class_names is None else list(self.class_names),
-            "classes": {key: found.to_json() for key, found in self.classes.items()},
-            "duplicates": [found.to_json() for found in self.duplicates],
-            "findings": [finding.to_json() for finding in self.findings],
-            "left_out": self.left_out,
+            **fields_to_json(self, ("classes", "duplicates", "findings", "left_out")),
             "features": {},
-        } | {
-            name: {key: feature.to_json() for key, feature in section.items()}
-            for name, section in self.sections.items()
+            **to_json(self.sections),
         }
 
 

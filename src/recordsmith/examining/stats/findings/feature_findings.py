@@ -83,10 +83,9 @@ def _images(key: str, images: ImageStats) -> Iterator[Finding]:
             f"{images.differing_place}. Fix the declared values.",
             () if images.differing_place is None else (images.differing_place,),
         )
-    quantiles = dict(images.pixels.quantiles)
     largest = images.pixels.max
-    if largest is not None and largest >= max(_EASY_PIXELS, _LARGER * quantiles[0.5]):
-        times = largest / max(1, quantiles[0.5])
+    if largest is not None and largest >= max(_EASY_PIXELS, _LARGER * images.pixels.quantiles[0.5]):
+        times = largest / max(1, images.pixels.quantiles[0.5])
         yield Finding(
             "large-images",
             key,
