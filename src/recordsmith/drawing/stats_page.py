@@ -7,17 +7,22 @@ from itertools import islice
 
 from recordsmith.drawing.html_page import cards, paragraphs, text
 from recordsmith.examining.stats import StatsReport
+from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.bytes_stats import BytesStats
 from recordsmith.examining.stats.class_counts import ClassStats
 from recordsmith.examining.stats.duplicates import DuplicateStats
 from recordsmith.examining.stats.feature_stats import FeatureStats
 from recordsmith.examining.stats.image_stats import ImageStats
+from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.stats_text import (
+    different_classes,
     groups_of,
     heading_of,
     left_out_text,
+    masks_text,
     payloads_text,
+    sizes_text,
     uncounted_text,
 )
 from recordsmith.words import count as counted
@@ -73,8 +78,12 @@ def _page(report: StatsReport, title: str) -> Iterable[str]:
     yield cards(figures)
     yield from _findings(report)
     yield from _splits(report)
-    for key, classes in report.classes.items():
+    for key, classes in different_classes(report).items():
         yield from _classes(key, classes)
+    for key, masks in report.masks.items():
+        yield from _masks(key, masks)
+    if report.boxes is not None:
+        yield from _boxes(report.boxes)
     for section, features in report.sections.items():
         if features:
             what, _ = heading_of(section)
@@ -126,6 +135,38 @@ def _classes(key: str, classes: ClassStats) -> Iterable[str]:
     yield "</div>"
     if len(ordered) > _MOST_CLASSES:
         yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
+
+
+def _masks(key: str, masks: MaskStats) -> Iterable[str]:
+    ordered = sorted(masks.classes, key=lambda found: -found.pixels)
+    yield f"<h2>{counted(len(ordered), 'class', 'classes')} of pixels in {_text(key)}</h2>"
+    bars = [
+        (f"{found}, in {counted(found.masks, 'mask')}", found.pixels, f"{share:.2%}")
+        for found in ordered[:_MOST_CLASSES]
+        for share in [found.pixels / masks.pixels]
+    ]
+    unreadable = f", {masks.unreadable:,} unreadable" if masks.unreadable else ""
+    yield f'<p class="quiet">{_text(masks_text(masks))}{unreadable}</p>{_bar_rows(bars)}'
+    if len(ordered) > _MOST_CLASSES:
+        yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
+
+
+def _boxes(boxes: BoxStats) -> Iterable[str]:
+    yield f"<h2>{counted(boxes.count, 'box', 'boxes')}</h2>"
+    median = _number(boxes.per_image.quantiles.get(0.5))
+    sizes = sizes_text(boxes)
+    yield (
+        f'<p class="quiet">{_span(boxes.per_image)} per record, median {median}'
+        + ("" if sizes is None else f"; {_text(sizes, 200)}")
+        + "</p>"
+    )
+    charts = [
+        _histogram("boxes per record", boxes.per_image),
+        _histogram("widths, as shares of the image", boxes.widths),
+        _histogram("heights", boxes.heights),
+        _histogram("areas", boxes.areas),
+    ]
+    yield f'<div class="charts">{"".join(charts)}</div>'
 
 
 def _feature(key: str, feature: FeatureStats, section: str) -> Iterable[str]:
@@ -258,14 +299,14 @@ def _histogram(caption: str, numbers: NumberStats) -> str:
     )
 
 
-def _bar_rows(bars: Sequence[tuple[str, int]]) -> str:
-    """A bar for each name, proportional to its count."""
-    most = max((count for _, count in bars), default=0) or 1
+def _bar_rows(bars: Sequence[tuple[str, int] | tuple[str, int, str]]) -> str:
+    """A bar for each name, proportional to its count; some with another text than the count."""
+    most = max((bar[1] for bar in bars), default=0) or 1
     rows = "".join(
-        f'<tr><td>{_text(name)}</td><td class="number">{count:,}</td>'
+        f'<tr><td>{_text(name)}</td><td class="number">{shown[0] if shown else f"{count:,}"}</td>'
         f'<td><svg width="240" height="12"><rect width="{240 * count / most:.1f}" height="12"/>'
         "</svg></td></tr>"
-        for name, count in bars
+        for name, count, *shown in bars
     )
     return f'<table class="bars">{rows}</table>'
 

@@ -116,18 +116,18 @@ class ClassSurvey:
     def finish(self, class_names: ClassNames | None) -> ClassStats | None:
         """Return the classes; None if the feature does not hold labels."""
         if self._numbers and not self._texts:
-            return self._finish_numbers(class_names or ())
+            return self._finish_numbers(class_names)
         if self._texts and not self._numbers:
             return self._finish_texts()
         return None
 
-    def _finish_numbers(self, class_names: ClassNames) -> ClassStats:
+    def _finish_numbers(self, class_names: ClassNames | None) -> ClassStats:
         splits, error = {}, 0
         for split, numbers in self._numbers.items():
             top, top_error = numbers.top(EXACT_DISTINCT)
             error = max(error, top_error)
             splits[split] = tuple(
-                ClassCount(int(label), _name(int(label), class_names), count)
+                ClassCount(int(label), name_of(int(label), class_names), count)
                 for label, count in top
             )
         return ClassStats(splits, is_numbered=True, error=error)
@@ -144,5 +144,6 @@ class ClassSurvey:
         return ClassStats(splits, is_numbered=False, error=error)
 
 
-def _name(label: int, class_names: ClassNames) -> str | None:
-    return class_names[label] if 0 <= label < len(class_names) else None
+def name_of(label: int, class_names: ClassNames | None) -> str | None:
+    """Return the name of a label in `labels.txt`; None if it has no name."""
+    return class_names[label] if class_names and 0 <= label < len(class_names) else None

@@ -6,13 +6,15 @@ Sizes are compared with the height and width in the record, if it has them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import (
     TOP_VALUES,
     NumberStats,
@@ -34,6 +36,28 @@ class DeclaredSizes(NamedTuple):
     widths: Int64Array
     is_known: npt.NDArray[np.bool_]
 
+    def of(self, rows: Int64Array) -> DeclaredSizes:
+        """Return the sizes for some records."""
+        return DeclaredSizes(self.heights[rows], self.widths[rows], self.is_known[rows])
+
+
+def declared_sizes(
+    blocks: Mapping[str, FeatureBlock], height_key: str, width_key: str, record_count: int
+) -> DeclaredSizes:
+    """Return the image size of each record that has one height and one width."""
+    sides, is_known = [], np.ones(record_count, bool)
+    for key in (height_key, width_key):
+        given = blocks.get(key)
+        values: Any = np.zeros(record_count, np.int64)
+        if given is None or "int64" not in given.values:
+            is_known[:] = False
+        else:
+            rows = given.rows["int64"]
+            values[rows] = given.values["int64"]
+            is_known &= np.bincount(rows, minlength=record_count) == 1
+        sides.append(values)
+    return DeclaredSizes(sides[0], sides[1], is_known)
+
 
 class ImageSize(NamedTuple):
     """The size of images in pixels, and how often it occurs."""
@@ -50,6 +74,7 @@ class ImageStats(Report):
     count: number of images with a readable header.
     unreadable: number of values that begin like an image but have no readable header.
     formats, channels: number of images by format (named as in TensorFlow) and by channels.
+    variants: number of animated gif and webp, and of 16-bit png.
     heights, widths, pixels: sizes in pixels, as stored.
     sizes: the most frequent sizes.
     largest_place: place of the first of the largest images; None without images.
@@ -63,6 +88,7 @@ class ImageStats(Report):
     unreadable: int
     formats: dict[str, int]
     channels: dict[int, int]
+    variants: dict[str, int]
     heights: NumberStats
     widths: NumberStats
     pixels: NumberStats
@@ -80,15 +106,14 @@ class ImageSurvey:
     def __init__(self) -> None:
         self._formats: Counter[str] = Counter()
         self._channels: Counter[int] = Counter()
+        self._variants: Counter[str] = Counter()
         self._heights, self._widths, self._pixels = (NumberSurvey() for _ in range(3))
         self._sizes = NumberSurvey()
         self._unreadable = self._declared = self._differing = self._turned = 0
         self._largest = (-1, 0)
         self._differing_place: int | None = None
 
-    def add(
-        self, values: BytesArray, places: Int64Array, declared: DeclaredSizes | None
-    ) -> Int64Array:
+    def add(self, values: BytesArray, places: Int64Array, declared: DeclaredSizes) -> Int64Array:
         """Add those of some values that begin like images.
 
         Args:
@@ -108,17 +133,15 @@ class ImageSurvey:
                 continue
             self._formats[header.format] += 1
             self._channels[header.channels] += 1
+            if header.variant:
+                self._variants[f"{header.variant} {header.format}"] += 1
             found.append(number)
             sides.append((header.height, header.width))
         chosen = np.array(found, np.int64)
         if found:
             heights, widths = np.array(sides, np.int64).T
             self._add_sizes(heights, widths, places[chosen])
-            if declared is not None:
-                given = DeclaredSizes(
-                    declared.heights[chosen], declared.widths[chosen], declared.is_known[chosen]
-                )
-                self._compare(heights, widths, given, places[chosen])
+            self._compare(heights, widths, declared.of(chosen), places[chosen])
         return chosen
 
     def _add_sizes(self, heights: Int64Array, widths: Int64Array, places: Int64Array) -> None:
@@ -157,6 +180,7 @@ class ImageSurvey:
         """Add everything that another survey collected."""
         self._formats += other._formats
         self._channels += other._channels
+        self._variants += other._variants
         self._heights.merge(other._heights)
         self._widths.merge(other._widths)
         self._pixels.merge(other._pixels)
@@ -180,6 +204,7 @@ class ImageSurvey:
             unreadable=self._unreadable,
             formats=dict(self._formats.most_common()),
             channels=dict(self._channels.most_common()),
+            variants=dict(self._variants.most_common()),
             heights=heights,
             widths=self._widths.finish(),
             pixels=self._pixels.finish(),

@@ -123,7 +123,16 @@ class NumberSurvey:
         else:
             values.sort()
             keys, counts = count_sorted(values)
-        self._add_moments(keys, counts, len(values))
+        self._add_finite(keys, counts)
+
+    def add_repeated(self, value: float, count: int) -> None:
+        """Add a finite number `count` times."""
+        if count:
+            self._count += count
+            self._add_finite(np.array([value], self._dtype), np.array([count]))
+
+    def _add_finite(self, keys: Keys, counts: Int64Array) -> None:
+        self._add_moments(keys, counts, int(counts.sum()))
         at = int(np.searchsorted(keys, 0))
         self._negative += int(counts[:at].sum())
         self._zero += int(counts[at : at + 1].sum()) if at < len(keys) and keys[at] == 0 else 0

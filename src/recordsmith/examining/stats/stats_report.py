@@ -21,6 +21,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.locate import Paths
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
+from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import (
     NUMBERED_KEYS,
     ClassStats,
@@ -33,9 +34,11 @@ from recordsmith.examining.stats.feature_stats import (
     FeatureStatsSurvey,
 )
 from recordsmith.examining.stats.findings import Finding, make_findings
+from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.places import Places, place_numbers
-from recordsmith.examining.stats.record_survey import DuplicateSearches, RecordSurvey
+from recordsmith.examining.stats.record_survey import RecordSurvey, SharedSurveys
+from recordsmith.example.keys import MASK
 from recordsmith.files import Progress
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
@@ -54,6 +57,8 @@ class StatsReport(ShardTotals, Report):
     sections: features of Examples; context and feature_lists of SequenceExamples; context and
         examples of ranking lists, counted per Example.
     classes: count of each class, for features that look like labels.
+    masks: pixels per class, for features that hold masks.
+    boxes: number and sizes of boxes; None without `image/object/bbox/`.
     duplicates: duplicate records, and duplicate images of each feature.
     findings: likely problems.
     left_out: number of features without statistics, because there are too many; at most 65,536.
@@ -67,6 +72,8 @@ class StatsReport(ShardTotals, Report):
     sections: Mapping[str, Mapping[str, FeatureStats]]
     class_names: ClassNames | None
     classes: Mapping[str, ClassStats]
+    masks: Mapping[str, MaskStats]
+    boxes: BoxStats | None
     duplicates: tuple[DuplicateStats, ...]
     findings: tuple[Finding, ...]
     left_out: int = 0
@@ -85,7 +92,9 @@ class StatsReport(ShardTotals, Report):
             "sizes": self.sizes.to_json(),
             **self.shards_to_json(),
             "class_names": None if self.class_names is None else list(self.class_names),
-            **fields_to_json(self, ("classes", "duplicates", "findings", "left_out")),
+            **fields_to_json(
+                self, ("classes", "masks", "boxes", "duplicates", "findings", "left_out")
+            ),
             "features": {},
             **to_json(self.sections),
         }
@@ -135,8 +144,8 @@ class _DatasetSurvey:
         self._counts = [0] * len(shards)
         self._work = work
         work.total = sum(self._sizes)
-        self._duplicates = DuplicateSearches()
-        self._all = RecordSurvey("", self._duplicates)
+        self._shared = SharedSurveys()
+        self._all = RecordSurvey("", self._shared)
         self._classes: dict[str, ClassSurvey] = {}
 
     def read(self) -> None:
@@ -161,7 +170,7 @@ class _DatasetSurvey:
             yield run
 
     def _read_run(self, run: Sequence[int]) -> RecordSurvey:
-        survey = RecordSurvey(self._shards[run[0]].split, self._duplicates)
+        survey = RecordSurvey(self._shards[run[0]].split, self._shared)
         for number in run:
             shard = self._shards[number]
             before = 0
@@ -200,9 +209,16 @@ class _DatasetSurvey:
             ShardSummary(str(shard.path), shard.split, count, size, shard.compression)
             for shard, count, size in zip(self._shards, self._counts, self._sizes, strict=True)
         )
-        duplicates = tuple(self._duplicates.finish(places)) if records else ()
+        duplicates = tuple(self._shared.finish(places)) if records else ()
         texts = {key: found.finish() for key, found in sorted(self._all.label_texts.items())}
-        findings = make_findings(shards, sections, class_names, classes, texts, duplicates)
+        masks = {
+            key: found.finish(class_names if key == MASK else None)
+            for key, found in sorted(self._shared.masks.items())
+        }
+        boxes = self._all.boxes.finish(records, places)
+        findings = make_findings(
+            shards, sections, class_names, classes, texts, masks, boxes, duplicates
+        )
         return StatsReport(
             shards=shards,
             payloads=dict(payloads.most_common()),
@@ -210,6 +226,8 @@ class _DatasetSurvey:
             sections=sections,
             class_names=class_names,
             classes=classes,
+            masks=masks,
+            boxes=boxes,
             duplicates=duplicates,
             findings=tuple(findings),
             left_out=len(self._all.left_out),
