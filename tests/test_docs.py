@@ -204,7 +204,7 @@ def json_keys(document: Any) -> set[str]:
     if not isinstance(document, dict):
         return set()
     named = ("splits", "features", "classes", "payloads", "records", "values", "formats",
-             "channels", "quantiles", "within")  # fmt: skip
+             "channels", "variants", "masks", "quantiles", "within")  # fmt: skip
     return set(document) | {
         key
         for name, value in document.items()

@@ -294,7 +294,7 @@ def _histogram(caption: str, numbers: NumberStats) -> str:
         )
     return (
         f'<figure><svg width="300" height="90" role="img" aria-label="{_text(caption)}">'
-        f"{''.join(bars)}</svg><figcaption>{_number(numbers.min)} … {_number(numbers.max)}: "
+        f"{''.join(bars)}</svg><figcaption>{_rounded(numbers.min)} … {_rounded(numbers.max)}: "
         f"{_text(caption)}</figcaption></figure>"
     )
 

@@ -27,8 +27,8 @@ def odd_masks(key: str, masks: MaskStats) -> Iterator[Finding]:
             "mask-0-255",
             key,
             f"all masks{decoded} hold only 0 and 255, as if drawn for viewing: a loss with class "
-            "numbers needs 0 and 1, and many programs ignore pixels with 255. Replace 255 by 1 and "
-            "pack the masks again.",
+            "numbers needs 0 and 1, and many programs ignore pixels with 255. Read them with "
+            "`rs.Mask(values={255: 1})`, or replace 255 by 1 and pack them again.",
         )
 
 
