@@ -13,6 +13,7 @@ _COUNTS = {
     "class_count": "classes",
     "expected_count": "expected",
     "file_count": "files",
+    "message_count": "messages",
     "record_count": "records",
     "renamed_count": "renamed",
     "reused_count": "reused",

@@ -13,7 +13,8 @@ from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.image_stats import declared_sizes
 from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
-from recordsmith.examining.stats.places import Place, Places
+from recordsmith.examining.stats.places import FirstPlace, Place, Places
+from recordsmith.examining.stats.survey import Survey
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
 from recordsmith.summaries import Report
 
@@ -53,7 +54,7 @@ class BoxStats(Report):
     place: Place | None
 
 
-class BoxSurvey:
+class BoxSurvey(Survey):
     """Collects statistics of boxes."""
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class BoxSurvey:
         self._widths, self._heights, self._areas = (NumberSurvey(np.float32) for _ in range(3))
         self._counts: Counter[str] = Counter()  # the counts of BoxStats by name
         self._records = 0
-        self._place: int | None = None
+        self._first_wrong = FirstPlace()
 
     def add(self, blocks: Mapping[str, FeatureBlock], places: Int64Array) -> None:
         """Add the boxes of some records, if they have any; `places` numbers the records."""
@@ -99,21 +100,7 @@ class BoxSurvey:
         )
         wrong = np.concatenate([rows[~is_box | is_outside], np.flatnonzero(~is_even)])
         if len(wrong):
-            self._update_place(int(places[wrong].min()))
-
-    def _update_place(self, place: int | None) -> None:
-        seen = [other for other in (self._place, place) if other is not None]
-        self._place = min(seen, default=None)
-
-    def merge(self, other: BoxSurvey) -> None:
-        """Add everything that another survey collected."""
-        self._per_image.merge(other._per_image)
-        self._widths.merge(other._widths)
-        self._heights.merge(other._heights)
-        self._areas.merge(other._areas)
-        self._counts.update(other._counts)
-        self._records += other._records
-        self._update_place(other._place)
+            self._first_wrong.add(int(places[wrong].min()))
 
     def finish(self, record_count: int, places: Places) -> BoxStats | None:
         """Return the statistics; None if no record has boxes."""
@@ -125,7 +112,7 @@ class BoxSurvey:
             widths=self._widths.finish(),
             heights=self._heights.finish(),
             areas=self._areas.finish(),
-            place=None if self._place is None else places(self._place),
+            place=self._first_wrong.finish(places),
             **self._counts,
         )
 

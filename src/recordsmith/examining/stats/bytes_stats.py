@@ -26,6 +26,7 @@ from recordsmith.examining.stats.sketches import (
     find,
     most_frequent,
 )
+from recordsmith.examining.stats.survey import Survey
 from recordsmith.example import BytesArray
 from recordsmith.summaries import Report
 
@@ -141,7 +142,7 @@ class FrequentValues:
         return tuple(values), counters.error
 
 
-class BytesSurvey:
+class BytesSurvey(Survey):
     """Collects statistics of byte strings."""
 
     def __init__(self) -> None:
@@ -149,7 +150,7 @@ class BytesSurvey:
         self.frequent = FrequentValues()
         self._distinct = DistinctHashes(EXACT_DISTINCT)
         self._size_bytes = 0
-        self._contents = [0, 0, 0]
+        self._contents = np.zeros(3, np.int64)
         self.images: ImageSurvey | None = None
 
     def add(self, values: BytesArray, contents: list[int]) -> Hashes:
@@ -157,28 +158,16 @@ class BytesSurvey:
         lengths = values.lengths
         self.sizes.add(lengths)
         self._size_bytes += int(lengths.sum())
-        self._contents = [a + b for a, b in zip(self._contents, contents, strict=True)]
+        self._contents += contents
         hashes = values.hashes()
         if len(hashes):
             self._distinct.add(self.frequent.add(values, hashes))
         return hashes
 
-    def merge(self, other: BytesSurvey) -> None:
-        """Add everything that another survey collected."""
-        self.sizes.merge(other.sizes)
-        self.frequent.merge(other.frequent)
-        self._distinct.merge(other._distinct)
-        self._size_bytes += other._size_bytes
-        self._contents = [a + b for a, b in zip(self._contents, other._contents, strict=True)]
-        if self.images is None:
-            self.images = other.images
-        elif other.images is not None:
-            self.images.merge(other.images)
-
     def finish(self, places: Places) -> BytesStats:
         """Return the statistics of everything added so far."""
         top, top_error = self.frequent.top(TOP_VALUES)
-        raw, text, image_count = self._contents
+        raw, text, image_count = self._contents.tolist()
         return BytesStats(
             sizes=self.sizes.finish(),
             size_bytes=self._size_bytes,

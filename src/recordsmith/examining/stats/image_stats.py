@@ -20,7 +20,8 @@ from recordsmith.examining.stats.number_stats import (
     NumberStats,
     NumberSurvey,
 )
-from recordsmith.examining.stats.places import Place, Places
+from recordsmith.examining.stats.places import FirstPlace, Place, Places
+from recordsmith.examining.stats.survey import Survey
 from recordsmith.example import BytesArray
 from recordsmith.image import read_image_header
 from recordsmith.summaries import Report
@@ -100,7 +101,7 @@ class ImageStats(Report):
     differing_place: Place | None
 
 
-class ImageSurvey:
+class ImageSurvey(Survey):
     """Collects statistics of encoded images."""
 
     def __init__(self) -> None:
@@ -110,8 +111,7 @@ class ImageSurvey:
         self._heights, self._widths, self._pixels = (NumberSurvey() for _ in range(3))
         self._sizes = NumberSurvey()
         self._unreadable = self._declared = self._differing = self._turned = 0
-        self._largest = (-1, 0)
-        self._differing_place: int | None = None
+        self._largest, self._first_differing = FirstPlace(), FirstPlace()
 
     def add(self, values: BytesArray, places: Int64Array, declared: DeclaredSizes) -> Int64Array:
         """Add those of some values that begin like images.
@@ -151,10 +151,7 @@ class ImageSurvey:
         pixels = heights * widths
         self._pixels.add(pixels)
         largest = int(pixels.argmax())
-        self._update_largest(int(pixels[largest]), int(places[largest]))
-
-    def _update_largest(self, pixels: int, place: int) -> None:
-        self._largest = min(self._largest, (pixels, place), key=lambda seen: (-seen[0], seen[1]))
+        self._largest.add(int(places[largest]), rank=int(pixels[largest]))
 
     def _compare(
         self,
@@ -170,27 +167,7 @@ class ImageSurvey:
             swapped = differs & (heights == given.widths) & (widths == given.heights)
             self._differing += int(np.count_nonzero(differs))
             self._turned += int(np.count_nonzero(swapped))
-            self._update_differing(int(places[differs].min()))
-
-    def _update_differing(self, place: int | None) -> None:
-        seen = [other for other in (self._differing_place, place) if other is not None]
-        self._differing_place = min(seen, default=None)
-
-    def merge(self, other: ImageSurvey) -> None:
-        """Add everything that another survey collected."""
-        self._formats += other._formats
-        self._channels += other._channels
-        self._variants += other._variants
-        self._heights.merge(other._heights)
-        self._widths.merge(other._widths)
-        self._pixels.merge(other._pixels)
-        self._sizes.merge(other._sizes)
-        self._unreadable += other._unreadable
-        self._declared += other._declared
-        self._differing += other._differing
-        self._turned += other._turned
-        self._update_largest(*other._largest)
-        self._update_differing(other._differing_place)
+            self._first_differing.add(int(places[differs].min()))
 
     def finish(self, places: Places) -> ImageStats:
         """Return the statistics of everything added so far."""
@@ -209,11 +186,9 @@ class ImageSurvey:
             widths=self._widths.finish(),
             pixels=self._pixels.finish(),
             sizes=tuple(sizes),
-            largest_place=places(self._largest[1]) if heights.count else None,
+            largest_place=self._largest.finish(places),
             declared=self._declared,
             differing=self._differing,
             turned=self._turned,
-            differing_place=(
-                None if self._differing_place is None else places(self._differing_place)
-            ),
+            differing_place=self._first_differing.finish(places),
         )

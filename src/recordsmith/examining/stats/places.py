@@ -30,6 +30,26 @@ def place_numbers(shard: int, position: int, count: int) -> Int64Array:
     return np.arange(first, first + count)
 
 
+class FirstPlace:
+    """The number of the first record with the highest rank."""
+
+    def __init__(self) -> None:
+        self._best: tuple[int, int] | None = None
+
+    def add(self, place: int, rank: int = 0) -> None:
+        """Add a record by its number."""
+        self._best = min(self._best or (-rank, place), (-rank, place))
+
+    def merge(self, other: FirstPlace) -> None:
+        """Add the record of another one."""
+        if other._best is not None:
+            self.add(other._best[1], -other._best[0])
+
+    def finish(self, places: Places) -> Place | None:
+        """Return the place; None if there is no record."""
+        return None if self._best is None else places(self._best[1])
+
+
 class Places:
     """Turns the numbers of records back into places."""
 

@@ -86,15 +86,10 @@ class StatsReport(ShardTotals, Report):
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict; see docs/json.md for its keys."""
         return {
-            "records": self.record_count,
-            "size_bytes": self.size_bytes,
-            "payloads": dict(self.payloads),
-            "sizes": self.sizes.to_json(),
+            **fields_to_json(self, ("record_count", "size_bytes", "payloads", "sizes")),
             **self.shards_to_json(),
-            "class_names": None if self.class_names is None else list(self.class_names),
-            **fields_to_json(
-                self, ("classes", "masks", "boxes", "duplicates", "findings", "left_out")
-            ),
+            **fields_to_json(self, ("class_names", "classes", "masks", "boxes", "duplicates")),
+            **fields_to_json(self, ("findings", "left_out")),
             "features": {},
             **to_json(self.sections),
         }
