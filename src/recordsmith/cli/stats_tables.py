@@ -14,12 +14,15 @@ from recordsmith.examining.stats.feature_stats import FeatureStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.stats_text import (
     different_classes,
+    distinct_text,
     groups_of,
     heading_of,
     left_out_text,
     masks_text,
+    number_text,
     payloads_text,
     sizes_text,
+    span_text,
     uncounted_text,
 )
 
@@ -89,10 +92,10 @@ def _print_section(section: str, features: Mapping[str, FeatureStats]) -> None:
     print()
     rows = []
     for key, feature in islice(features.items(), _MOST_FEATURES):
-        lengths = _span(feature.lengths)
+        lengths = span_text(feature.lengths)
         if feature.steps is not None:
-            lengths = f"{_span(feature.steps)} steps of {lengths}"
-        distinct = [_about(values) for values in feature.values.values()]
+            lengths = f"{span_text(feature.steps)} steps of {lengths}"
+        distinct = [distinct_text(values) for values in feature.values.values()]
         rows.append(
             (
                 _short(key, _MOST_KEY),
@@ -129,11 +132,11 @@ def _print_numbers(features: Mapping[str, FeatureStats]) -> None:
             rows.append(
                 (
                     _short(key, _MOST_KEY),
-                    _number(values.min),
-                    _number(values.quantiles[0.5]),
-                    _number(values.max),
-                    _number(values.mean),
-                    _number(values.std),
+                    number_text(values.min),
+                    number_text(values.quantiles[0.5]),
+                    number_text(values.max),
+                    number_text(values.mean),
+                    number_text(values.std),
                     _bars(values.histogram),
                     ", ".join(odd),
                 )
@@ -197,8 +200,8 @@ def _print_images(features: Mapping[str, FeatureStats]) -> None:
         if not images.count:
             continue
         _print_spreads(
-            ("width", images.widths, _number),
-            ("height", images.heights, _number),
+            ("width", images.widths, number_text),
+            ("height", images.heights, number_text),
             ("file size", values.sizes, console.size),
         )
         often = [size for size in images.sizes if size.count > 1 or images.count == 1][:4]
@@ -253,7 +256,7 @@ def _print_boxes(boxes: BoxStats) -> None:
     print()
     print(console.bold(console.count(boxes.count, "box", "boxes")))
     _print_spreads(
-        ("boxes per record", boxes.per_image, _number),
+        ("boxes per record", boxes.per_image, number_text),
         ("width (of the image)", boxes.widths, "{:.1%}".format),
         ("height", boxes.heights, "{:.1%}".format),
         ("area", boxes.areas, "{:.2%}".format),
@@ -287,19 +290,6 @@ def _print_findings(report: StatsReport) -> None:
             console.print_line(command, "    ")
 
 
-def _about(values: NumberStats | BytesStats) -> str:
-    if values.distinct_error:
-        return f"about {values.distinct:,}"
-    return f"{values.distinct:,}"
-
-
-def _span(numbers: NumberStats) -> str:
-    if numbers.min is None or numbers.max is None:
-        return "0"
-    low, high = numbers.min, numbers.max
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def _spread(numbers: NumberStats) -> Sequence[float]:
     return numbers.min or 0, numbers.quantiles.get(0.5, 0), numbers.max or 0
 
@@ -310,16 +300,6 @@ def _content(values: BytesStats) -> str:
     if len(there) == 1:
         return next(iter(there))
     return ", ".join(f"{count / values.count:.0%} {name}" for name, count in there.items())
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int) and abs(value) < 10**10:
-        return f"{value:,}"
-    if 1000 <= abs(value) < 10**10:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
 
 
 def _bars(histogram: Sequence[int]) -> str:

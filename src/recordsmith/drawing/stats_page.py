@@ -17,12 +17,15 @@ from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.stats_text import (
     different_classes,
+    distinct_text,
     groups_of,
     heading_of,
     left_out_text,
     masks_text,
+    number_text,
     payloads_text,
     sizes_text,
+    span_text,
     uncounted_text,
 )
 from recordsmith.words import count as counted
@@ -156,7 +159,7 @@ def _boxes(boxes: BoxStats) -> Iterable[str]:
     median = _number(boxes.per_image.quantiles.get(0.5))
     sizes = sizes_text(boxes)
     yield (
-        f'<p class="quiet">{_span(boxes.per_image)} per record, median {median}'
+        f'<p class="quiet">{span_text(boxes.per_image)} per record, median {median}'
         + ("" if sizes is None else f"; {_text(sizes, 200)}")
         + "</p>"
     )
@@ -175,8 +178,8 @@ def _feature(key: str, feature: FeatureStats, section: str) -> Iterable[str]:
     having = heading_of(section)[1].removesuffix("s")
     yield (
         f'<p class="quiet">{feature.kind}, in {counted(feature.present, having)}{missing}; '
-        f"{_span(feature.lengths)} {'value' if feature.lengths.max == 1 else 'values'}"
-        + ("" if feature.steps is None else f", {_span(feature.steps)} steps")
+        f"{span_text(feature.lengths)} {'value' if feature.lengths.max == 1 else 'values'}"
+        + ("" if feature.steps is None else f", {span_text(feature.steps)} steps")
         + f"; {feature.value_bytes:,} bytes</p>"
     )
     charts = []
@@ -200,10 +203,10 @@ def _feature(key: str, feature: FeatureStats, section: str) -> Iterable[str]:
 
 def _numbers(values: NumberStats) -> str:
     rows = [
-        ("distinct", _distinct(values)),
-        ("mean", _rounded(values.mean)),
-        ("std", _rounded(values.std)),
-        *((f"{100 * share:g}%", _rounded(value)) for share, value in values.quantiles.items()),
+        ("distinct", distinct_text(values)),
+        ("mean", number_text(values.mean)),
+        ("std", number_text(values.std)),
+        *((f"{100 * share:g}%", number_text(value)) for share, value in values.quantiles.items()),
         ("zero", f"{values.zero:,}"),
         ("negative", f"{values.negative:,}"),
         ("NaN", f"{values.nan:,}"),
@@ -225,7 +228,7 @@ def _bytes(values: BytesStats) -> str:
         )
         if count
     )
-    found = f"<p>{_distinct(values)} distinct; {content}</p>"
+    found = f"<p>{distinct_text(values)} distinct; {content}</p>"
     if values.images is not None:
         return found
     return found + _top(
@@ -294,7 +297,7 @@ def _histogram(caption: str, numbers: NumberStats) -> str:
         )
     return (
         f'<figure><svg width="300" height="90" role="img" aria-label="{_text(caption)}">'
-        f"{''.join(bars)}</svg><figcaption>{_rounded(numbers.min)} … {_rounded(numbers.max)}: "
+        f"{''.join(bars)}</svg><figcaption>{number_text(numbers.min)} … {number_text(numbers.max)}: "
         f"{_text(caption)}</figcaption></figure>"
     )
 
@@ -332,26 +335,10 @@ def _table(
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>' if rows else ""
 
 
-def _distinct(values: NumberStats | BytesStats) -> str:
-    return f"about {values.distinct:,}" if values.distinct_error else f"{values.distinct:,}"
-
-
-def _span(numbers: NumberStats) -> str:
-    low, high = numbers.min or 0, numbers.max or 0
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def _number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-
-
-def _rounded(value: float | None) -> str:
-    """Format a number with few digits."""
-    if isinstance(value, float) and 1000 <= abs(value) < 10**10:
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if isinstance(value, float) else _number(value)
 
 
 def _text(given: str, most: int = _LONGEST_TEXT) -> str:

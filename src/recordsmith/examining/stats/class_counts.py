@@ -135,9 +135,8 @@ class ClassSurvey:
     def _finish_texts(self) -> ClassStats | None:
         splits, error = {}, 0
         for split, texts in self._texts.items():
-            top, top_error = texts.top(EXACT_DISTINCT)
-            error = max(error, top_error)
-            counts = [(value.text, value.count) for value in top]
+            error = max(error, texts.error)
+            counts = [(value.text, value.count) for value in texts.top_values(EXACT_DISTINCT)]
             if any(text is None for text, _ in counts):  # images, such as masks
                 return None
             splits[split] = tuple(ClassCount(text or "", None, count) for text, count in counts)

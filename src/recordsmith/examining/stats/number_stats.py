@@ -9,6 +9,7 @@ figures are exact as well. Beyond that, three sketches take over.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,10 +24,8 @@ from recordsmith.examining.stats.sketches import (
     Keys,
     Pending,
     Quantiles,
-    add_counted,
     count_sorted,
     hash_keys,
-    most_frequent,
 )
 from recordsmith.summaries import Report
 
@@ -99,8 +98,7 @@ class NumberSurvey:
         self._max: Any = None
         self._sum: Any = 0  # an int or a float
         self._squares = 0.0  # of the distances from the mean
-        self._keys: Keys = np.empty(0, dtype)
-        self._counts: Int64Array = np.empty(0, np.int64)
+        self._exact = FrequentKeys(sys.maxsize, dtype)
         self._sketches: tuple[DistinctHashes, FrequentKeys, Quantiles] | None = None
         self._pending: Pending[Keys] = Pending(_PENDING)
 
@@ -182,8 +180,8 @@ class NumberSurvey:
             frequent.add(keys, counts)
             quantiles.add_counted(keys, counts)
             return
-        self._keys, self._counts = add_counted(self._keys, self._counts, keys, counts)
-        if len(self._keys) > EXACT_DISTINCT:
+        self._exact.add(keys, counts)
+        if len(self._exact.keys) > EXACT_DISTINCT:
             self._begin_sketches()
 
     def _begin_sketches(self) -> tuple[DistinctHashes, FrequentKeys, Quantiles]:
@@ -192,8 +190,8 @@ class NumberSurvey:
             FrequentKeys(FREQUENT_COUNTERS, self._dtype),
             Quantiles(QUANTILE_LENGTH, self._dtype),
         )
-        self._add_counted(self._keys, self._counts)
-        self._keys, self._counts = self._keys[:0], self._counts[:0]
+        self._add_counted(self._exact.keys, self._exact.counts)
+        self._exact = FrequentKeys(0, self._dtype)
         return self._sketches
 
     def merge(self, other: NumberSurvey) -> None:
@@ -208,7 +206,7 @@ class NumberSurvey:
         if other._finite:
             self._combine(other._finite, other._min, other._max, other._sum, other._squares)
         if other._sketches is None:
-            self._add_counted(other._keys, other._counts)
+            self._add_counted(other._exact.keys, other._exact.counts)
             return
         sketches = self._sketches or self._begin_sketches()
         for mine, others in zip(sketches, other._sketches, strict=True):
@@ -221,19 +219,16 @@ class NumberSurvey:
         often as the error.
         """
         self._settle()
-        keys, counts, error = self._keys, self._counts, 0
-        if self._sketches is not None:
-            frequent = self._sketches[1]
-            keys, counts, error = frequent.keys, frequent.counts, frequent.error
-        at = most_frequent(counts, most)
-        return tuple(map(ValueCount, keys[at].tolist(), counts[at].tolist())), error
+        frequent = self._exact if self._sketches is None else self._sketches[1]
+        keys, counts = frequent.top(most)
+        return tuple(map(ValueCount, keys.tolist(), counts.tolist())), frequent.error
 
     def finish(self) -> NumberStats:
         """Return the statistics of everything added so far."""
         self._settle()
         if not self._finite:
             return NumberStats(self._count, self._nan, self._infinite)
-        keys, weights = self._keys, self._counts
+        keys, weights = self._exact.keys, self._exact.counts
         distinct, distinct_error, rank_error = len(keys), 0.0, 0
         if self._sketches is not None:
             hashes, _, sketch = self._sketches
