@@ -295,10 +295,10 @@ def _histogram(caption: str, numbers: NumberStats) -> str:
             f'height="{height:.1f}">'
             f"<title>{_number(low)} to {_number(high)}: {count:,}</title></rect>"
         )
+    span = f"{number_text(numbers.min)} … {number_text(numbers.max)}"
     return (
         f'<figure><svg width="300" height="90" role="img" aria-label="{_text(caption)}">'
-        f"{''.join(bars)}</svg><figcaption>{number_text(numbers.min)} … {number_text(numbers.max)}: "
-        f"{_text(caption)}</figcaption></figure>"
+        f"{''.join(bars)}</svg><figcaption>{span}: {_text(caption)}</figcaption></figure>"
     )
 
 
