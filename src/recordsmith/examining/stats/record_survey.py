@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -56,11 +56,12 @@ MOST_LEFT_OUT = 65_536
 """How many of the other features are counted."""
 
 MOST_IMAGE_FEATURES = 4
-"""How many features are searched for duplicate images."""
+"""How many features are searched for duplicate images, and how many have their masks decoded."""
 
 _CONTEXT_TAG = 0x0A
 
 Section = dict[str, FeatureStatsSurvey]
+_T = TypeVar("_T")
 
 
 class SharedSurveys:
@@ -77,15 +78,17 @@ class SharedSurveys:
 
     def of_images(self, key: str) -> DuplicateSearch | None:
         """Return the search for a feature; None if too many features hold images."""
-        with self._lock:
-            if key not in self._images and len(self._images) < MOST_IMAGE_FEATURES:
-                self._images[key] = DuplicateSearch(key)
-            return self._images.get(key)
+        return self._one_of(self._images, key, partial(DuplicateSearch, key))
 
-    def masks_of(self, key: str) -> MaskSample:
-        """Return the sample of masks of a feature."""
+    def of_masks(self, key: str) -> MaskSample | None:
+        """Return the sample of masks of a feature; None if too many features hold masks."""
+        return self._one_of(self.masks, key, MaskSample)
+
+    def _one_of(self, found: dict[str, _T], key: str, make: Callable[[], _T]) -> _T | None:
         with self._lock:
-            return self.masks.setdefault(key, MaskSample())
+            if key not in found and len(found) < MOST_IMAGE_FEATURES:
+                found[key] = make()
+            return found.get(key)
 
     def finish(self, places: Places) -> list[DuplicateStats]:
         """Return the duplicates: records, then images by key."""
@@ -283,7 +286,8 @@ class RecordSurvey:
         declared = _declared(block, blocks, len(places))
         chosen = feature.bytes.images.add(values, places[rows], declared)
         if is_mask_key(block.key):  # those of small objects are often equal
-            self._shared.masks_of(block.key).add(values[chosen], hashes[chosen])
+            if masks := self._shared.of_masks(block.key):
+                masks.add(values[chosen], hashes[chosen])
         elif search := self._shared.of_images(block.key):
             search.add(self.split, hashes[chosen], places[rows[chosen]])
 
@@ -293,11 +297,10 @@ class RecordSurvey:
         """Add masks that are stored as rows of values, if all have the same dtype."""
         dtypes = blocks[MASK_DTYPE].values.get("bytes") if MASK_DTYPE in blocks else None
         names = {bytes(view) for view in dtypes.views()} if isinstance(dtypes, BytesArray) else ()
-        if names in ({b"uint8"}, {b"uint16"}):
-            (name,) = names
-            values = block.values["bytes"]
+        values, masks = block.values["bytes"], self._shared.of_masks(block.key)
+        if names in ({b"uint8"}, {b"uint16"}) and masks is not None:
             assert isinstance(values, BytesArray)
-            self._shared.masks_of(block.key).add(values, hashes, decode_raw(name.decode()))
+            masks.add(values, hashes, decode_raw(*(name.decode() for name in names)))
 
     def merge(self, other: RecordSurvey) -> None:
         """Add everything that another survey collected."""
