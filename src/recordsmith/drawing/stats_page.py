@@ -192,7 +192,8 @@ def _feature(key: str, feature: FeatureStats, section: str) -> Iterable[str]:
             if values.sizes.distinct > 1:
                 charts.append(_histogram("sizes in bytes", values.sizes))
             charts += _image_charts(values.images)
-    yield f'<div class="charts">{"".join(charts)}</div>'
+    if charts:
+        yield f'<div class="charts">{"".join(charts)}</div>'
     for values in feature.values.values():
         if isinstance(values, NumberStats):
             yield _numbers(values)
@@ -256,16 +257,18 @@ def _image_charts(images: ImageStats | None) -> list[str]:
 def _duplicates(every: Sequence[DuplicateStats]) -> Iterable[str]:
     found = [one for one in every if sum(one.within.values()) or one.shared]
     if found:
-        yield "<h2>What is there twice</h2>"
+        yield "<h2>Duplicates</h2>"
     for one in found:
         what = "records" if one.feature is None else f"images of {one.feature}"
         about = "" if one.sampled == 1 else f", estimated from one in {one.sampled:,}"
         yield f"<h3>{_text(what)}{about}</h3>"
-        rows = [(f"again in {split}", f"{count:,}") for split, count in one.within.items()]
-        rows += [(f"in {' and '.join(s.splits)}", f"{s.contents:,}") for s in one.shared]
-        yield _table(("where", "how many"), rows)
+        rows = [(f"within {split}", f"{count:,}") for split, count in one.within.items()]
+        rows += [(f"shared by {' and '.join(s.splits)}", f"{s.contents:,}") for s in one.shared]
+        yield _table(("split", "duplicates"), rows)
         pairs = [*(pair for shared in one.shared for pair in shared.places), *one.places]
-        yield _table(("one", "the same"), [tuple(map(str, pair)) for pair in pairs], numbers=False)
+        yield _table(
+            ("first", "duplicate"), [tuple(map(str, pair)) for pair in pairs], numbers=False
+        )
 
 
 def _top(values: Iterable[tuple[str, int]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +109,38 @@ def test_invalid_boxes(write, tmp_path: Path) -> None:
     assert finding.places == (boxes.place,)
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_reason(write, tmp_path: Path) -> None:
+    inf, huge = float("inf"), 3e38
+    records = [
+        boxes_of((-inf, 0, inf, 1), (inf, 0, inf, 1), (-huge, -huge, huge, huge)),
+        {
+            key: np.array([value])
+            for key, value in zip(BOX, (0, -(2**63), 1, 2**63 - 1), strict=True)
+        },
+    ]
+    sizes = [{HEIGHT: 0, WIDTH: 2**63 - 1}, {HEIGHT: -5, WIDTH: 7}]
+    for number, record in enumerate(records):
+        path = tmp_path / f"{number}.tfrecord"
+        found = rs.stats(write(path, [record | size for size in sizes])).boxes
+        assert found is not None
+        assert found.degenerate + found.outside == found.count == 2 * len(record[YMIN])
+        json.dumps(found.to_json(), allow_nan=False)
+
+
 @pytest.mark.parametrize("record", [{"a": 1}, {"image/object/class/label": [1]}])
 def test_no_boxes(write, tmp_path: Path, record: dict[str, Any]) -> None:
     assert rs.stats(write(tmp_path / "a.tfrecord", [record])).boxes is None
+
+
+def test_boxes_in_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
+    """There are more Examples with boxes than records."""
+    message = reference.messages().ExampleListWithContext()
+    for _ in range(3):
+        message.examples.add().ParseFromString(rs.encode_example(boxes_of((0, 0, 1, 1))))
+    found = rs.stats(write(tmp_path / "a.tfrecord", [message.SerializeToString()])).boxes
+    assert found is not None
+    assert (found.count, found.per_image.top) == (3, ((1, 3),))
 
 
 def test_boxes_that_are_not_floats(write, tmp_path: Path) -> None:

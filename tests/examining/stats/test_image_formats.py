@@ -47,6 +47,7 @@ def test_each_format_is_found(tmp_path: Path, images: ModuleType) -> None:
         (folder := tmp_path / name).mkdir()
         text = findings_of(folder, data)["image-format"]
         assert f"2 images are {name}: {_HARD_TO_READ[name]}" in text
+        assert ("--store png" in text) == (name != "16-bit png")  # which stays one
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.cli.stats_tables import print_stats
 from recordsmith.examining.stats import mask_stats
 from recordsmith.examining.stats.mask_stats import MaskSample, MaskStats
 from recordsmith.example import BytesArray
@@ -101,6 +102,22 @@ def test_colours_and_damage_are_unreadable(write, tmp_path: Path, images: Module
     assert (masks.count, masks.sampled, masks.unreadable) == (3, 3, 2)
     assert classes_of(masks) == counted([good])
     assert "unreadable-masks" in {finding.kind for finding in found.findings}
+
+
+def test_values_that_are_not_masks(write, tmp_path: Path) -> None:
+    records = [{MASK: b"\x89PNG\r\n\x1a\n" + bytes(40)}, {MASK: "words"}]
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
+    assert found.masks == {}
+    assert "unreadable-images" in {finding.kind for finding in found.findings}
+
+
+def test_only_colours(write, tmp_path: Path) -> None:
+    colours = [png(np.full((4, 4, 3), n, np.uint8)) for n in range(3)]
+    found = rs.stats(write(tmp_path / "a.tfrecord", [{MASK: each} for each in colours]))
+    masks = found.masks[MASK]
+    assert (masks.count, masks.unreadable, masks.pixels, masks.classes) == (3, 3, 0, ())
+    print_stats(found)
+    rs.save_html(found, tmp_path / "page.html")
 
 
 @pytest.mark.parametrize(

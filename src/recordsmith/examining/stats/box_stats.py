@@ -77,17 +77,20 @@ class BoxSurvey(Survey):
         )
         self._records += len(places)
         self._per_image.add(counts[is_even])
-        heights, widths = ymax - ymin, xmax - xmin
-        is_box = (heights > 0) & (widths > 0)
-        within = (np.minimum(ymin, xmin) >= -_ROUNDING) & (np.maximum(ymax, xmax) <= 1 + _ROUNDING)
-        is_outside = is_box & ~within
-        self._heights.add(heights[is_box].astype(np.float32))
-        self._widths.add(widths[is_box].astype(np.float32))
-        self._areas.add((heights * widths)[is_box].astype(np.float32))
-        images = declared_sizes(blocks, HEIGHT, WIDTH, len(places))
-        is_known = is_box & images.is_known[rows]
-        pixels = heights * images.heights[rows] * widths * images.widths[rows]
-        sizes = np.digitize(pixels[is_known], [side * side for side in COCO_SIDES])
+        with np.errstate(all="ignore"):  # NaN, infinite and very large numbers
+            heights, widths = ymax - ymin, xmax - xmin
+            is_box = (heights > 0) & (widths > 0)
+            within = (np.minimum(ymin, xmin) >= -_ROUNDING) & (
+                np.maximum(ymax, xmax) <= 1 + _ROUNDING
+            )
+            is_outside = is_box & ~within
+            self._heights.add(heights[is_box].astype(np.float32))
+            self._widths.add(widths[is_box].astype(np.float32))
+            self._areas.add((heights * widths)[is_box].astype(np.float32))
+            images = declared_sizes(blocks, HEIGHT, WIDTH, len(places))
+            is_known = is_box & images.is_known[rows]
+            pixels = heights * images.heights[rows] * widths * images.widths[rows]
+            sizes = np.digitize(pixels[is_known], [side * side for side in COCO_SIDES])
         small, medium, large = np.bincount(sizes, minlength=3).tolist()
         self._counts.update(
             count=len(rows),

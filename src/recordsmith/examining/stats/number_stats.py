@@ -124,8 +124,8 @@ class NumberSurvey:
         self._add_finite(keys, counts)
 
     def add_repeated(self, value: float, count: int) -> None:
-        """Add a finite number `count` times."""
-        if count:
+        """Add a finite number `count` times; nothing if it is not positive."""
+        if count > 0:
             self._count += count
             self._add_finite(np.array([value], self._dtype), np.array([count]))
 

@@ -286,7 +286,7 @@ class RecordSurvey:
         declared = _declared(block, blocks, len(places))
         chosen = feature.bytes.images.add(values, places[rows], declared)
         if is_mask_key(block.key):  # those of small objects are often equal
-            if masks := self._shared.of_masks(block.key):
+            if len(chosen) and (masks := self._shared.of_masks(block.key)):
                 masks.add(values[chosen], hashes[chosen])
         elif search := self._shared.of_images(block.key):
             search.add(self.split, hashes[chosen], places[rows[chosen]])
@@ -297,8 +297,8 @@ class RecordSurvey:
         """Add masks that are stored as rows of values, if all have the same dtype."""
         dtypes = blocks[MASK_DTYPE].values.get("bytes") if MASK_DTYPE in blocks else None
         names = {bytes(view) for view in dtypes.views()} if isinstance(dtypes, BytesArray) else ()
-        values, masks = block.values["bytes"], self._shared.of_masks(block.key)
-        if names in ({b"uint8"}, {b"uint16"}) and masks is not None:
+        if names in ({b"uint8"}, {b"uint16"}) and (masks := self._shared.of_masks(block.key)):
+            values = block.values["bytes"]
             assert isinstance(values, BytesArray)
             masks.add(values, hashes, decode_raw(*(name.decode() for name in names)))
 

@@ -107,7 +107,8 @@ def stats(
     Results do not depend on the number of threads. Memory does not grow with the dataset. It takes
     at most: 3 MB per feature and 10 MB for label texts, times the number of threads plus two;
     120 MB to find duplicate records, and again for each of up to four image features; 3 MB per
-    label feature and split; and one block of records per thread.
+    label feature and split; 20 MB for each of up to four features with masks; and one block of
+    records per thread.
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
@@ -116,7 +117,8 @@ def stats(
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
-        Statistics of features, classes, images and duplicates, and findings on likely problems.
+        Statistics of features, classes, images, masks, boxes and duplicates, and findings on likely
+        problems.
 
     Raises:
         CorruptDataError: a record is damaged, a shard is missing, or its size differs from the

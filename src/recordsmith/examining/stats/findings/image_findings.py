@@ -11,6 +11,7 @@ from recordsmith.words import count
 _LARGER = 16
 _EASY_PIXELS = 4_000_000
 
+_DEEP = "16-bit png"
 # By format, or by variant and format. Checked with TensorFlow 2.21 and DALI 2.4 (decoders.image on
 # the CPU); CMYK JPEGs, palette, alpha and animated PNGs are not here, as both decode them like
 # Pillow. Sources:
@@ -39,7 +40,7 @@ _HARD_TO_READ = {
         "tf.io.decode_jpeg and decode_png cannot decode them, and tf.io.decode_image returns the "
         "indices of a palette instead of colours."
     ),
-    "16-bit png": (
+    _DEEP: (
         "TensorFlow and DALI drop the lower 8 bits unless you pass dtype=tf.uint16 or "
         "dtype=types.UINT16."
     ),
@@ -67,7 +68,8 @@ def image_problems(key: str, images: ImageStats) -> Iterator[Finding]:
         if found.get(name)
     ]
     if problems:
-        yield Finding("image-format", key, f"{' '.join(problems)} {_CONVERT}")
+        convert = "" if found.keys() & _HARD_TO_READ.keys() == {_DEEP} else f" {_CONVERT}"
+        yield Finding("image-format", key, " ".join(problems) + convert)
     if images.differing:
         swapped = (
             f" ({images.turned:,} with height and width swapped, as after an EXIF rotation)"
