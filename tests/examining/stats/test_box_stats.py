@@ -42,13 +42,14 @@ def test_numbers_and_sizes(
     monkeypatch.setattr("recordsmith.examining.stats.stats_report._READ_TOGETHER_BYTES", 1)
     records = random_records(90)
     for shard in range(3):
-        path = tmp_path / f"train-{shard:05}-of-00003.tfrecord"
+        path = tmp_path / f"train-{shard:05}-of-00004.tfrecord"
         write(path, [record or {"other": 1} for record in records[shard::3]])
+    write(tmp_path / "train-00003-of-00004.tfrecord", [{"other": 1}] * 5)
     found = rs.stats(tmp_path, threads=threads).boxes
     assert found is not None
-    per_record = [len(record.get(YMIN, ())) for record in records]
+    per_record = [len(record.get(YMIN, ())) for record in records] + [0] * 5
     assert found.count == sum(per_record)
-    assert found.per_image.count == 90
+    assert found.per_image.count == 95
     assert dict(found.per_image.top) == dict(zip(*np.unique(per_record, return_counts=True)))  # noqa: B905
     full = [record for record in records if record]
     heights = np.concatenate([record[YMAX] - record[YMIN] for record in full])
