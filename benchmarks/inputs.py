@@ -82,6 +82,7 @@ class Inputs:
         self.small_count = 20_000 if quick else 200_000
         self.dict_count = 5_000 if quick else 50_000
         self.large_count = 200 if quick else 2_000
+        self.mask_count = 300 if quick else 3_000
         self.image_count = 400 if quick else 3_670
         self.photograph_count = 100 if quick else 1_000
         self.encoded_count = 40 if quick else 400
@@ -97,6 +98,7 @@ class Inputs:
             "small-damaged.tfrecord": _SMALL_TIMES * self.small_count,
             "small-packed": _SMALL_TIMES * self.small_count,
             "large.tfrecord": self.large_count,
+            "masks.tfrecord": self.mask_count,
             "large-damaged.tfrecord": _LARGE_TIMES * self.large_count,
             "large-packed": _LARGE_TIMES * self.large_count,
         }
@@ -113,6 +115,7 @@ class Inputs:
             "small.parquet": partial(self._make_parquet, 1),
             "small-50-times.parquet": partial(self._make_parquet, 50),
             "large.tfrecord": self._make_large,
+            "masks.tfrecord": self._make_masks,
             "large-damaged.tfrecord": lambda path: self._damage(
                 "large.tfrecord", _LARGE_TIMES, path
             ),
@@ -268,6 +271,27 @@ class Inputs:
         with open(path, "wb") as file:
             for number in range(self.large_count):
                 features = {"image/encoded": rng.bytes(LARGE_BYTES), "image/class/label": number}
+                file.write(encode_record(example(features)))
+
+    def _make_masks(self, path: Path) -> None:
+        """Masks of a few polygons, as large as those of Pascal VOC."""
+        import io
+
+        import numpy as np
+        from PIL import Image, ImageDraw
+
+        from by_hand import example
+        from recordsmith.wire import encode_record
+
+        rng = np.random.default_rng(3)
+        with open(path, "wb") as file:
+            for number in range(self.mask_count):
+                mask, out = Image.new("L", (500, 375)), io.BytesIO()
+                for label in rng.integers(1, 21, 6).tolist():
+                    corners = [tuple(corner) for corner in rng.uniform(0, 500, (12, 2)).tolist()]
+                    ImageDraw.Draw(mask).polygon(corners, fill=label)
+                mask.save(out, "PNG")
+                features = {"image/segmentation/class/encoded": out.getvalue(), "id": number}
                 file.write(encode_record(example(features)))
 
     def _make_images(self, path: Path) -> None:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
@@ -21,7 +22,9 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import app
+from recordsmith.example.keys import BOX, MASK
 from recordsmith.exporting.export_writer import ChangedName
+from recordsmith.image import encode_mask
 from recordsmith.loading import LoaderStats
 from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
@@ -204,7 +207,7 @@ def json_keys(document: Any) -> set[str]:
     if not isinstance(document, dict):
         return set()
     named = ("splits", "features", "classes", "payloads", "records", "values", "formats",
-             "channels", "quantiles", "within")  # fmt: skip
+             "channels", "variants", "masks", "quantiles", "within")  # fmt: skip
     return set(document) | {
         key
         for name, value in document.items()
@@ -231,6 +234,9 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     assert differing.changes
     assert differing.right_only
     found_stats = rs.stats("out")
+    with rs.ShardWriter("objects.tfrecord") as writer:
+        boxes = {key: [0.5] for key in BOX}
+        writer.write_example({**boxes, MASK: encode_mask(np.ones((2, 2), np.uint8))})
     measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)

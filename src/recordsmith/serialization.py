@@ -13,6 +13,7 @@ _COUNTS = {
     "class_count": "classes",
     "expected_count": "expected",
     "file_count": "files",
+    "message_count": "messages",
     "record_count": "records",
     "renamed_count": "renamed",
     "reused_count": "reused",
@@ -40,7 +41,7 @@ def to_json(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Mapping):
-        return {key: to_json(each) for key, each in value.items()}
+        return {str(key): to_json(each) for key, each in value.items()}
     if is_dataclass(value) or hasattr(value, "_fields"):
         return fields_to_json(value)
     if isinstance(value, (list, tuple)):

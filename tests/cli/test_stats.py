@@ -48,7 +48,7 @@ def test_stats_of_odd_records(run, tmp_path: Path) -> None:
     assert outcome.code == 0
     assert "\x1b" not in outcome.out
     assert "a\\x1b[2J" in outcome.out
-    assert "1 NaN" in outcome.out or "nan: f" in outcome.out
+    assert "1 NaN" in outcome.out or "not-finite: f" in outcome.out
     assert "2 steps of 1 to 2" in outcome.out
 
 

@@ -89,7 +89,7 @@ def test_page_is_complete_and_self_contained(dataset: Path, tmp_path: Path) -> N
         assert feature in page.words
     for finding in report.findings:
         assert finding.kind in page.words
-    assert {"leakage", "nan"} <= {finding.kind for finding in report.findings}
+    assert {"leakage", "not-finite"} <= {finding.kind for finding in report.findings}
     assert "0 ant" in page.words
     assert "10 x 9" in page.words
 

@@ -159,18 +159,41 @@ def test_suffixes_cover_pillow_formats() -> None:
 def test_headers_of_intact_images(images: ModuleType) -> None:
     for name, data in images.odd().items():
         expected = (*probe_image(data), channel_count(data))
-        assert read_image_header(data) == expected, name
-        assert read_image_header(memoryview(data)) == expected, name
+        header = read_image_header(data)
+        assert header is not None, name
+        assert header[:4] == expected, name
+        assert read_image_header(memoryview(data)) == header, name
 
 
 def test_headers_of_truncated_images(images: ModuleType) -> None:
     """Only an intact header is needed."""
     for kind in ("JPEG", "PNG", "GIF"):
         data = images.encode(images.noise(20, 16), kind)
-        assert read_image_header(data[: len(data) * 3 // 4]) == (kind.lower(), 16, 20, 3)
+        assert read_image_header(data[: len(data) * 3 // 4]) == (kind.lower(), 16, 20, 3, "")
         assert read_image_header(data[:11]) is None
     assert read_image_header(b"") is None
     assert read_image_header(b"\xff\xd8\xff" + bytes(30)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "frames", "mode", "variant"),
+    [
+        ("GIF", 1, "RGB", ""),
+        ("GIF", 2, "RGB", "animated"),
+        ("WEBP", 1, "RGB", ""),
+        ("WEBP", 2, "RGB", "animated"),
+        ("TIFF", 2, "RGB", ""),
+        ("PNG", 1, "I;16", "16-bit"),
+        ("PNG", 1, "RGBA", ""),
+        ("JPEG", 1, "CMYK", ""),
+    ],
+)
+def test_variants(images: ModuleType, kind: str, frames: int, mode: str, variant: str) -> None:
+    first, *others = [images.noise(20, 16, mode, seed) for seed in range(frames)]
+    options = {"save_all": True, "append_images": others} if others else {}
+    header = read_image_header(images.encode(first, kind, **options))
+    assert header is not None
+    assert (header.format, header.variant) == (kind.lower(), variant)
 
 
 @given(st.binary(max_size=80), st.sampled_from([b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a"]))

@@ -27,7 +27,8 @@ def stats(
 ) -> None:
     """Print statistics of each feature, and likely problems.
 
-    Reads every record. Covers ranges and distinct values, classes, image sizes and duplicates.
+    Reads every record. Covers ranges and distinct values, classes, image sizes, masks, boxes and
+    duplicates.
 
     Example: `recordsmith stats out`
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -13,15 +13,23 @@ from recordsmith.examining.stats.class_counts import ClassStats
 from recordsmith.examining.stats.feature_stats import FeatureStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.stats_text import (
+    different_classes,
+    distinct_text,
     groups_of,
     heading_of,
     left_out_text,
+    masks_text,
+    number_text,
     payloads_text,
+    sizes_text,
+    span_text,
     uncounted_text,
 )
 
 if TYPE_CHECKING:
     from recordsmith.examining.stats import StatsReport
+    from recordsmith.examining.stats.box_stats import BoxStats
+    from recordsmith.examining.stats.mask_stats import MaskStats
 
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -50,8 +58,12 @@ def print_stats(report: StatsReport) -> None:
     for line in filter(None, (left_out_text(report), uncounted_text(report))):
         print()
         console.print_line(line)
-    for key, classes in report.classes.items():
+    for key, classes in different_classes(report).items():
         _print_classes(key, classes)
+    for key, masks in report.masks.items():
+        _print_masks(key, masks)
+    if report.boxes is not None:
+        _print_boxes(report.boxes)
     _print_findings(report)
 
 
@@ -80,10 +92,10 @@ def _print_section(section: str, features: Mapping[str, FeatureStats]) -> None:
     print()
     rows = []
     for key, feature in islice(features.items(), _MOST_FEATURES):
-        lengths = _span(feature.lengths)
+        lengths = span_text(feature.lengths)
         if feature.steps is not None:
-            lengths = f"{_span(feature.steps)} steps of {lengths}"
-        distinct = [_about(values) for values in feature.values.values()]
+            lengths = f"{span_text(feature.steps)} steps of {lengths}"
+        distinct = [distinct_text(values) for values in feature.values.values()]
         rows.append(
             (
                 _short(key, _MOST_KEY),
@@ -120,11 +132,11 @@ def _print_numbers(features: Mapping[str, FeatureStats]) -> None:
             rows.append(
                 (
                     _short(key, _MOST_KEY),
-                    _number(values.min),
-                    _number(dict(values.quantiles)[0.5]),
-                    _number(values.max),
-                    _number(values.mean),
-                    _number(values.std),
+                    number_text(values.min),
+                    number_text(values.quantiles[0.5]),
+                    number_text(values.max),
+                    number_text(values.mean),
+                    number_text(values.std),
                     _bars(values.histogram),
                     ", ".join(odd),
                 )
@@ -187,19 +199,15 @@ def _print_images(features: Mapping[str, FeatureStats]) -> None:
         print(f"  {formats or 'none with a valid header'}; {channels or 'unknown channels'}")
         if not images.count:
             continue
-        console.print_table(
-            ("  ", "min", "median", "max"),
-            [
-                (f"  {name}", *(_number(value) for value in _spread(numbers)))
-                for name, numbers in (("width", images.widths), ("height", images.heights))
-            ]
-            + [("  file size", *(console.size(value) for value in _spread(values.sizes)))],
-            right="min median max",
+        _print_spreads(
+            ("width", images.widths, number_text),
+            ("height", images.heights, number_text),
+            ("file size", values.sizes, console.size),
         )
-        sizes = ", ".join(
-            f"{width}x{height} ({count:,})" for (width, height), count in images.sizes[:4]
-        )
-        print(f"  most frequent: {sizes}")
+        often = [size for size in images.sizes if size.count > 1 or images.count == 1][:4]
+        if often:
+            sizes = ", ".join(f"{width}x{height} ({count:,})" for width, height, count in often)
+            print(f"  most frequent: {sizes}")
 
 
 def _print_classes(key: str, classes: ClassStats) -> None:
@@ -225,6 +233,47 @@ def _print_classes(key: str, classes: ClassStats) -> None:
         print(f"  approximate: a count may be up to {classes.error:,} too low")
 
 
+def _print_masks(key: str, masks: MaskStats) -> None:
+    title = f"{masks_text(masks)} in {_short(key, _MOST_KEY)}"
+    ordered = sorted(masks.classes, key=lambda found: -found.pixels)
+    rows = [
+        (
+            _short(str(found), _MOST_KEY),
+            f"{found.pixels / masks.pixels:.2%}",
+            f"{found.masks:,}",
+            "█" * max(1, round(_BAR * found.pixels / ordered[0].pixels)),
+        )
+        for found in ordered[:_MOST_CLASSES]
+    ]
+    print()
+    head = (title, "pixels", "masks", "")
+    console.print_table(head, rows, ("pixels", "masks"), optional=("",))
+    if len(ordered) > _MOST_CLASSES:
+        print(f"  … and {len(ordered) - _MOST_CLASSES:,} more (all of them with --json)")
+
+
+def _print_boxes(boxes: BoxStats) -> None:
+    print()
+    print(console.bold(console.count(boxes.count, "box", "boxes")))
+    _print_spreads(
+        ("boxes per record", boxes.per_image, number_text),
+        ("width (of the image)", boxes.widths, "{:.1%}".format),
+        ("height", boxes.heights, "{:.1%}".format),
+        ("area", boxes.areas, "{:.2%}".format),
+    )
+    sizes = sizes_text(boxes)
+    if sizes is not None:
+        print(f"  {sizes}")
+
+
+def _print_spreads(*rows: tuple[str, NumberStats, Callable[[float], str]]) -> None:
+    console.print_table(
+        ("  ", "min", "median", "max"),
+        [(f"  {name}", *map(show, _spread(numbers))) for name, numbers, show in rows],
+        right="min median max",
+    )
+
+
 def _print_findings(report: StatsReport) -> None:
     print()
     findings = report.findings
@@ -241,21 +290,8 @@ def _print_findings(report: StatsReport) -> None:
             console.print_line(command, "    ")
 
 
-def _about(values: NumberStats | BytesStats) -> str:
-    if values.distinct_error:
-        return f"about {values.distinct:,}"
-    return f"{values.distinct:,}"
-
-
-def _span(numbers: NumberStats) -> str:
-    if numbers.min is None or numbers.max is None:
-        return "0"
-    low, high = numbers.min, numbers.max
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def _spread(numbers: NumberStats) -> Sequence[float]:
-    return numbers.min or 0, dict(numbers.quantiles).get(0.5, 0), numbers.max or 0
+    return numbers.min or 0, numbers.quantiles.get(0.5, 0), numbers.max or 0
 
 
 def _content(values: BytesStats) -> str:
@@ -264,16 +300,6 @@ def _content(values: BytesStats) -> str:
     if len(there) == 1:
         return next(iter(there))
     return ", ".join(f"{count / values.count:.0%} {name}" for name, count in there.items())
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int) and abs(value) < 10**10:
-        return f"{value:,}"
-    if 1000 <= abs(value) < 10**10:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
 
 
 def _bars(histogram: Sequence[int]) -> str:

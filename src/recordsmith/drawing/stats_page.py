@@ -7,17 +7,25 @@ from itertools import islice
 
 from recordsmith.drawing.html_page import cards, paragraphs, text
 from recordsmith.examining.stats import StatsReport
+from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.bytes_stats import BytesStats
 from recordsmith.examining.stats.class_counts import ClassStats
 from recordsmith.examining.stats.duplicates import DuplicateStats
 from recordsmith.examining.stats.feature_stats import FeatureStats
 from recordsmith.examining.stats.image_stats import ImageStats
+from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.stats_text import (
+    different_classes,
+    distinct_text,
     groups_of,
     heading_of,
     left_out_text,
+    masks_text,
+    number_text,
     payloads_text,
+    sizes_text,
+    span_text,
     uncounted_text,
 )
 from recordsmith.words import count as counted
@@ -73,8 +81,12 @@ def _page(report: StatsReport, title: str) -> Iterable[str]:
     yield cards(figures)
     yield from _findings(report)
     yield from _splits(report)
-    for key, classes in report.classes.items():
+    for key, classes in different_classes(report).items():
         yield from _classes(key, classes)
+    for key, masks in report.masks.items():
+        yield from _masks(key, masks)
+    if report.boxes is not None:
+        yield from _boxes(report.boxes)
     for section, features in report.sections.items():
         if features:
             what, _ = heading_of(section)
@@ -128,14 +140,46 @@ def _classes(key: str, classes: ClassStats) -> Iterable[str]:
         yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
 
 
+def _masks(key: str, masks: MaskStats) -> Iterable[str]:
+    ordered = sorted(masks.classes, key=lambda found: -found.pixels)
+    yield f"<h2>{counted(len(ordered), 'class', 'classes')} of pixels in {_text(key)}</h2>"
+    bars = [
+        (f"{found}, in {counted(found.masks, 'mask')}", found.pixels, f"{share:.2%}")
+        for found in ordered[:_MOST_CLASSES]
+        for share in [found.pixels / masks.pixels]
+    ]
+    unreadable = f", {masks.unreadable:,} unreadable" if masks.unreadable else ""
+    yield f'<p class="quiet">{_text(masks_text(masks))}{unreadable}</p>{_bar_rows(bars)}'
+    if len(ordered) > _MOST_CLASSES:
+        yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
+
+
+def _boxes(boxes: BoxStats) -> Iterable[str]:
+    yield f"<h2>{counted(boxes.count, 'box', 'boxes')}</h2>"
+    median = _number(boxes.per_image.quantiles.get(0.5))
+    sizes = sizes_text(boxes)
+    yield (
+        f'<p class="quiet">{span_text(boxes.per_image)} per record, median {median}'
+        + ("" if sizes is None else f"; {_text(sizes, 200)}")
+        + "</p>"
+    )
+    charts = [
+        _histogram("boxes per record", boxes.per_image),
+        _histogram("widths, as shares of the image", boxes.widths),
+        _histogram("heights", boxes.heights),
+        _histogram("areas", boxes.areas),
+    ]
+    yield f'<div class="charts">{"".join(charts)}</div>'
+
+
 def _feature(key: str, feature: FeatureStats, section: str) -> Iterable[str]:
     yield f'<section class="feature"><h3>{_text(key)}</h3>'
     missing = f", missing in {feature.missing:,}" if feature.missing else ""
     having = heading_of(section)[1].removesuffix("s")
     yield (
         f'<p class="quiet">{feature.kind}, in {counted(feature.present, having)}{missing}; '
-        f"{_span(feature.lengths)} {'value' if feature.lengths.max == 1 else 'values'}"
-        + ("" if feature.steps is None else f", {_span(feature.steps)} steps")
+        f"{span_text(feature.lengths)} {'value' if feature.lengths.max == 1 else 'values'}"
+        + ("" if feature.steps is None else f", {span_text(feature.steps)} steps")
         + f"; {feature.value_bytes:,} bytes</p>"
     )
     charts = []
@@ -148,7 +192,8 @@ def _feature(key: str, feature: FeatureStats, section: str) -> Iterable[str]:
             if values.sizes.distinct > 1:
                 charts.append(_histogram("sizes in bytes", values.sizes))
             charts += _image_charts(values.images)
-    yield f'<div class="charts">{"".join(charts)}</div>'
+    if charts:
+        yield f'<div class="charts">{"".join(charts)}</div>'
     for values in feature.values.values():
         if isinstance(values, NumberStats):
             yield _numbers(values)
@@ -159,10 +204,10 @@ def _feature(key: str, feature: FeatureStats, section: str) -> Iterable[str]:
 
 def _numbers(values: NumberStats) -> str:
     rows = [
-        ("distinct", _distinct(values)),
-        ("mean", _rounded(values.mean)),
-        ("std", _rounded(values.std)),
-        *((f"{100 * share:g}%", _rounded(value)) for share, value in values.quantiles),
+        ("distinct", distinct_text(values)),
+        ("mean", number_text(values.mean)),
+        ("std", number_text(values.std)),
+        *((f"{100 * share:g}%", number_text(value)) for share, value in values.quantiles.items()),
         ("zero", f"{values.zero:,}"),
         ("negative", f"{values.negative:,}"),
         ("NaN", f"{values.nan:,}"),
@@ -184,7 +229,7 @@ def _bytes(values: BytesStats) -> str:
         )
         if count
     )
-    found = f"<p>{_distinct(values)} distinct; {content}</p>"
+    found = f"<p>{distinct_text(values)} distinct; {content}</p>"
     if values.images is not None:
         return found
     return found + _top(
@@ -198,7 +243,7 @@ def _image_charts(images: ImageStats | None) -> list[str]:
         return []
     formats = [(name, count) for name, count in images.formats.items()]
     channels = [(counted(number, "channel"), count) for number, count in images.channels.items()]
-    sizes = [(f"{width} x {height}", count) for (width, height), count in images.sizes]
+    sizes = [(f"{width} x {height}", count) for width, height, count in images.sizes]
     often = [(size, count) for size, count in sizes if count > 1 or len(sizes) == 1]
     caption = "<figcaption>most frequent sizes</figcaption>"
     return [
@@ -212,16 +257,18 @@ def _image_charts(images: ImageStats | None) -> list[str]:
 def _duplicates(every: Sequence[DuplicateStats]) -> Iterable[str]:
     found = [one for one in every if sum(one.within.values()) or one.shared]
     if found:
-        yield "<h2>What is there twice</h2>"
+        yield "<h2>Duplicates</h2>"
     for one in found:
         what = "records" if one.feature is None else f"images of {one.feature}"
         about = "" if one.sampled == 1 else f", estimated from one in {one.sampled:,}"
         yield f"<h3>{_text(what)}{about}</h3>"
-        rows = [(f"again in {split}", f"{count:,}") for split, count in one.within.items()]
-        rows += [(f"in {' and '.join(s.splits)}", f"{s.contents:,}") for s in one.shared]
-        yield _table(("where", "how many"), rows)
+        rows = [(f"within {split}", f"{count:,}") for split, count in one.within.items()]
+        rows += [(f"shared by {' and '.join(s.splits)}", f"{s.contents:,}") for s in one.shared]
+        yield _table(("split", "duplicates"), rows)
         pairs = [*(pair for shared in one.shared for pair in shared.places), *one.places]
-        yield _table(("one", "the same"), [tuple(map(str, pair)) for pair in pairs], numbers=False)
+        yield _table(
+            ("first", "duplicate"), [tuple(map(str, pair)) for pair in pairs], numbers=False
+        )
 
 
 def _top(values: Iterable[tuple[str, int]]) -> str:
@@ -251,21 +298,21 @@ def _histogram(caption: str, numbers: NumberStats) -> str:
             f'height="{height:.1f}">'
             f"<title>{_number(low)} to {_number(high)}: {count:,}</title></rect>"
         )
+    span = f"{number_text(numbers.min)} … {number_text(numbers.max)}"
     return (
         f'<figure><svg width="300" height="90" role="img" aria-label="{_text(caption)}">'
-        f"{''.join(bars)}</svg><figcaption>{_number(numbers.min)} … {_number(numbers.max)}: "
-        f"{_text(caption)}</figcaption></figure>"
+        f"{''.join(bars)}</svg><figcaption>{span}: {_text(caption)}</figcaption></figure>"
     )
 
 
-def _bar_rows(bars: Sequence[tuple[str, int]]) -> str:
-    """A bar for each name, proportional to its count."""
-    most = max((count for _, count in bars), default=0) or 1
+def _bar_rows(bars: Sequence[tuple[str, int] | tuple[str, int, str]]) -> str:
+    """A bar for each name, proportional to its count; some with another text than the count."""
+    most = max((bar[1] for bar in bars), default=0) or 1
     rows = "".join(
-        f'<tr><td>{_text(name)}</td><td class="number">{count:,}</td>'
+        f'<tr><td>{_text(name)}</td><td class="number">{shown[0] if shown else f"{count:,}"}</td>'
         f'<td><svg width="240" height="12"><rect width="{240 * count / most:.1f}" height="12"/>'
         "</svg></td></tr>"
-        for name, count in bars
+        for name, count, *shown in bars
     )
     return f'<table class="bars">{rows}</table>'
 
@@ -291,26 +338,10 @@ def _table(
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>' if rows else ""
 
 
-def _distinct(values: NumberStats | BytesStats) -> str:
-    return f"about {values.distinct:,}" if values.distinct_error else f"{values.distinct:,}"
-
-
-def _span(numbers: NumberStats) -> str:
-    low, high = numbers.min or 0, numbers.max or 0
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def _number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-
-
-def _rounded(value: float | None) -> str:
-    """Format a number with few digits."""
-    if isinstance(value, float) and 1000 <= abs(value) < 10**10:
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if isinstance(value, float) else _number(value)
 
 
 def _text(given: str, most: int = _LONGEST_TEXT) -> str:

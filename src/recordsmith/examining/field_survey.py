@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from recordsmith.dataset import AnyShard
 from recordsmith.errors import CorruptDataError, OptionError
@@ -40,14 +39,6 @@ class FieldCount:
     present: int
     count: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return number, wire_types, contents, present and count."""
-        return {
-            **vars(self),
-            "wire_types": list(self.wire_types),
-            "contents": list(self.contents),
-        }
-
 
 @dataclass(frozen=True)
 class FieldSurvey:
@@ -61,14 +52,6 @@ class FieldSurvey:
     record_count: int
     message_count: int
     fields: tuple[FieldCount, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return records, messages and fields."""
-        return {
-            "records": self.record_count,
-            "messages": self.message_count,
-            "fields": [field.to_json() for field in self.fields],
-        }
 
 
 def survey_fields(shards: Iterable[AnyShard]) -> FieldSurvey:

@@ -20,6 +20,7 @@ from recordsmith.examining.field_survey import FieldSurvey, survey_fields
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, output_compression
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
+from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 
 
@@ -50,14 +51,11 @@ class Inspection(ShardTotals, Report):
         """
         schema = self.schema.to_json()
         return {
-            "records": self.record_count,
-            "size_bytes": self.size_bytes,
+            **fields_to_json(self, ("record_count", "size_bytes")),
             "payload": schema.pop("payload"),
-            "compression": self.compression,
-            "from_manifest": self.from_manifest,
+            **fields_to_json(self, ("compression", "from_manifest")),
             **self.shards_to_json(),
-            "class_names": None if self.class_names is None else list(self.class_names),
-            "other_fields": None if self.other_fields is None else self.other_fields.to_json(),
+            **fields_to_json(self, ("class_names", "other_fields")),
             "features": {},
         } | {key: section for key, section in schema.items() if key != "records"}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import AnyShard
+from recordsmith.serialization import to_json
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,5 @@ class ShardTotals:
                 }
                 for split, shards in self.splits.items()
             },
-            "shards": [
-                {
-                    "path": shard.path,
-                    "split": shard.split,
-                    "records": shard.record_count,
-                    "size_bytes": shard.size_bytes,
-                    "compression": shard.compression,
-                }
-                for shard in self.shards
-            ],
+            "shards": to_json(self.shards),
         }

@@ -139,12 +139,13 @@ def test_texts_of_objects_are_compared_with_their_labels(tmp_path: Path) -> None
 
 
 def test_texts_are_compared_over_all_shards(tmp_path: Path, monkeypatch: Any) -> None:
-    splits = {"train": named((0, "ant"), (1, "bee")), "validation": named((0, "bee"), (1, "ant"))}
+    train = named((0, "ant"), (1, "bee"), (1, "ant"))
+    splits = {"train": train, "validation": named((0, "bee"), (1, "ant"))}
     splits["validation"] = [
         {**record, "id": 9 + n} for n, record in enumerate(splits["validation"])
     ]
     found = findings_of(tmp_path, splits)
-    assert "label 1 has the texts" in found["label-text"]
+    assert "label 1 has the texts 'ant' (2) and 'bee' (1)" in found["label-text"]
     monkeypatch.setattr(label_texts, "MOST_PAIRS", 3)  # too many: these are captions, not names
     assert not any(finding.kind == "label-text" for finding in rs.stats(tmp_path).findings)
 
@@ -154,6 +155,23 @@ def test_class_missing(tmp_path: Path) -> None:
     (text,) = findings_of(tmp_path, splits, "0:ant\n1:bee\n2:cat\n3:dog\n").values()
     assert "'validation' lacks 2 classes" in text
     assert "1 bee, 2 cat." in text
+
+
+def test_a_label_and_its_text_have_one_finding(tmp_path: Path) -> None:
+    """Of all splits together, too."""
+    pairs = [(0, "ant")] * 30 + [(1, "bee")]
+    splits: dict[str, Records] = {
+        "a": named(*pairs),
+        "b": [{**record, "id": 100 + n} for n, record in enumerate(named(*pairs, *pairs[:20]))],
+        "c": [{"id": 999, LABEL: 1, TEXT: "bee"}],
+        "d": [{"id": 1000, LABEL: 0, TEXT: "ant"}],
+    }
+    found = findings_of(tmp_path, splits)  # which checks that no kind is there twice
+    assert found.keys() == {"imbalance", "class-missing"}
+    assert "in split 'b' class 0 is 50 times" in found["imbalance"]
+    assert "30 times in 'a'" in found["imbalance"]
+    assert "'c' lacks 1 class" in found["class-missing"]
+    assert "'d' lacks 1 class" in found["class-missing"]
 
 
 def test_imbalance(tmp_path: Path) -> None:
@@ -166,9 +184,8 @@ def test_imbalance(tmp_path: Path) -> None:
 def test_nan_and_infinite(tmp_path: Path) -> None:
     records = [{"id": 1, "x": [1.0, math.nan]}, {"id": 2, "x": [math.inf, math.nan, -math.inf]}]
     found = findings_of(tmp_path, {"train": records})
-    assert found.keys() == {"nan", "infinite"}
-    assert found["nan"].startswith("2 of 5 values ")
-    assert found["infinite"].startswith("2 of 5 values ")
+    assert found.keys() == {"not-finite"}
+    assert found["not-finite"].startswith("of 5 values, 2 are NaN and 2 are infinite: ")
 
 
 def test_constant_and_sparse(tmp_path: Path) -> None:
@@ -223,7 +240,7 @@ def test_every_finding_is_documented() -> None:
     page = Path(__file__).parents[3] / "docs" / "stats.md"
     folder = Path(findings.__file__).parent
     source = "".join(path.read_text("utf-8") for path in folder.glob("*.py"))
-    kinds = set(re.findall(r'Finding\(\s*"([\w-]+)"', source)) | {"nan", "infinite"}
+    kinds = set(re.findall(r'Finding\(\s*"([\w-]+)"', source))
     documented = set(re.findall(r"^\| `([\w-]+)` \|", page.read_text("utf-8"), re.MULTILINE))
     assert len(kinds) > 12
     assert kinds == documented

@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.examining.stats import value_counts
+from recordsmith.examining.stats import number_stats
 from recordsmith.examining.stats.number_stats import QUANTILES, NumberSurvey
-from recordsmith.examining.stats.value_counts import ValueCounts
 
 int64s = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 float32s = st.floats(width=32) | st.integers(-3, 3).map(float)
@@ -51,7 +50,7 @@ def test_int64_exactly(pieces: list[list[int]]) -> None:
     assert (found.distinct, found.distinct_error, found.top_error) == (len(counts), 0.0, 0)
     expected = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     assert list(found.top) == expected[:10]
-    for share, value in found.quantiles:
+    for share, value in found.quantiles.items():
         assert value == every[math.ceil(share * len(every)) - 1]
     assert found.rank_error == 0.0
 
@@ -66,7 +65,7 @@ def test_floats(pieces: list[list[float]]) -> None:
     assert found.infinite == np.isinf(every).sum()
     if not len(finite):
         assert found.min is None
-        assert found.quantiles == ()
+        assert found.quantiles == {}
         return
     assert (found.min, found.max) == (finite[0], finite[-1])
     scale = np.abs(finite).max()
@@ -74,7 +73,7 @@ def test_floats(pieces: list[list[float]]) -> None:
     assert found.std == pytest.approx(finite.std(), rel=1e-6, abs=1e-12 * scale)
     assert found.distinct == len(set(finite.tolist()))  # 0.0 and -0.0 are one
     assert (found.zero, found.negative) == ((finite == 0).sum(), (finite < 0).sum())
-    assert dict(found.quantiles) == {
+    assert found.quantiles == {
         share: np.quantile(finite, share, method="inverted_cdf") for share in QUANTILES
     }
 
@@ -94,16 +93,18 @@ def test_histogram_counts_every_number_in_its_bin(values: list[int], as_floats: 
         assert edges == list(range(found.min, found.max + 2))
 
 
-def test_minus_zero_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(value_counts, "EXACT_DISTINCT", 1)  # else it is not hashed by its bits
-    values = ValueCounts(np.float32)
-    for survey in (NumberSurvey(np.float32), NumberSurvey(np.float32)):
+@pytest.mark.parametrize("exact", [1, 100_000])
+def test_minus_zero_is_zero(monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
+    monkeypatch.setattr(number_stats, "EXACT_DISTINCT", exact)  # 1: it is hashed by its bits
+    whole = NumberSurvey(np.float32)
+    for _ in range(2):
+        survey = NumberSurvey(np.float32)
         survey.add(np.array([-0.0, 0.0, -0.0, 1.0], np.float32))
-        values.merge(survey.values)
-        assert math.copysign(1, survey.finish().min or 0.0) == 1
-    keys, weights, _ = values.weighted()
-    assert [math.copysign(1, key) for key in keys] == [1, 1]
-    assert weights.tolist() == [6, 2]
+        whole.merge(survey)
+    found = whole.finish()
+    assert [math.copysign(1, value) for value, _ in found.top] == [1, 1]
+    assert (found.top, found.zero, found.negative) == (((0, 6), (1, 2)), 6, 0)
+    assert math.copysign(1, found.min or 0.0) == 1
 
 
 def test_large_numbers_close_together_keep_their_digits() -> None:
@@ -145,7 +146,7 @@ def test_more_values_than_are_counted_one_by_one(dtype: Any) -> None:
         assert count <= true <= count + found.top_error
     assert 0 < found.rank_error < 0.01
     ordered = np.sort(values)
-    for share, value in found.quantiles:
+    for share, value in found.quantiles.items():
         low, high = np.searchsorted(ordered, [value, np.nextafter(value, np.inf)])
         off = found.rank_error * len(values) + 1
         assert low - off <= share * len(values) <= high + off
@@ -153,18 +154,20 @@ def test_more_values_than_are_counted_one_by_one(dtype: Any) -> None:
     assert (found.min, found.max) == (0, 199_999)
 
 
-@mock.patch.object(value_counts, "EXACT_DISTINCT", 6)
+@mock.patch.object(number_stats, "EXACT_DISTINCT", 6)
 @given(st.lists(st.lists(st.integers(0, 30), max_size=30), min_size=2, max_size=6))
 def test_merging_counts_and_sketches(pieces: list[list[int]]) -> None:
     every = Counter(v for piece in pieces for v in piece)
-    whole = ValueCounts(np.int64)
+    whole = NumberSurvey()
     for piece in pieces:
-        part = ValueCounts(np.int64)
+        part = NumberSurvey()
         part.add(np.array(piece, np.int64))
         whole.merge(part)
-    assert (whole.distinct()[1] == 0) == (len(every) <= 6)
-    keys, weights, _ = whole.weighted()  # none of these sketches is full: they know everything
-    assert dict(zip(keys.tolist(), weights.tolist(), strict=True)) == every
-    assert dict(whole.top(99)[0]) == every
-    count, error = whole.distinct()
-    assert error > 0 or count == len(every)
+    found = whole.finish()
+    assert (found.distinct_error == 0) == (len(every) <= 6)
+    assert found.distinct_error > 0 or found.distinct == len(every)
+    assert dict(whole.top(99)[0]) == every  # neither this sketch nor that of quantiles is full
+    values = sorted(every.elements())
+    for share, value in found.quantiles.items():
+        assert value == values[math.ceil(share * len(values)) - 1]
+    assert sum(found.histogram) == len(values)

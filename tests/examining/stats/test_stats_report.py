@@ -111,9 +111,9 @@ def test_threads_do_not_change_the_result(
     for place, limit in (
         ("bytes_stats.FREQUENT_COUNTERS", 50),
         ("bytes_stats.EXACT_DISTINCT", 60),
-        ("value_counts.EXACT_DISTINCT", 40),
-        ("value_counts.FREQUENT_COUNTERS", 30),
-        ("value_counts.QUANTILE_LENGTH", 20),
+        ("number_stats.EXACT_DISTINCT", 40),
+        ("number_stats.FREQUENT_COUNTERS", 30),
+        ("number_stats.QUANTILE_LENGTH", 20),
         ("duplicates.KEPT_HASHES", 60),
     ):
         monkeypatch.setattr(f"{home}.{place}", limit)
@@ -360,7 +360,7 @@ def test_images(write, tmp_path: Path, images: ModuleType) -> None:
         30,
         20,
     )
-    assert found_images.sizes == (((13, 9), len(every)), ((30, 20), 1))
+    assert found_images.sizes == ((13, 9, len(every)), (30, 20, 1))
     path = str(tmp_path / "a.tfrecord")
     assert found_images.largest_place == Place(path, len(every))
     assert (found_images.declared, found_images.differing, found_images.turned) == (4, 2, 1)

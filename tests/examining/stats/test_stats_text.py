@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import recordsmith as rs
 from recordsmith.cli import stats_tables as terminal
 from recordsmith.examining.stats.findings import Finding
 from recordsmith.examining.stats.stats_text import groups_of
+from recordsmith.example.keys import BOX, HEIGHT, MASK, WIDTH
 
 
 def test_equal_findings_are_grouped() -> None:
@@ -68,6 +71,41 @@ def test_headings_of_sections_and_payloads(
     page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
     for text in ("Features of the context", "in 1 Example;", "only sizes are shown"):
         assert text in page
+
+
+@pytest.mark.parametrize(("text", "is_shown"), [("bee", False), ("wasp", True)])
+def test_texts_that_repeat_the_names_of_labels_are_not_listed(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, is_shown: bool
+) -> None:
+    label, text_key = "image/class/label", "image/class/text"
+    pairs = [(0, "ant"), (0, "ant"), (1, text)]
+    write(tmp_path / "a.tfrecord", [{label: number, text_key: name} for number, name in pairs])
+    (tmp_path / "labels.txt").write_text("0:ant\n1:bee\n")
+    found = rs.stats(tmp_path)
+    assert found.classes.keys() == {label, text_key}
+    page = rs.save_html(found, tmp_path / "page.html").read_text("utf-8")
+    for shown in ("\n".join(_shown(tmp_path, capsys)), page):
+        assert f"classes in {label}" in shown
+        assert (f"classes in {text_key}" in shown) == is_shown
+
+
+def test_masks_and_boxes_are_shown(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], images: ModuleType
+) -> None:
+    sides = zip(BOX, (0.25, 0.0, 0.75, 0.25), strict=True)
+    mask = images.encode(Image.new("L", (64, 64), 1), "PNG")
+    record = {key: [value, value] for key, value in sides} | {MASK: mask, HEIGHT: 64, WIDTH: 64}
+    path = write(tmp_path / "a.tfrecord", [record, {"x": 1}])
+    lines = [line.split() for line in _shown(path, capsys)]
+    assert ["1", "100.00%", "1"] in [line[:3] for line in lines]
+    assert ["boxes", "per", "record", "0", "0", "2"] in lines
+    assert ["height", "50.0%", "50.0%", "50.0%"] in lines
+    assert ["area", "12.50%", "12.50%", "12.50%"] in lines
+    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
+    for text in (f"1 class of pixels in {MASK}", "1, in 1 mask", "100.00%", "<h2>2 boxes</h2>"):
+        assert text in page
+    assert "0 to 2 per record" in page
+    assert "2 small (below 32 x 32 pixels)" in page
 
 
 def test_long_feature_tables_are_shortened(

@@ -12,6 +12,8 @@ import numpy as np
 
 from recordsmith.examining.stats.image_stats import ImageStats, ImageSurvey
 from recordsmith.examining.stats.number_stats import (
+    EXACT_DISTINCT,
+    FREQUENT_COUNTERS,
     TOP_VALUES,
     NumberStats,
     NumberSurvey,
@@ -22,10 +24,10 @@ from recordsmith.examining.stats.sketches import (
     FrequentKeys,
     Hashes,
     find,
-    most_frequent,
 )
-from recordsmith.examining.stats.value_counts import EXACT_DISTINCT, FREQUENT_COUNTERS
+from recordsmith.examining.stats.survey import Survey
 from recordsmith.example import BytesArray
+from recordsmith.summaries import Report
 
 PREVIEW_BYTES = 128
 """How many bytes of a frequent value are kept."""
@@ -63,8 +65,8 @@ class FrequentBytes:
         return {"size_bytes": self.size, "begins": begins, "count": self.count}
 
 
-@dataclass(frozen=True)
-class BytesStats:
+@dataclass(frozen=True, repr=False)
+class BytesStats(Report):
     """Statistics of byte strings.
 
     sizes: sizes of the strings in bytes.
@@ -93,65 +95,52 @@ class BytesStats:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict."""
-        return {
-            "count": self.count,
-            "size_bytes": self.size_bytes,
-            "sizes": self.sizes.to_json(),
-            "raw": self.raw,
-            "text": self.text,
-            "image_count": self.image_count,
-            "distinct": self.distinct,
-            "distinct_error": self.distinct_error,
-            "top": [value.to_json() for value in self.top],
-            "top_error": self.top_error,
-            "images": None if self.images is None else self.images.to_json(),
-        }
+        return {"count": self.count} | super().to_json()
 
 
-class FrequentValues:
-    """Finds the most frequent byte strings, with their first bytes."""
+class FrequentValues(FrequentKeys):
+    """Finds the most frequent byte strings by their hashes, with their first bytes."""
 
     def __init__(self) -> None:
-        self.counters = FrequentKeys(FREQUENT_COUNTERS, np.uint64)
-        self._previews: dict[int, tuple[bytes, int]] = {}
+        super().__init__(FREQUENT_COUNTERS, np.uint64)
+        self.previews: dict[int, tuple[bytes, int]] = {}
 
-    def add(self, values: BytesArray, hashes: Hashes) -> Hashes:
+    def add_values(self, values: BytesArray, hashes: Hashes) -> Hashes:
         """Add values; return their distinct hashes in order."""
         keys, places, counts = np.unique(hashes, return_index=True, return_counts=True)
-        before = self.counters.keys
-        self.counters.add(keys, counts)
-        if self.counters.keys is not before:
+        before = self.keys
+        self.add(keys, counts)
+        if self.keys is not before:
             self._drop_previews()
-            _, is_kept = find(self.counters.keys, keys)
+            _, is_kept = find(self.keys, keys)
             for place in places[is_kept].tolist():
                 key = int(hashes[place])
-                if key not in self._previews:
+                if key not in self.previews:
                     value = next(values[place : place + 1].views())
-                    self._previews[key] = bytes(value[:PREVIEW_BYTES]), len(value)
+                    self.previews[key] = bytes(value[:PREVIEW_BYTES]), len(value)
         return keys
 
-    def merge(self, other: FrequentValues) -> None:
+    def merge(self, other: FrequentKeys) -> None:
         """Add everything that another survey collected."""
-        self.counters.merge(other.counters)
-        self._previews = other._previews | self._previews
+        assert isinstance(other, FrequentValues)
+        super().merge(other)
+        self.previews = other.previews | self.previews
         self._drop_previews()
 
     def _drop_previews(self) -> None:
-        if len(self._previews) > len(self.counters.keys):
-            stay = set(self.counters.keys.tolist())
-            self._previews = {key: self._previews[key] for key in stay & self._previews.keys()}
+        if len(self.previews) > len(self.keys):
+            stay = set(self.keys.tolist())
+            self.previews = {key: self.previews[key] for key in stay & self.previews.keys()}
 
-    def top(self, most: int) -> tuple[tuple[FrequentBytes, ...], int]:
-        """Return the most frequent values, and by how much their counts may be too low."""
-        counters = self.counters
-        places = most_frequent(counters.counts, most)
-        found = zip(counters.keys[places].tolist(), counters.counts[places].tolist(), strict=True)
-        values = [FrequentBytes(*self._previews[key], count) for key, count in found]
-        values.sort(key=lambda value: (-value.count, value.begins))
-        return tuple(values), counters.error
+    def top_values(self, most: int) -> tuple[FrequentBytes, ...]:
+        """Return the most frequent values."""
+        keys, counts = self.top(most)
+        found = zip(keys.tolist(), counts.tolist(), strict=True)
+        values = [FrequentBytes(*self.previews[key], count) for key, count in found]
+        return tuple(sorted(values, key=lambda value: (-value.count, value.begins)))
 
 
-class BytesSurvey:
+class BytesSurvey(Survey):
     """Collects statistics of byte strings."""
 
     def __init__(self) -> None:
@@ -159,7 +148,7 @@ class BytesSurvey:
         self.frequent = FrequentValues()
         self._distinct = DistinctHashes(EXACT_DISTINCT)
         self._size_bytes = 0
-        self._contents = [0, 0, 0]
+        self._contents = np.zeros(3, np.int64)
         self.images: ImageSurvey | None = None
 
     def add(self, values: BytesArray, contents: list[int]) -> Hashes:
@@ -167,28 +156,15 @@ class BytesSurvey:
         lengths = values.lengths
         self.sizes.add(lengths)
         self._size_bytes += int(lengths.sum())
-        self._contents = [a + b for a, b in zip(self._contents, contents, strict=True)]
+        self._contents += contents
         hashes = values.hashes()
         if len(hashes):
-            self._distinct.add(self.frequent.add(values, hashes))
+            self._distinct.add(self.frequent.add_values(values, hashes))
         return hashes
-
-    def merge(self, other: BytesSurvey) -> None:
-        """Add everything that another survey collected."""
-        self.sizes.merge(other.sizes)
-        self.frequent.merge(other.frequent)
-        self._distinct.merge(other._distinct)
-        self._size_bytes += other._size_bytes
-        self._contents = [a + b for a, b in zip(self._contents, other._contents, strict=True)]
-        if self.images is None:
-            self.images = other.images
-        elif other.images is not None:
-            self.images.merge(other.images)
 
     def finish(self, places: Places) -> BytesStats:
         """Return the statistics of everything added so far."""
-        top, top_error = self.frequent.top(TOP_VALUES)
-        raw, text, image_count = self._contents
+        raw, text, image_count = self._contents.tolist()
         return BytesStats(
             sizes=self.sizes.finish(),
             size_bytes=self._size_bytes,
@@ -197,7 +173,7 @@ class BytesSurvey:
             image_count=image_count,
             distinct=self._distinct.count,
             distinct_error=self._distinct.error,
-            top=top,
-            top_error=top_error,
+            top=self.frequent.top_values(TOP_VALUES),
+            top_error=self.frequent.error,
             images=None if self.images is None else self.images.finish(places),
         )

@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.stats.bytes_stats import FrequentValues
 from recordsmith.examining.stats.feature_stats import FeatureStatsSurvey
-from recordsmith.examining.stats.value_counts import EXACT_DISTINCT, ValueCounts
+from recordsmith.examining.stats.number_stats import EXACT_DISTINCT, NumberSurvey
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.serialization import to_json
 
 NUMBERED_KEYS = (CLASS_LABEL, OBJECT_LABEL)
 """Features whose labels are the classes in `labels.txt`."""
@@ -58,10 +57,6 @@ class ClassCount:
     def __str__(self) -> str:
         return str(self.label) if self.name is None else f"{self.label} {self.name}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {"label": self.label, "name": self.name, "count": self.count}
-
 
 @dataclass(frozen=True)
 class ClassStats:
@@ -96,7 +91,7 @@ class ClassStats:
             "splits": {
                 split: {
                     "imbalance": self.imbalance(split),
-                    "classes": [count.to_json() for count in counts],
+                    "classes": to_json(counts),
                 }
                 for split, counts in self.splits.items()
             },
@@ -107,46 +102,47 @@ class ClassSurvey:
     """Collects the labels of one feature by split."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, ValueCounts] = {}
+        self._numbers: dict[str, NumberSurvey] = {}
         self._texts: dict[str, FrequentValues] = {}
 
     def add(self, split: str, feature: FeatureStatsSurvey) -> None:
         """Add the labels of a feature, collected from records of one split."""
         if "int64" in feature.numbers:
-            numbers = self._numbers.setdefault(split, ValueCounts(np.int64))
-            numbers.merge(feature.numbers["int64"].values)
+            numbers = self._numbers.setdefault(split, NumberSurvey())
+            numbers.merge(feature.numbers["int64"])
         if feature.bytes is not None:
             self._texts.setdefault(split, FrequentValues()).merge(feature.bytes.frequent)
 
     def finish(self, class_names: ClassNames | None) -> ClassStats | None:
         """Return the classes; None if the feature does not hold labels."""
         if self._numbers and not self._texts:
-            return self._finish_numbers(class_names or ())
+            return self._finish_numbers(class_names)
         if self._texts and not self._numbers:
             return self._finish_texts()
         return None
 
-    def _finish_numbers(self, class_names: ClassNames) -> ClassStats:
+    def _finish_numbers(self, class_names: ClassNames | None) -> ClassStats:
         splits, error = {}, 0
         for split, numbers in self._numbers.items():
             top, top_error = numbers.top(EXACT_DISTINCT)
             error = max(error, top_error)
             splits[split] = tuple(
-                ClassCount(label, _name(label, class_names), count) for label, count in top
+                ClassCount(int(label), name_of(int(label), class_names), count)
+                for label, count in top
             )
         return ClassStats(splits, is_numbered=True, error=error)
 
     def _finish_texts(self) -> ClassStats | None:
         splits, error = {}, 0
         for split, texts in self._texts.items():
-            top, top_error = texts.top(EXACT_DISTINCT)
-            error = max(error, top_error)
-            counts = [(value.text, value.count) for value in top]
+            error = max(error, texts.error)
+            counts = [(value.text, value.count) for value in texts.top_values(EXACT_DISTINCT)]
             if any(text is None for text, _ in counts):  # images, such as masks
                 return None
             splits[split] = tuple(ClassCount(text or "", None, count) for text, count in counts)
         return ClassStats(splits, is_numbered=False, error=error)
 
 
-def _name(label: int, class_names: ClassNames) -> str | None:
-    return class_names[label] if 0 <= label < len(class_names) else None
+def name_of(label: int, class_names: ClassNames | None) -> str | None:
+    """Return the name of a label in `labels.txt`; None if it has no name."""
+    return class_names[label] if class_names and 0 <= label < len(class_names) else None

@@ -16,7 +16,13 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.places import Place, Places
-from recordsmith.examining.stats.sketches import Hashes, begins_with_zeros, count_sorted, find
+from recordsmith.examining.stats.sketches import (
+    Hashes,
+    SortedTable,
+    begins_with_zeros,
+    count_sorted,
+)
+from recordsmith.summaries import Report
 
 KEPT_HASHES = 1 << 21
 """How many contents are counted exactly: 32 bytes each."""
@@ -26,8 +32,8 @@ _PENDING = 1 << 18
 _MOST_SPLITS = 16
 
 
-@dataclass(frozen=True)
-class SharedContent:
+@dataclass(frozen=True, repr=False)
+class SharedContent(Report):
     """The duplicates shared by two splits.
 
     contents: number of different contents in both.
@@ -40,18 +46,9 @@ class SharedContent:
     records: int
     places: tuple[tuple[Place, Place], ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {
-            "splits": list(self.splits),
-            "contents": self.contents,
-            "records": self.records,
-            "places": [[place.to_json() for place in pair] for pair in self.places],
-        }
 
-
-@dataclass(frozen=True)
-class DuplicateStats:
+@dataclass(frozen=True, repr=False)
+class DuplicateStats(Report):
     """The duplicates of a dataset.
 
     feature: the feature whose values were compared; None for whole records.
@@ -71,60 +68,29 @@ class DuplicateStats:
     shared: tuple[SharedContent, ...]
     sampled: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {
-            "feature": self.feature,
-            "count": self.count,
-            "distinct": self.distinct,
-            "within": self.within,
-            "places": [[place.to_json() for place in pair] for pair in self.places],
-            "shared": [shared.to_json() for shared in self.shared],
-            "sampled": self.sampled,
-        }
 
-
-class _Seen:
-    """The contents of one split: sorted hashes with counts, first and last places."""
+class _Seen(SortedTable):
+    """The contents of one split by hash, with counts, first and last places."""
 
     def __init__(self) -> None:
-        self.hashes: Hashes = np.empty(0, np.uint64)
-        self.counts, self.first, self.last = (np.empty(0, np.int64) for _ in range(3))
+        super().__init__(np.uint64, np.add, np.minimum, np.maximum)
         self.pending: list[tuple[Hashes, Int64Array]] = []
 
     def settle(self, bits: int) -> None:
         """Process pending hashes."""
         if not self.pending:
             return
-        hashes = np.concatenate([hashes for hashes, _ in self.pending])
-        places = np.concatenate([places for _, places in self.pending])
+        hashes, places = map(np.concatenate, zip(*self.pending, strict=True))
         self.pending = []
-        wanted = begins_with_zeros(hashes, bits)
-        hashes, places = hashes[wanted], places[wanted]
-        if not len(hashes):
-            return
-        order = np.argsort(hashes)
-        hashes, counts = count_sorted(hashes[order])
-        starts = np.cumsum(counts) - counts
-        first = np.minimum.reduceat(places[order], starts)
-        last = np.maximum.reduceat(places[order], starts)
-        at, is_known = find(self.hashes, hashes)
-        known = at[is_known]
-        self.counts[known] += counts[is_known]
-        self.first[known] = np.minimum(self.first[known], first[is_known])
-        self.last[known] = np.maximum(self.last[known], last[is_known])
-        is_new = ~is_known
-        at = at[is_new]
-        self.hashes = np.insert(self.hashes, at, hashes[is_new])
-        self.counts = np.insert(self.counts, at, counts[is_new])
-        self.first = np.insert(self.first, at, first[is_new])
-        self.last = np.insert(self.last, at, last[is_new])
-
-    def keep_sample(self, bits: int) -> None:
-        """Drop hashes outside of the sample."""
-        chosen = begins_with_zeros(self.hashes, bits)
-        self.hashes, self.counts = self.hashes[chosen], self.counts[chosen]
-        self.first, self.last = self.first[chosen], self.last[chosen]
+        wanted = np.flatnonzero(begins_with_zeros(hashes, bits))
+        if len(wanted):
+            order = wanted[np.argsort(hashes[wanted])]
+            hashes, counts = count_sorted(hashes[order])
+            starts = np.cumsum(counts) - counts
+            first, last = (
+                combine.reduceat(places[order], starts) for combine in (np.minimum, np.maximum)
+            )
+            self.add(hashes, counts, first, last)
 
 
 class DuplicateSearch:
@@ -153,7 +119,7 @@ class DuplicateSearch:
         self._pending_count = 0
         for seen in self._splits.values():
             seen.settle(self._bits)
-        while sum(len(seen.hashes) for seen in self._splits.values()) > KEPT_HASHES:
+        while sum(len(seen.keys) for seen in self._splits.values()) > KEPT_HASHES:
             self._bits += 1
             for seen in self._splits.values():
                 seen.keep_sample(self._bits)
@@ -166,30 +132,31 @@ class DuplicateSearch:
         scale = 1 << self._bits
         pairs = []
         for seen in splits.values():
-            twice = seen.counts > 1
-            pairs += _first_pairs(seen.first[twice], seen.last[twice])
+            counts, first, last = seen.columns
+            pairs += _first_pairs(first[counts > 1], last[counts > 1])
         shared = []
         if len(splits) <= _MOST_SPLITS:
             for one, other in combinations(splits, 2):
                 mine, theirs = _shared(splits[one], splits[other])
                 if not len(mine):
                     continue
-                counts = splits[one].counts[mine] + splits[other].counts[theirs]
-                both = _first_pairs(splits[one].first[mine], splits[other].first[theirs])
+                counts, first, _ = (column[mine] for column in splits[one].columns)
+                more, second, _ = (column[theirs] for column in splits[other].columns)
+                both = _first_pairs(first, second)
                 shared.append(
                     SharedContent(
                         (one, other),
                         len(mine) * scale,
-                        int(counts.sum()) * scale,
+                        int((counts + more).sum()) * scale,
                         tuple((places(a), places(b)) for a, b in both),
                     )
                 )
-        every = [seen.hashes for seen in splits.values()]
+        every = [seen.keys for seen in splits.values()]
         return DuplicateStats(
             self.feature,
             self._count,
             len(count_sorted(np.sort(np.concatenate(every)))[0]) * scale if every else 0,
-            {split: int((seen.counts - 1).sum()) * scale for split, seen in splits.items()},
+            {split: int((seen.columns[0] - 1).sum()) * scale for split, seen in splits.items()},
             tuple((places(a), places(b)) for a, b in sorted(pairs)[:SHOWN]),
             tuple(shared),
             scale,
@@ -204,7 +171,5 @@ def _first_pairs(first: Int64Array, second: Int64Array) -> list[tuple[int, int]]
 
 def _shared(one: _Seen, other: _Seen) -> tuple[Any, Any]:
     """Return the indices of shared contents in each split."""
-    _, mine, theirs = np.intersect1d(
-        one.hashes, other.hashes, assume_unique=True, return_indices=True
-    )
+    _, mine, theirs = np.intersect1d(one.keys, other.keys, assume_unique=True, return_indices=True)
     return mine, theirs

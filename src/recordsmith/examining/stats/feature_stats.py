@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from recordsmith.examining.stats.bytes_stats import BytesStats, BytesSurvey
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
 from recordsmith.examining.stats.places import Places
 from recordsmith.examining.stats.sketches import Hashes
+from recordsmith.examining.stats.survey import Survey
 from recordsmith.example import BytesArray, Kind
+from recordsmith.summaries import Report
 
 ValueStatistics: TypeAlias = NumberStats | BytesStats
 
 
-@dataclass(frozen=True)
-class FeatureStats:
+@dataclass(frozen=True, repr=False)
+class FeatureStats(Report):
     """Statistics of one feature.
 
     present: number of records that have it.
@@ -63,19 +63,10 @@ class FeatureStats:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict."""
-        return {
-            "kind": self.kind,
-            "present": self.present,
-            "missing": self.missing,
-            "records": dict(self.records),
-            "lengths": self.lengths.to_json(),
-            "steps": None if self.steps is None else self.steps.to_json(),
-            "value_bytes": self.value_bytes,
-            "values": {kind: values.to_json() for kind, values in self.values.items()},
-        }
+        return {"kind": self.kind} | super().to_json()
 
 
-class FeatureStatsSurvey:
+class FeatureStatsSurvey(Survey):
     """Collects statistics of one feature."""
 
     def __init__(self) -> None:
@@ -102,27 +93,8 @@ class FeatureStatsSurvey:
                 self.bytes = self.bytes or BytesSurvey()
                 hashes = self.bytes.add(values, block.contents)
             else:
-                self._numbers_of(kind).add(values)
+                self.numbers.setdefault(kind, NumberSurvey(values.dtype)).add(values)
         return hashes
-
-    def _numbers_of(self, kind: Kind) -> NumberSurvey:
-        dtype = np.int64 if kind == "int64" else np.float32
-        return self.numbers.setdefault(kind, NumberSurvey(dtype))
-
-    def merge(self, other: FeatureStatsSurvey) -> None:
-        """Add everything that another survey collected."""
-        self.present += other.present
-        self.records.update(other.records)
-        self._value_bytes += other._value_bytes
-        self._lengths.merge(other._lengths)
-        if other._steps is not None:
-            self._steps = self._steps or NumberSurvey()
-            self._steps.merge(other._steps)
-        for kind, numbers in other.numbers.items():
-            self._numbers_of(kind).merge(numbers)
-        if other.bytes is not None:
-            self.bytes = self.bytes or BytesSurvey()
-            self.bytes.merge(other.bytes)
 
     def finish(self, record_count: int, places: Places) -> FeatureStats:
         """Return the statistics of everything added so far."""

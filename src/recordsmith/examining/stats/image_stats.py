@@ -6,6 +6,7 @@ Sizes are compared with the height and width in the record, if it has them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,15 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import (
     TOP_VALUES,
     NumberStats,
     NumberSurvey,
 )
-from recordsmith.examining.stats.places import Place, Places
-from recordsmith.examining.stats.value_counts import ValueCounts
+from recordsmith.examining.stats.places import FirstPlace, Place, Places
+from recordsmith.examining.stats.survey import Survey
 from recordsmith.example import BytesArray
 from recordsmith.image import read_image_header
+from recordsmith.summaries import Report
 
 _SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"BM")
 _LARGEST_SIDE = 2**31 - 1
@@ -34,16 +37,47 @@ class DeclaredSizes(NamedTuple):
     widths: Int64Array
     is_known: npt.NDArray[np.bool_]
 
+    def of(self, rows: Int64Array) -> DeclaredSizes:
+        """Return the sizes for some records."""
+        return DeclaredSizes(self.heights[rows], self.widths[rows], self.is_known[rows])
 
-@dataclass(frozen=True)
-class ImageStats:
+
+def declared_sizes(
+    blocks: Mapping[str, FeatureBlock], height_key: str, width_key: str, record_count: int
+) -> DeclaredSizes:
+    """Return the image size of each record that has one height and one width."""
+    sides, is_known = [], np.ones(record_count, bool)
+    for key in (height_key, width_key):
+        given = blocks.get(key)
+        values: Any = np.zeros(record_count, np.int64)
+        if given is None or "int64" not in given.values:
+            is_known[:] = False
+        else:
+            rows = given.rows["int64"]
+            values[rows] = given.values["int64"]
+            is_known &= np.bincount(rows, minlength=record_count) == 1
+        sides.append(values)
+    return DeclaredSizes(sides[0], sides[1], is_known)
+
+
+class ImageSize(NamedTuple):
+    """The size of images in pixels, and how often it occurs."""
+
+    width: int
+    height: int
+    count: int  # type: ignore[assignment] # hides tuple.count
+
+
+@dataclass(frozen=True, repr=False)
+class ImageStats(Report):
     """Statistics of images.
 
     count: number of images with a readable header.
     unreadable: number of values that begin like an image but have no readable header.
     formats, channels: number of images by format (named as in TensorFlow) and by channels.
+    variants: number of animated gif and webp, and of 16-bit png.
     heights, widths, pixels: sizes in pixels, as stored.
-    sizes: the most frequent (width, height) with their counts.
+    sizes: the most frequent sizes.
     largest_place: place of the first of the largest images; None without images.
     declared: number of images whose record has a height and width.
     differing: how many of them differ from the header.
@@ -55,55 +89,31 @@ class ImageStats:
     unreadable: int
     formats: dict[str, int]
     channels: dict[int, int]
+    variants: dict[str, int]
     heights: NumberStats
     widths: NumberStats
     pixels: NumberStats
-    sizes: tuple[tuple[tuple[int, int], int], ...]
+    sizes: tuple[ImageSize, ...]
     largest_place: Place | None
     declared: int
     differing: int
     turned: int
     differing_place: Place | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {
-            "count": self.count,
-            "unreadable": self.unreadable,
-            "formats": self.formats,
-            "channels": {str(channels): count for channels, count in self.channels.items()},
-            "heights": self.heights.to_json(),
-            "widths": self.widths.to_json(),
-            "pixels": self.pixels.to_json(),
-            "sizes": [
-                {"width": width, "height": height, "count": count}
-                for (width, height), count in self.sizes
-            ],
-            "largest_place": None if self.largest_place is None else self.largest_place.to_json(),
-            "declared": self.declared,
-            "differing": self.differing,
-            "turned": self.turned,
-            "differing_place": (
-                None if self.differing_place is None else self.differing_place.to_json()
-            ),
-        }
 
-
-class ImageSurvey:
+class ImageSurvey(Survey):
     """Collects statistics of encoded images."""
 
     def __init__(self) -> None:
         self._formats: Counter[str] = Counter()
         self._channels: Counter[int] = Counter()
+        self._variants: Counter[str] = Counter()
         self._heights, self._widths, self._pixels = (NumberSurvey() for _ in range(3))
-        self._sizes = ValueCounts(np.int64)
+        self._sizes = NumberSurvey()
         self._unreadable = self._declared = self._differing = self._turned = 0
-        self._largest = (-1, 0)
-        self._differing_place: int | None = None
+        self._largest, self._first_differing = FirstPlace(), FirstPlace()
 
-    def add(
-        self, values: BytesArray, places: Int64Array, declared: DeclaredSizes | None
-    ) -> Int64Array:
+    def add(self, values: BytesArray, places: Int64Array, declared: DeclaredSizes) -> Int64Array:
         """Add those of some values that begin like images.
 
         Args:
@@ -123,17 +133,15 @@ class ImageSurvey:
                 continue
             self._formats[header.format] += 1
             self._channels[header.channels] += 1
+            if header.variant:
+                self._variants[f"{header.variant} {header.format}"] += 1
             found.append(number)
             sides.append((header.height, header.width))
         chosen = np.array(found, np.int64)
         if found:
             heights, widths = np.array(sides, np.int64).T
             self._add_sizes(heights, widths, places[chosen])
-            if declared is not None:
-                given = DeclaredSizes(
-                    declared.heights[chosen], declared.widths[chosen], declared.is_known[chosen]
-                )
-                self._compare(heights, widths, given, places[chosen])
+            self._compare(heights, widths, declared.of(chosen), places[chosen])
         return chosen
 
     def _add_sizes(self, heights: Int64Array, widths: Int64Array, places: Int64Array) -> None:
@@ -143,10 +151,7 @@ class ImageSurvey:
         pixels = heights * widths
         self._pixels.add(pixels)
         largest = int(pixels.argmax())
-        self._update_largest(int(pixels[largest]), int(places[largest]))
-
-    def _update_largest(self, pixels: int, place: int) -> None:
-        self._largest = min(self._largest, (pixels, place), key=lambda seen: (-seen[0], seen[1]))
+        self._largest.add(int(places[largest]), rank=int(pixels[largest]))
 
     def _compare(
         self,
@@ -162,32 +167,13 @@ class ImageSurvey:
             swapped = differs & (heights == given.widths) & (widths == given.heights)
             self._differing += int(np.count_nonzero(differs))
             self._turned += int(np.count_nonzero(swapped))
-            self._update_differing(int(places[differs].min()))
-
-    def _update_differing(self, place: int | None) -> None:
-        seen = [other for other in (self._differing_place, place) if other is not None]
-        self._differing_place = min(seen, default=None)
-
-    def merge(self, other: ImageSurvey) -> None:
-        """Add everything that another survey collected."""
-        self._formats += other._formats
-        self._channels += other._channels
-        self._heights.merge(other._heights)
-        self._widths.merge(other._widths)
-        self._pixels.merge(other._pixels)
-        self._sizes.merge(other._sizes)
-        self._unreadable += other._unreadable
-        self._declared += other._declared
-        self._differing += other._differing
-        self._turned += other._turned
-        self._update_largest(*other._largest)
-        self._update_differing(other._differing_place)
+            self._first_differing.add(int(places[differs].min()))
 
     def finish(self, places: Places) -> ImageStats:
         """Return the statistics of everything added so far."""
         heights = self._heights.finish()
         sizes = [
-            ((size >> 32, size & 0xFFFFFFFF), count)
+            ImageSize(int(size) >> 32, int(size) & 0xFFFFFFFF, count)
             for size, count in self._sizes.top(TOP_VALUES)[0]
         ]
         return ImageStats(
@@ -195,15 +181,14 @@ class ImageSurvey:
             unreadable=self._unreadable,
             formats=dict(self._formats.most_common()),
             channels=dict(self._channels.most_common()),
+            variants=dict(self._variants.most_common()),
             heights=heights,
             widths=self._widths.finish(),
             pixels=self._pixels.finish(),
             sizes=tuple(sizes),
-            largest_place=places(self._largest[1]) if heights.count else None,
+            largest_place=self._largest.finish(places),
             declared=self._declared,
             differing=self._differing,
             turned=self._turned,
-            differing_place=(
-                None if self._differing_place is None else places(self._differing_place)
-            ),
+            differing_place=self._first_differing.finish(places),
         )

@@ -30,55 +30,42 @@ class LabelTexts:
     """Counts the pairs of a label feature and a text feature."""
 
     def __init__(self) -> None:
-        self._pairs: dict[int, tuple[int, bytes]] = {}  # by a hash of both
-        self._counts: Counter[int] = Counter()
-        self._is_full = False
+        self._counts: Counter[tuple[int, bytes]] | None = Counter()  # None: too many pairs
 
     def add(self, labels: FeatureBlock, texts: FeatureBlock) -> None:
         """Add some records; records with different numbers of texts and labels are ignored."""
         numbers, names = labels.values.get("int64"), texts.values.get("bytes")
-        if self._is_full or numbers is None or not isinstance(names, BytesArray):
+        if self._counts is None or numbers is None or not isinstance(names, BytesArray):
             return
         places, names_at = _shared_places(labels.rows["int64"], texts.rows["bytes"])
         values: Any = numbers[places]
         keys = names.hashes()[names_at] ^ (values.astype(np.uint64) * _SPREAD)
-        found, first, counts = np.unique(keys, return_index=True, return_counts=True)
-        for key, at, count in zip(found.tolist(), first.tolist(), counts.tolist(), strict=True):
-            if key not in self._pairs:
-                place = int(names_at[at])
-                text = bytes(next(iter(names[place : place + 1].views())))
-                if not self._add_pair(key, (int(values[at]), text)):
-                    return
-            self._counts[key] += count
+        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        found = names[names_at[first]]
+        if len(first) > MOST_PAIRS or found.lengths.max(initial=0) > LONGEST_TEXT:
+            self._counts = None
+            return
+        pairs = zip(values[first].tolist(), map(bytes, found.views()), strict=True)
+        self._add(dict(zip(pairs, counts.tolist(), strict=True)))
 
     def merge(self, other: LabelTexts) -> None:
         """Add everything that another survey collected."""
-        if other._is_full:
-            self._give_up()
-        if self._is_full:
-            return
-        for key, pair in other._pairs.items():
-            if key not in self._pairs and not self._add_pair(key, pair):
-                return
-        self._counts += other._counts
+        if other._counts is None or self._counts is None:
+            self._counts = None
+        else:
+            self._add(other._counts)
 
-    def _add_pair(self, key: int, pair: tuple[int, bytes]) -> bool:
-        if len(self._pairs) >= MOST_PAIRS or len(pair[1]) > LONGEST_TEXT:
-            self._give_up()
-            return False
-        self._pairs[key] = pair
-        return True
-
-    def _give_up(self) -> None:
-        self._is_full = True
-        self._pairs.clear()
-        self._counts.clear()
+    def _add(self, counts: Mapping[tuple[int, bytes], int]) -> None:
+        assert self._counts is not None
+        self._counts.update(counts)
+        if len(self._counts) > MOST_PAIRS:
+            self._counts = None
 
     def finish(self) -> Mapping[tuple[int, str], int]:
         """Return how often each pair occurs, sorted by label; empty if there are too many pairs."""
         pairs = {
-            (label, text.decode("utf-8", "backslashreplace")): self._counts[key]
-            for key, (label, text) in self._pairs.items()
+            (label, text.decode("utf-8", "backslashreplace")): count
+            for (label, text), count in (self._counts or {}).items()
         }
         return dict(sorted(pairs.items()))
 

@@ -2,31 +2,54 @@
 
 Range, counts and mean are exact: int64 sums use Python integers, float sums float64. The standard
 deviation is combined from blocks around the mean of each (Chan, Golub and LeVeque, 1979), so that
-large numbers close together keep their precision.
+large numbers close together keep their precision. Up to EXACT_DISTINCT different values, the other
+figures are exact as well. Beyond that, three sketches take over.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.examining.stats.pending import Pending
-from recordsmith.examining.stats.sketches import Keys
-from recordsmith.examining.stats.value_counts import ValueCounts
+from recordsmith.examining.stats.sketches import (
+    DistinctHashes,
+    FrequentKeys,
+    Keys,
+    Pending,
+    Quantiles,
+    count_sorted,
+    hash_keys,
+)
+from recordsmith.summaries import Report
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 TOP_VALUES = 10
+
+EXACT_DISTINCT = 100_000
+"""How many different values of a feature are counted exactly."""
+
+FREQUENT_COUNTERS = 4096
+QUANTILE_LENGTH = 4096
 _BINS = 20
-_PENDING = 1 << 12
+_PENDING = 1 << 15
 
 
-@dataclass(frozen=True)
-class NumberStats:
+class ValueCount(NamedTuple):
+    """A number, and how often it occurs."""
+
+    value: float
+    count: int  # type: ignore[assignment] # hides tuple.count
+
+
+@dataclass(frozen=True, repr=False)
+class NumberStats(Report):
     """Statistics of numbers; NaN and infinite numbers are only counted.
 
     count: number of all numbers.
@@ -37,7 +60,7 @@ class NumberStats:
     distinct_error: relative error of `distinct`; 0.0 if exact.
     top: the most frequent numbers with their counts.
     top_error: by how much these counts may be too low.
-    quantiles: pairs of share and quantile.
+    quantiles: quantiles by share; 0.5 is the median.
     rank_error: error of quantiles as a share of the numbers; 0.0 if exact.
     edges, histogram: edges of bins of equal width, and the count in each bin: edges[i] <= number <
         edges[i + 1]; the last bin includes its upper edge.
@@ -54,34 +77,12 @@ class NumberStats:
     std: float | None = None
     distinct: int = 0
     distinct_error: float = 0.0
-    top: tuple[tuple[float, int], ...] = ()
+    top: tuple[ValueCount, ...] = ()
     top_error: int = 0
-    quantiles: tuple[tuple[float, float], ...] = ()
+    quantiles: Mapping[float, float] = field(default_factory=dict)
     rank_error: float = 0.0
     edges: tuple[float, ...] = ()
     histogram: tuple[int, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {
-            "count": self.count,
-            "nan": self.nan,
-            "infinite": self.infinite,
-            "zero": self.zero,
-            "negative": self.negative,
-            "min": self.min,
-            "max": self.max,
-            "mean": self.mean,
-            "std": self.std,
-            "distinct": self.distinct,
-            "distinct_error": self.distinct_error,
-            "top": [{"value": value, "count": count} for value, count in self.top],
-            "top_error": self.top_error,
-            "quantiles": {f"{share:g}": value for share, value in self.quantiles},
-            "rank_error": self.rank_error,
-            "edges": list(self.edges),
-            "histogram": list(self.histogram),
-        }
 
 
 class NumberSurvey:
@@ -89,14 +90,16 @@ class NumberSurvey:
 
     def __init__(self, dtype: npt.DTypeLike = np.int64) -> None:
         """`dtype`: int64 or float32."""
-        self._is_integer = np.dtype(dtype).kind == "i"
-        self._values = ValueCounts(dtype)
-        self.count = self._nan = self._infinite = self._zero = self._negative = 0
+        self._dtype = np.dtype(dtype)
+        self._is_integer = self._dtype.kind == "i"
+        self._count = self._nan = self._infinite = self._zero = self._negative = 0
         self._finite: int = 0
         self._min: Any = None
         self._max: Any = None
         self._sum: Any = 0  # an int or a float
         self._squares = 0.0  # of the distances from the mean
+        self._exact = FrequentKeys(sys.maxsize, dtype)
+        self._sketches: tuple[DistinctHashes, FrequentKeys, Quantiles] | None = None
         self._pending: Pending[Keys] = Pending(_PENDING)
 
     def add(self, values: Keys) -> None:
@@ -106,40 +109,32 @@ class NumberSurvey:
 
     def _settle(self) -> None:
         values = self._pending.take()
-        if values is not None:
-            self._add(values)
-
-    def _add(self, values: Keys) -> None:
-        self.count += len(values)
+        if values is None:
+            return
+        self._count += len(values)
         if not self._is_integer:
             values = self._without_odd(values)
         if not len(values):
             return
-        low, high = values.min(), values.max()
-        total: Any
-        if low == high:
-            self._add_repeated(low.item(), len(values))
-            return
-        if self._is_integer:  # distances from the minimum always fit 64 bits
-            above = (values - low).view(np.uint64)
-            total = int(low) * len(values) + _exact_sum(above)
-            distances = above.astype(np.float64)
+        if values.min() == values.max():  # sizes of lists are often equal
+            keys, counts = values[:1], np.array([len(values)])
         else:
-            distances = values.astype(np.float64)
-            total = float(distances.sum())
-        distances -= distances.mean()
-        np.square(distances, out=distances)  # not a dot product: BLAS would start threads
-        self._combine(len(values), low.item(), high.item(), total, float(distances.sum()))
-        if low <= 0:
-            self._zero += len(values) - int(np.count_nonzero(values))
-            self._negative += int(np.count_nonzero(values < 0))
-        self._values.add(values)
+            values.sort()
+            keys, counts = count_sorted(values)
+        self._add_finite(keys, counts)
 
-    def _add_repeated(self, value: Any, count: int) -> None:
-        self._combine(count, value, value, value * count, 0.0)
-        self._zero += count * (value == 0)
-        self._negative += count * (value < 0)
-        self._values.add_repeated(value, count)
+    def add_repeated(self, value: float, count: int) -> None:
+        """Add a finite number `count` times; nothing if it is not positive."""
+        if count > 0:
+            self._count += count
+            self._add_finite(np.array([value], self._dtype), np.array([count]))
+
+    def _add_finite(self, keys: Keys, counts: Int64Array) -> None:
+        self._add_moments(keys, counts, int(counts.sum()))
+        at = int(np.searchsorted(keys, 0))
+        self._negative += int(counts[:at].sum())
+        self._zero += int(counts[at : at + 1].sum()) if at < len(keys) and keys[at] == 0 else 0
+        self._add_counted(keys, counts)
 
     def _without_odd(self, values: Keys) -> Keys:
         is_finite = np.isfinite(values)
@@ -149,6 +144,20 @@ class NumberSurvey:
             values = values[is_finite]
             self._infinite += len(is_finite) - nan - len(values)
         return values + np.float32(0)  # minus zero is zero
+
+    def _add_moments(self, keys: Keys, counts: Int64Array, count: int) -> None:
+        low, high = keys[0].item(), keys[-1].item()
+        total: Any
+        if self._is_integer:  # distances from the minimum always fit 64 bits
+            above = (keys - keys[0]).view(np.uint64)
+            total = low * count + _exact_sum(above, counts)
+            distances = above.astype(np.float64)
+        else:
+            distances = keys.astype(np.float64)
+            total = float((distances * counts).sum())
+        distances -= (distances * counts).sum() / count
+        np.square(distances, out=distances)  # not a dot product: BLAS would start threads
+        self._combine(count, low, high, total, float((distances * counts).sum()))
 
     def _combine(self, count: int, low: Any, high: Any, total: Any, squares: float) -> None:
         if self._finite:
@@ -164,41 +173,73 @@ class NumberSurvey:
         self._min = low if self._min is None else min(low, self._min)
         self._max = high if self._max is None else max(high, self._max)
 
-    @property
-    def values(self) -> ValueCounts:
-        """The counts of finite numbers."""
-        self._settle()
-        return self._values
+    def _add_counted(self, keys: Keys, counts: Int64Array) -> None:
+        if self._sketches is not None:
+            distinct, frequent, quantiles = self._sketches
+            distinct.add(hash_keys(keys))
+            frequent.add(keys, counts)
+            quantiles.add_counted(keys, counts)
+            return
+        self._exact.add(keys, counts)
+        if len(self._exact.keys) > EXACT_DISTINCT:
+            self._begin_sketches()
+
+    def _begin_sketches(self) -> tuple[DistinctHashes, FrequentKeys, Quantiles]:
+        self._sketches = (
+            DistinctHashes(EXACT_DISTINCT),
+            FrequentKeys(FREQUENT_COUNTERS, self._dtype),
+            Quantiles(QUANTILE_LENGTH, self._dtype),
+        )
+        self._add_counted(self._exact.keys, self._exact.counts)
+        self._exact = FrequentKeys(0, self._dtype)
+        return self._sketches
 
     def merge(self, other: NumberSurvey) -> None:
-        """Add all that another one saw, of the same dtype."""
+        """Add everything that another survey of the same dtype collected."""
         self._settle()
         other._settle()
-        self.count += other.count
+        self._count += other._count
         self._nan += other._nan
         self._infinite += other._infinite
         self._zero += other._zero
         self._negative += other._negative
         if other._finite:
             self._combine(other._finite, other._min, other._max, other._sum, other._squares)
-        self._values.merge(other._values)
+        if other._sketches is None:
+            self._add_counted(other._exact.keys, other._exact.counts)
+            return
+        sketches = self._sketches or self._begin_sketches()
+        for mine, others in zip(sketches, other._sketches, strict=True):
+            mine.merge(others)  # type: ignore[attr-defined]
+
+    def top(self, most: int) -> tuple[tuple[ValueCount, ...], int]:
+        """Return the most frequent finite numbers, and by how much their counts may be too low.
+
+        Any other number occurs at most as often as the last one, or, without a counter, at most as
+        often as the error.
+        """
+        self._settle()
+        frequent = self._exact if self._sketches is None else self._sketches[1]
+        keys, counts = frequent.top(most)
+        return tuple(map(ValueCount, keys.tolist(), counts.tolist())), frequent.error
 
     def finish(self) -> NumberStats:
         """Return the statistics of everything added so far."""
         self._settle()
         if not self._finite:
-            return NumberStats(self.count, self._nan, self._infinite)
-        keys, weights, rank_error = self._values.weighted()
-        distinct, distinct_error = self._values.distinct()
-        top, top_error = self._values.top(TOP_VALUES)
+            return NumberStats(self._count, self._nan, self._infinite)
+        keys, weights = self._exact.keys, self._exact.counts
+        distinct, distinct_error, rank_error = len(keys), 0.0, 0
+        if self._sketches is not None:
+            hashes, _, sketch = self._sketches
+            distinct, distinct_error = hashes.count, hashes.error
+            keys, weights = sketch.weighted()
+            rank_error = sketch.rank_error
+        top, top_error = self.top(TOP_VALUES)
         ranks = np.cumsum(weights)
-        quantiles = tuple(
-            (share, keys[np.searchsorted(ranks, math.ceil(share * self._finite))].item())
-            for share in QUANTILES
-        )
         edges, histogram = _histogram(keys, weights, self._min, self._max)
         return NumberStats(
-            count=self.count,
+            count=self._count,
             nan=self._nan,
             infinite=self._infinite,
             zero=self._zero,
@@ -209,24 +250,23 @@ class NumberSurvey:
             std=math.sqrt(self._squares / self._finite),
             distinct=distinct,
             distinct_error=distinct_error,
-            top=tuple(top),
+            top=top,
             top_error=top_error,
-            quantiles=quantiles,
+            quantiles={
+                share: keys[np.searchsorted(ranks, math.ceil(share * self._finite))].item()
+                for share in QUANTILES
+            },
             rank_error=rank_error / self._finite,
             edges=edges,
             histogram=histogram,
         )
 
 
-def _exact_sum(values: npt.NDArray[np.uint64]) -> int:
-    """Sum as a Python int: the halves of 2**31 numbers add up within 64 bits."""
-    half = np.uint64(32)
-    total = 0
-    for start in range(0, len(values), 1 << 31):
-        part = values[start : start + (1 << 31)]
-        high, low = part >> half, part & np.uint64(0xFFFFFFFF)
-        total += (int(high.sum()) << 32) + int(low.sum())
-    return total
+def _exact_sum(values: npt.NDArray[np.uint64], counts: Int64Array) -> int:
+    """Sum counted numbers as a Python int, in halves, which add up within 64 bits."""
+    often = counts.view(np.uint64)
+    high, low = values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)
+    return (int((high * often).sum()) << 32) + int((low * often).sum())
 
 
 def _histogram(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,15 +23,31 @@ class Place:
     def __str__(self) -> str:
         return f"{self.path}, record {self.record}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
-        return {"path": self.path, "record": self.record}
-
 
 def place_numbers(shard: int, position: int, count: int) -> Int64Array:
     """Number `count` records of a shard from `position`; numbers ascend with shard and position."""
     first = (shard << _POSITION_BITS) + position
     return np.arange(first, first + count)
+
+
+class FirstPlace:
+    """The number of the first record with the highest rank."""
+
+    def __init__(self) -> None:
+        self._best: tuple[int, int] | None = None
+
+    def add(self, place: int, rank: int = 0) -> None:
+        """Add a record by its number."""
+        self._best = min(self._best or (-rank, place), (-rank, place))
+
+    def merge(self, other: FirstPlace) -> None:
+        """Add the record of another one."""
+        if other._best is not None:
+            self.add(other._best[1], -other._best[0])
+
+    def finish(self, places: Places) -> Place | None:
+        """Return the place; None if there is no record."""
+        return None if self._best is None else places(self._best[1])
 
 
 class Places:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.stats import feature_blocks
+from recordsmith.examining.stats.box_stats import BoxSurvey
 from recordsmith.examining.stats.duplicates import DuplicateSearch, DuplicateStats
 from recordsmith.examining.stats.feature_blocks import (
     LISTS_FIELD,
@@ -21,8 +22,13 @@ from recordsmith.examining.stats.feature_blocks import (
     example_blocks,
 )
 from recordsmith.examining.stats.feature_stats import FeatureStatsSurvey
-from recordsmith.examining.stats.image_stats import DeclaredSizes, ImageSurvey
+from recordsmith.examining.stats.image_stats import (
+    DeclaredSizes,
+    ImageSurvey,
+    declared_sizes,
+)
 from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL, LabelTexts
+from recordsmith.examining.stats.mask_stats import MaskSample, decode_raw
 from recordsmith.examining.stats.number_stats import NumberSurvey
 from recordsmith.examining.stats.places import Places
 from recordsmith.examining.stats.sketches import Hashes
@@ -35,7 +41,7 @@ from recordsmith.example import (
     inner_spans,
 )
 from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.keys import HEIGHT, IMAGE, WIDTH, is_mask_key
+from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_DTYPE, WIDTH, is_mask_key
 from recordsmith.example.payload import PAYLOAD_KINDS
 from recordsmith.example.pieces import select_features
 from recordsmith.example.spans import field_sizes, have_many_entries
@@ -50,27 +56,39 @@ MOST_LEFT_OUT = 65_536
 """How many of the other features are counted."""
 
 MOST_IMAGE_FEATURES = 4
-"""How many features are searched for duplicate images."""
+"""How many features are searched for duplicate images, and how many have their masks decoded."""
 
 _CONTEXT_TAG = 0x0A
 
 Section = dict[str, FeatureStatsSurvey]
+_T = TypeVar("_T")
 
 
-class DuplicateSearches:
-    """The duplicate searches over all shards: whole records, and the images of each feature."""
+class SharedSurveys:
+    """What all threads collect together: duplicate records, and the images of each feature.
+
+    masks: a sample of the masks of each feature.
+    """
 
     def __init__(self) -> None:
         self.records = DuplicateSearch(None)
+        self.masks: dict[str, MaskSample] = {}
         self._images: dict[str, DuplicateSearch] = {}
         self._lock = threading.Lock()
 
     def of_images(self, key: str) -> DuplicateSearch | None:
         """Return the search for a feature; None if too many features hold images."""
+        return self._one_of(self._images, key, partial(DuplicateSearch, key))
+
+    def of_masks(self, key: str) -> MaskSample | None:
+        """Return the sample of masks of a feature; None if too many features hold masks."""
+        return self._one_of(self.masks, key, MaskSample)
+
+    def _one_of(self, found: dict[str, _T], key: str, make: Callable[[], _T]) -> _T | None:
         with self._lock:
-            if key not in self._images and len(self._images) < MOST_IMAGE_FEATURES:
-                self._images[key] = DuplicateSearch(key)
-            return self._images.get(key)
+            if key not in found and len(found) < MOST_IMAGE_FEATURES:
+                found[key] = make()
+            return found.get(key)
 
     def finish(self, places: Places) -> list[DuplicateStats]:
         """Return the duplicates: records, then images by key."""
@@ -115,8 +133,8 @@ def _counting(owners: Int64Array) -> Iterator[None]:
 class RecordSurvey:
     """Collects statistics of the records of one split, or of a part of it."""
 
-    def __init__(self, split: str, duplicates: DuplicateSearches) -> None:
-        """`duplicates` is shared with other surveys, also in other threads.
+    def __init__(self, split: str, shared: SharedSurveys) -> None:
+        """`shared` is used by with other surveys, also in other threads.
 
         label_texts: the pairs of labels and texts, by the key of the label.
         listed_count: number of Examples in ranking lists.
@@ -131,7 +149,8 @@ class RecordSurvey:
         self.label_texts: dict[str, LabelTexts] = {}
         self.listed_count = 0
         self.left_out: set[str] = set()
-        self._duplicates = duplicates
+        self._shared = shared
+        self.boxes = BoxSurvey()
 
     def add(self, block: RecordBlock, places: Int64Array) -> None:
         """Add some records.
@@ -145,7 +164,7 @@ class RecordSurvey:
         self.record_count += len(block)
         self.sizes.add(block.lengths)
         hashes = hash_spans(block.buffer, block.starts, block.lengths)
-        self._duplicates.records.add(self.split, hashes, places)
+        self._shared.records.add(self.split, hashes, places)
         kinds = np.empty(len(block), np.uint8)
         classify_many(block.buffer, block.starts, block.lengths, kinds)
         for number in np.flatnonzero(np.bincount(kinds)).tolist():
@@ -239,8 +258,14 @@ class RecordSurvey:
         for key, block in blocks.items():
             feature = section[key]
             hashes = feature.add(block)
-            if block.contents[2] and hashes is not None:
+            if hashes is None:
+                continue
+            if block.contents[2]:
                 self._add_images(feature, block, blocks, hashes, places)
+            elif key == MASK:
+                self._add_raw_masks(block, blocks, hashes)
+        if name != "feature_lists":
+            self.boxes.add(blocks, places)
         for key, text_key in TEXT_OF_LABEL.items():
             if key in blocks and text_key in blocks:
                 texts = self.label_texts.setdefault(key, LabelTexts())
@@ -260,10 +285,22 @@ class RecordSurvey:
         feature.bytes.images = feature.bytes.images or ImageSurvey()
         declared = _declared(block, blocks, len(places))
         chosen = feature.bytes.images.add(values, places[rows], declared)
-        if not is_mask_key(block.key):  # masks of small objects are often equal
-            search = self._duplicates.of_images(block.key)
-            if search is not None:
-                search.add(self.split, hashes[chosen], places[rows[chosen]])
+        if is_mask_key(block.key):  # those of small objects are often equal
+            if len(chosen) and (masks := self._shared.of_masks(block.key)):
+                masks.add(values[chosen], hashes[chosen])
+        elif search := self._shared.of_images(block.key):
+            search.add(self.split, hashes[chosen], places[rows[chosen]])
+
+    def _add_raw_masks(
+        self, block: FeatureBlock, blocks: Mapping[str, FeatureBlock], hashes: Hashes
+    ) -> None:
+        """Add masks that are stored as rows of values, if all have the same dtype."""
+        dtypes = blocks[MASK_DTYPE].values.get("bytes") if MASK_DTYPE in blocks else None
+        names = {bytes(view) for view in dtypes.views()} if isinstance(dtypes, BytesArray) else ()
+        if names in ({b"uint8"}, {b"uint16"}) and (masks := self._shared.of_masks(block.key)):
+            values = block.values["bytes"]
+            assert isinstance(values, BytesArray)
+            masks.add(values, hashes, decode_raw(*(name.decode() for name in names)))
 
     def merge(self, other: RecordSurvey) -> None:
         """Add everything that another survey collected."""
@@ -271,6 +308,7 @@ class RecordSurvey:
         self.sizes.merge(other.sizes)
         self.payloads += other.payloads
         self.listed_count += other.listed_count
+        self.boxes.merge(other.boxes)
         for key, texts in other.label_texts.items():
             self.label_texts.setdefault(key, LabelTexts()).merge(texts)
         self._leave_out(other.left_out)
@@ -290,22 +328,12 @@ class RecordSurvey:
             self.left_out.add(key)
 
 
-def _declared(
-    block: FeatureBlock, blocks: Mapping[str, FeatureBlock], count: int
-) -> DeclaredSizes | None:
-    """Read the image sizes given in records with one image and one size."""
+def _declared(block: FeatureBlock, blocks: Mapping[str, FeatureBlock], count: int) -> DeclaredSizes:
+    """Return the size of each image, given in records with one image and one size."""
     folder = block.key.rpartition("/")[0]
     related = (f"{folder}/height", f"{folder}/width") if folder else ("height", "width")
     keys = (HEIGHT, WIDTH) if block.key == IMAGE else related
+    sizes = declared_sizes(blocks, *keys, count)
     rows = block.rows["bytes"]
-    is_known = np.bincount(rows, minlength=count)[rows] == 1
-    sides = []
-    for key in keys:
-        given = blocks.get(key)
-        if given is None or "int64" not in given.values:
-            return None
-        sides_of_rows = np.zeros(count, np.int64)
-        sides_of_rows[given.rows["int64"]] = given.values["int64"]
-        sides.append(sides_of_rows[rows])
-        is_known &= np.bincount(given.rows["int64"], minlength=count)[rows] == 1
-    return DeclaredSizes(sides[0], sides[1], is_known)
+    sizes = sizes._replace(is_known=sizes.is_known & (np.bincount(rows, minlength=count) == 1))
+    return sizes.of(rows)

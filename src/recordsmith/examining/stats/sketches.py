@@ -16,16 +16,16 @@ the same results.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.examining.stats.pending import Pending
 
 Hashes = npt.NDArray[np.uint64]
 Keys = npt.NDArray[Any]
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 # of the finaliser of SplitMix64 (Steele, Lea, Flood, Fast splittable generators, 2014)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -70,22 +70,62 @@ def find(keys: Keys, wanted: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[np
     return places, keys[np.minimum(places, len(keys) - 1)] == wanted
 
 
-def add_counted(
-    keys: Keys, counts: Int64Array, more: Keys, more_counts: Int64Array
-) -> tuple[Keys, Int64Array]:
-    """Merge two lists of sorted distinct keys with their counts. May change `counts`."""
-    places, is_known = find(keys, more)
-    counts[places[is_known]] += more_counts[is_known]
-    if is_known.all():
-        return keys, counts
-    is_new = ~is_known
-    at = places[is_new]
-    return np.insert(keys, at, more[is_new]), np.insert(counts, at, more_counts[is_new])
+class Pending(Generic[_Array]):
+    """Arrays of one dtype that wait to be processed. Do not change them afterwards."""
+
+    def __init__(self, enough: int) -> None:
+        """`enough`: how many values to collect before processing them."""
+        self._enough = enough
+        self._arrays: list[_Array] = []
+        self._count = 0
+
+    def add(self, values: _Array) -> bool:
+        """Add an array; return whether there are enough values now."""
+        self._arrays.append(values)
+        self._count += len(values)
+        return self._count >= self._enough
+
+    def take(self) -> _Array | None:
+        """Remove and return all values as one array, in order; None if empty."""
+        arrays, count = self._arrays, self._count
+        self._arrays, self._count = [], 0
+        return np.concatenate(arrays) if count else None  # type: ignore[return-value]
 
 
-def most_frequent(counts: Int64Array, most: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the largest counts; the first of equal ones."""
-    return np.argsort(-counts, kind="stable")[:most]
+class SortedTable:
+    """Distinct keys in order, with int64 columns.
+
+    keys: the keys.
+    columns: an array for each ufunc, which combines the values of a key that is added again.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike, *combine: np.ufunc) -> None:
+        self.keys: Keys = np.empty(0, dtype)
+        self.columns = [np.empty(0, np.int64) for _ in combine]
+        self._combine = combine
+
+    def add(self, keys: Keys, *columns: Int64Array) -> None:
+        """Add sorted distinct keys with their columns. Replaces `keys` if some of them are new."""
+        at, is_known = find(self.keys, keys)
+        known, is_new = at[is_known], ~is_known
+        for combine, mine, theirs in zip(self._combine, self.columns, columns, strict=True):
+            mine[known] = combine(mine[known], theirs[is_known])
+        if len(known) < len(keys):
+            at = at[is_new]
+            self.keys = np.insert(self.keys, at, keys[is_new])
+            self.columns = [
+                np.insert(mine, at, theirs[is_new])
+                for mine, theirs in zip(self.columns, columns, strict=True)
+            ]
+
+    def keep(self, chosen: npt.NDArray[np.bool_]) -> None:
+        """Drop the other keys."""
+        self.keys = self.keys[chosen]
+        self.columns = [column[chosen] for column in self.columns]
+
+    def keep_sample(self, bits: int) -> None:
+        """Drop the hashes that are not in the sample of one in 2**bits."""
+        self.keep(begins_with_zeros(self.keys, bits))
 
 
 class DistinctHashes:
@@ -94,7 +134,7 @@ class DistinctHashes:
     def __init__(self, capacity: int) -> None:
         """Exact up to `capacity`; 8 bytes each."""
         self._capacity = capacity
-        self._hashes: Hashes = np.empty(0, np.uint64)
+        self._table = SortedTable(np.uint64)
         self._bits = 0
         self._pending: Pending[Hashes] = Pending(_PENDING)
 
@@ -108,33 +148,24 @@ class DistinctHashes:
         if hashes is None:
             return
         wanted, _ = count_sorted(np.sort(hashes[begins_with_zeros(hashes, self._bits)]))
-        places, is_known = find(self._hashes, wanted)
-        if not is_known.all():
-            is_new = ~is_known
-            self._hashes = np.insert(self._hashes, places[is_new], wanted[is_new])
-            self._shrink()
+        self._table.add(wanted)
+        while len(self._table.keys) > self._capacity:
+            self._bits += 1
+            self._table.keep_sample(self._bits)
 
     def merge(self, other: DistinctHashes) -> None:
         """Add everything that another survey collected."""
         other._settle()
         if other._bits > self._bits:
             self._bits = other._bits
-            self._keep_sample()
-        self.add(other._hashes)
-
-    def _shrink(self) -> None:
-        while len(self._hashes) > self._capacity:
-            self._bits += 1
-            self._keep_sample()
-
-    def _keep_sample(self) -> None:
-        self._hashes = self._hashes[begins_with_zeros(self._hashes, self._bits)]
+            self._table.keep_sample(self._bits)
+        self.add(other._table.keys)
 
     @property
     def count(self) -> int:
         """The number of different hashes; an estimate if `error` is not 0."""
         self._settle()
-        return len(self._hashes) << self._bits
+        return len(self._table.keys) << self._bits
 
     @property
     def error(self) -> float:
@@ -142,7 +173,7 @@ class DistinctHashes:
         self._settle()
         if not self._bits:
             return 0.0
-        return 3 * float(np.sqrt((1 - 0.5**self._bits) / max(1, len(self._hashes))))
+        return 3 * float(np.sqrt((1 - 0.5**self._bits) / max(1, len(self._table.keys))))
 
 
 def _smallest(counts: Int64Array, place: int) -> int:
@@ -152,7 +183,7 @@ def _smallest(counts: Int64Array, place: int) -> int:
     return found if found < _SMALL_COUNT else int(np.sort(counts)[place - 1])
 
 
-class FrequentKeys:
+class FrequentKeys(SortedTable):
     """Counters for the most frequent keys.
 
     A key occurred between `counts` and `counts + error` times; a key without a counter at most
@@ -160,20 +191,29 @@ class FrequentKeys:
     """
 
     def __init__(self, capacity: int, dtype: npt.DTypeLike) -> None:
+        super().__init__(dtype, np.add)
         self._capacity = capacity
-        self.keys: Keys = np.empty(0, dtype)
-        self.counts: Int64Array = np.empty(0, np.int64)
         self.error = 0
 
-    def add(self, keys: Keys, counts: Int64Array) -> None:
+    @property
+    def counts(self) -> Int64Array:
+        """How often each key occurred, less what was dropped."""
+        return self.columns[0]
+
+    def add(self, keys: Keys, *columns: Int64Array) -> None:
         """Add sorted distinct keys with their counts."""
-        self.keys, self.counts = add_counted(self.keys, self.counts, keys, counts)
+        super().add(keys, *columns)
         over = len(self.keys) - self._capacity
         if over > 0:  # reduce all counters by the largest one that does not fit
             fall = _smallest(self.counts, over)
-            stay = self.counts > fall
-            self.keys, self.counts = self.keys[stay], self.counts[stay] - fall
+            self.keep(self.counts > fall)
+            self.columns[0] -= fall
             self.error += fall
+
+    def top(self, most: int) -> tuple[Keys, Int64Array]:
+        """Return the most frequent keys with their counts; the first of equally frequent ones."""
+        places = np.argsort(-self.counts, kind="stable")[:most]
+        return self.keys[places], self.counts[places]
 
     def merge(self, other: FrequentKeys) -> None:
         """Add everything that another survey collected."""

@@ -21,6 +21,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.locate import Paths
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
+from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import (
     NUMBERED_KEYS,
     ClassStats,
@@ -33,10 +34,13 @@ from recordsmith.examining.stats.feature_stats import (
     FeatureStatsSurvey,
 )
 from recordsmith.examining.stats.findings import Finding, make_findings
+from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.places import Places, place_numbers
-from recordsmith.examining.stats.record_survey import DuplicateSearches, RecordSurvey
+from recordsmith.examining.stats.record_survey import RecordSurvey, SharedSurveys
+from recordsmith.example.keys import MASK
 from recordsmith.files import Progress
+from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
@@ -53,6 +57,8 @@ class StatsReport(ShardTotals, Report):
     sections: features of Examples; context and feature_lists of SequenceExamples; context and
         examples of ranking lists, counted per Example.
     classes: count of each class, for features that look like labels.
+    masks: pixels per class, for features that hold masks.
+    boxes: number and sizes of boxes; None without `image/object/bbox/`.
     duplicates: duplicate records, and duplicate images of each feature.
     findings: likely problems.
     left_out: number of features without statistics, because there are too many; at most 65,536.
@@ -66,6 +72,8 @@ class StatsReport(ShardTotals, Report):
     sections: Mapping[str, Mapping[str, FeatureStats]]
     class_names: ClassNames | None
     classes: Mapping[str, ClassStats]
+    masks: Mapping[str, MaskStats]
+    boxes: BoxStats | None
     duplicates: tuple[DuplicateStats, ...]
     findings: tuple[Finding, ...]
     left_out: int = 0
@@ -78,20 +86,12 @@ class StatsReport(ShardTotals, Report):
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict; see docs/json.md for its keys."""
         return {
-            "records": self.record_count,
-            "size_bytes": self.size_bytes,
-            "payloads": dict(self.payloads),
-            "sizes": self.sizes.to_json(),
+            **fields_to_json(self, ("record_count", "size_bytes", "payloads", "sizes")),
             **self.shards_to_json(),
-            "class_names": None if self.class_names is None else list(self.class_names),
-            "classes": {key: found.to_json() for key, found in self.classes.items()},
-            "duplicates": [found.to_json() for found in self.duplicates],
-            "findings": [finding.to_json() for finding in self.findings],
-            "left_out": self.left_out,
+            **fields_to_json(self, ("class_names", "classes", "masks", "boxes", "duplicates")),
+            **fields_to_json(self, ("findings", "left_out")),
             "features": {},
-        } | {
-            name: {key: feature.to_json() for key, feature in section.items()}
-            for name, section in self.sections.items()
+            **to_json(self.sections),
         }
 
 
@@ -107,7 +107,8 @@ def stats(
     Results do not depend on the number of threads. Memory does not grow with the dataset. It takes
     at most: 3 MB per feature and 10 MB for label texts, times the number of threads plus two;
     120 MB to find duplicate records, and again for each of up to four image features; 3 MB per
-    label feature and split; and one block of records per thread.
+    label feature and split; 20 MB for each of up to four features with masks; and one block of
+    records per thread.
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
@@ -116,7 +117,8 @@ def stats(
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
-        Statistics of features, classes, images and duplicates, and findings on likely problems.
+        Statistics of features, classes, images, masks, boxes and duplicates, and findings on likely
+        problems.
 
     Raises:
         CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
@@ -139,8 +141,8 @@ class _DatasetSurvey:
         self._counts = [0] * len(shards)
         self._work = work
         work.total = sum(self._sizes)
-        self._duplicates = DuplicateSearches()
-        self._all = RecordSurvey("", self._duplicates)
+        self._shared = SharedSurveys()
+        self._all = RecordSurvey("", self._shared)
         self._classes: dict[str, ClassSurvey] = {}
 
     def read(self) -> None:
@@ -165,7 +167,7 @@ class _DatasetSurvey:
             yield run
 
     def _read_run(self, run: Sequence[int]) -> RecordSurvey:
-        survey = RecordSurvey(self._shards[run[0]].split, self._duplicates)
+        survey = RecordSurvey(self._shards[run[0]].split, self._shared)
         for number in run:
             shard = self._shards[number]
             before = 0
@@ -204,9 +206,16 @@ class _DatasetSurvey:
             ShardSummary(str(shard.path), shard.split, count, size, shard.compression)
             for shard, count, size in zip(self._shards, self._counts, self._sizes, strict=True)
         )
-        duplicates = tuple(self._duplicates.finish(places)) if records else ()
+        duplicates = tuple(self._shared.finish(places)) if records else ()
         texts = {key: found.finish() for key, found in sorted(self._all.label_texts.items())}
-        findings = make_findings(shards, sections, class_names, classes, texts, duplicates)
+        masks = {
+            key: found.finish(class_names if key == MASK else None)
+            for key, found in sorted(self._shared.masks.items())
+        }
+        boxes = self._all.boxes.finish(records, places)
+        findings = make_findings(
+            shards, sections, class_names, classes, texts, masks, boxes, duplicates
+        )
         return StatsReport(
             shards=shards,
             payloads=dict(payloads.most_common()),
@@ -214,6 +223,8 @@ class _DatasetSurvey:
             sections=sections,
             class_names=class_names,
             classes=classes,
+            masks=masks,
+            boxes=boxes,
             duplicates=duplicates,
             findings=tuple(findings),
             left_out=len(self._all.left_out),

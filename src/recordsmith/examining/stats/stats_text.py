@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from recordsmith.examining.stats.box_stats import COCO_SIDES, BoxStats
+from recordsmith.examining.stats.bytes_stats import BytesStats
+from recordsmith.examining.stats.class_counts import ClassCount, ClassStats
 from recordsmith.examining.stats.findings import Finding
+from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL
+from recordsmith.examining.stats.mask_stats import MaskStats
+from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.places import Place
 from recordsmith.examining.stats.record_survey import MOST_FEATURES, MOST_LEFT_OUT
 from recordsmith.examining.stats.stats_report import StatsReport
@@ -20,6 +26,7 @@ _PAYLOADS = {  # singular and plural
     "other": ("record that is not an Example", "records that are not Examples"),
 }
 _FOREIGN = ("Event", "other")
+_LARGE = 10**10
 
 
 class FindingGroup(NamedTuple):
@@ -65,6 +72,62 @@ def left_out_text(report: StatsReport) -> str | None:
         f"{least}{count(report.left_out, 'more feature')} {have} no statistics: only the "
         f"first {MOST_FEATURES:,} get them. If feature names contain values, such as an id, "
         "store these in one feature with the same name in all records."
+    )
+
+
+def distinct_text(values: NumberStats | BytesStats) -> str:
+    """Return the number of different values."""
+    return f"about {values.distinct:,}" if values.distinct_error else f"{values.distinct:,}"
+
+
+def span_text(numbers: NumberStats) -> str:
+    """Return the range of whole numbers: "5", or "0 to 12"."""
+    low, high = numbers.min or 0, numbers.max or 0
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def number_text(value: float | None) -> str:
+    """Format a number with few digits; whole ones with all, unless they are very large."""
+    if value is None:
+        return ""
+    if isinstance(value, int) and abs(value) < _LARGE:
+        return f"{value:,}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < _LARGE else f"{value:.4g}"
+
+
+def different_classes(report: StatsReport) -> dict[str, ClassStats]:
+    """Return the classes of all labels, except texts that only repeat the names of the labels."""
+    repeated = set()
+    for key, text_key in TEXT_OF_LABEL.items():
+        if {key, text_key} <= report.classes.keys():
+            labels, texts = report.classes[key].splits, report.classes[text_key].splits
+            if _named_counts(labels) == _named_counts(texts):
+                repeated.add(text_key)
+    return {key: found for key, found in report.classes.items() if key not in repeated}
+
+
+def _named_counts(splits: Mapping[str, Sequence[ClassCount]]) -> dict[str, Counter[object]]:
+    return {
+        split: Counter({found.name or found.label: found.count for found in counts})
+        for split, counts in splits.items()
+    }
+
+
+def masks_text(masks: MaskStats) -> str:
+    """Describe how many masks were decoded: "12 masks", or "9 of 5,000 masks, sampled"."""
+    if masks.sampled == masks.count:
+        return count(masks.count, "mask")
+    return f"{masks.sampled:,} of {masks.count:,} masks, sampled"
+
+
+def sizes_text(boxes: BoxStats) -> str | None:
+    """Describe the sizes of boxes in pixels; None if they are unknown."""
+    if not boxes.small + boxes.medium + boxes.large:
+        return None
+    low, high = COCO_SIDES
+    return (
+        f"{boxes.small:,} small (below {low} x {low} pixels), {boxes.medium:,} medium (below "
+        f"{high} x {high}), {boxes.large:,} large"
     )
 
 

@@ -28,6 +28,7 @@ IMAGE_SUFFIXES = frozenset(f".{ending}" for ending in _IMAGE_ENDINGS.split())
 
 _JPEG_END = b"\xff\xd9"
 _LOADED = 7  # maximum bytes per pixel for decoding with Pillow
+_ANIMATED = frozenset(("gif", "webp"))
 _CHECKED_WHEN_OPENED = frozenset(("webp", "avif"))  # opening detects truncation
 
 
@@ -51,12 +52,14 @@ class ImageHeader(NamedTuple):
         format: as in ImageInfo.
         height, width: in pixels, as stored.
         channels: of the decoded pixels; 3 for palettes.
+        variant: animated (GIF, WebP), 16-bit (PNG), or empty.
     """
 
     format: str
     height: int
     width: int
     channels: int
+    variant: str = ""
 
 
 def read_image_header(data: bytes | memoryview) -> ImageHeader | None:
@@ -74,11 +77,15 @@ def read_image_header(data: bytes | memoryview) -> ImageHeader | None:
         if not (header.height and header.width) or header.colour_type not in CHANNELS:
             return None
         channels = 3 if header.colour_type == PALETTE else CHANNELS[header.colour_type]
-        return ImageHeader("png", header.height, header.width, channels)
+        variant = "16-bit" if header.bits == 16 else ""
+        return ImageHeader("png", header.height, header.width, channels, variant)
     try:
         with read_by_pillow(bytes(data)) as image:
             channels = 3 if image.mode == "P" else len(image.getbands())
-            return ImageHeader(pillow_format(image), image.height, image.width, channels)
+            name = pillow_format(image)
+            is_animated = name in _ANIMATED and getattr(image, "is_animated", False)
+            variant = "animated" if is_animated else ""
+            return ImageHeader(name, image.height, image.width, channels, variant)
     except CorruptDataError:
         return None
 

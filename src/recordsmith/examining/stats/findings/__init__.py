@@ -10,15 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.shard_summaries import ShardSummary
+from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import ClassStats
 from recordsmith.examining.stats.duplicates import DuplicateStats
 from recordsmith.examining.stats.feature_stats import FeatureStats
+from recordsmith.examining.stats.findings.annotation_findings import odd_boxes, odd_masks
 from recordsmith.examining.stats.findings.class_findings import imbalance, wrong_classes
 from recordsmith.examining.stats.findings.duplicate_findings import leakage, repeated
 from recordsmith.examining.stats.findings.feature_findings import useless_values, wrong_values
 from recordsmith.examining.stats.findings.finding import Finding
 from recordsmith.examining.stats.findings.label_text_findings import contradictions
 from recordsmith.examining.stats.findings.shard_findings import odd_shards
+from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL
+from recordsmith.examining.stats.mask_stats import MaskStats
 
 __all__ = ["Finding", "make_findings"]
 
@@ -29,6 +33,8 @@ def make_findings(
     class_names: ClassNames | None,
     classes: Mapping[str, ClassStats],
     label_texts: Mapping[str, Mapping[tuple[int, str], int]],
+    masks: Mapping[str, MaskStats],
+    boxes: BoxStats | None,
     duplicates: Sequence[DuplicateStats],
 ) -> Iterator[Finding]:
     """Yield findings, those that harm training most first.
@@ -40,6 +46,8 @@ def make_findings(
     for found in duplicates:
         if found.feature is None or found.shared not in of_records:  # the same records
             yield from leakage(found)
+    texts = {TEXT_OF_LABEL[key] for key in TEXT_OF_LABEL.keys() & classes.keys()}
+    classes = {key: counted for key, counted in classes.items() if key not in texts}
     for key, counted in classes.items():
         yield from wrong_classes(key, counted, class_names)
     for key, pairs in label_texts.items():
@@ -47,6 +55,10 @@ def make_findings(
     for section in sections.values():
         for key, feature in section.items():
             yield from wrong_values(key, feature)
+    for key, found_masks in masks.items():
+        yield from odd_masks(key, found_masks)
+    if boxes is not None:
+        yield from odd_boxes(boxes)
     for found in duplicates:
         yield from repeated(found)
     for key, counted in classes.items():

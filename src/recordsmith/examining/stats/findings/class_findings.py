@@ -27,18 +27,20 @@ def wrong_classes(key: str, found: ClassStats, class_names: ClassNames | None) -
             yield from _gaps(key, sorted(labels), class_names)
     if found.error or len(found.splits) < 2:
         return
+    lacking = []
     for split, counts in found.splits.items():
         there = {counted.label for counted in counts}
         missing = [
             name for label, name in sorted(every.items(), key=_by_label) if label not in there
         ]
         if missing:
-            yield Finding(
-                "class-missing",
-                key,
+            lacking.append(
                 f"split {split!r} lacks {count(len(missing), 'class', 'classes')} of the other "
-                f"splits: {some(missing)}. Split again so that every split has every class.",
+                f"splits: {some(missing)}"
             )
+    if lacking:
+        again = "Split again so that every split has every class."
+        yield Finding("class-missing", key, f"{'; '.join(lacking)}. {again}")
 
 
 def _by_label(item: tuple[int | str, str]) -> tuple[bool, Any]:
@@ -97,19 +99,25 @@ def _gaps(key: str, labels: list[int], class_names: ClassNames | None) -> Iterat
 
 
 def imbalance(key: str, found: ClassStats) -> Iterator[Finding]:
-    """Yield splits in which one class is much more frequent than another."""
-    if found.error:
+    """Yield labels of which one is much more frequent than another, with the worst split."""
+    ratios = {split: found.imbalance(split) or 0 for split in found.splits}
+    worst = max(ratios, key=ratios.__getitem__)
+    if found.error or ratios[worst] < _IMBALANCE:
         return
-    for split, counts in found.splits.items():
-        ratio = found.imbalance(split)
-        if ratio is not None and ratio >= _IMBALANCE:
-            most, least = counts[0], counts[-1]
-            share = most.count / sum(counted.count for counted in counts)
-            yield Finding(
-                "imbalance",
-                key,
-                f"in split {split!r} class {most} is {ratio:,.0f} times as frequent as {least} "
-                f"({most.count:,} to {least.count:,}); a majority-class baseline reaches "
-                f"{share:.0%} accuracy. Weight or resample the classes, and report metrics per "
-                "class.",
-            )
+    counts = found.splits[worst]
+    most, least = counts[0], counts[-1]
+    share = most.count / sum(counted.count for counted in counts)
+    others = [
+        f"{ratio:,.0f} times in {split!r}"
+        for split, ratio in ratios.items()
+        if split != worst and ratio >= _IMBALANCE
+    ]
+    yield Finding(
+        "imbalance",
+        key,
+        f"in split {worst!r} class {most} is {ratios[worst]:,.0f} times as frequent as {least} "
+        f"({most.count:,} to {least.count:,})"
+        + (f", and the imbalance is {some(others)}" if others else "")
+        + f"; a majority-class baseline reaches {share:.0%} accuracy. Weight or resample the "
+        "classes, and report metrics per class.",
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from recordsmith.examining.stats.feature_stats import FeatureStats
 from recordsmith.examining.stats.findings.finding import Finding, are, have
-from recordsmith.examining.stats.image_stats import ImageStats
+from recordsmith.examining.stats.findings.image_findings import image_problems
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.example.keys import DEPTH, DTYPE, FORMAT, HEIGHT, MASK_DTYPE, MASK_FORMAT, WIDTH
 from recordsmith.words import count
@@ -25,8 +25,6 @@ _USUALLY_CONSTANT = frozenset(
     )
 )
 _FEW = 0.01
-_LARGER = 16
-_EASY_PIXELS = 4_000_000
 
 
 def wrong_values(key: str, feature: FeatureStats) -> Iterator[Finding]:
@@ -43,56 +41,21 @@ def wrong_values(key: str, feature: FeatureStats) -> Iterator[Finding]:
         if isinstance(values, NumberStats):
             yield from _odd_numbers(key, values)
         elif values.images is not None:
-            yield from _images(key, values.images)
+            yield from image_problems(key, values.images)
 
 
 def _odd_numbers(key: str, values: NumberStats) -> Iterator[Finding]:
-    for kind, name, odd in (
-        ("nan", "NaN", values.nan),
-        ("infinite", "infinite", values.infinite),
-    ):
-        if odd:
-            yield Finding(
-                kind,
-                key,
-                f"{odd:,} of {count(values.count, 'value')} {are(odd)} {name}: a single one can "
-                "turn the loss into NaN. Drop these records, or replace the values.",
-            )
-
-
-def _images(key: str, images: ImageStats) -> Iterator[Finding]:
-    if images.unreadable:
-        begin = "begins" if images.unreadable == 1 else "begin"
+    odd = [
+        f"{number:,} {are(number)} {name}"
+        for name, number in (("NaN", values.nan), ("infinite", values.infinite))
+        if number
+    ]
+    if odd:
         yield Finding(
-            "unreadable-images",
+            "not-finite",
             key,
-            f"{count(images.unreadable, 'value')} {begin} like an image but cannot be read: "
-            "run `recordsmith verify --deep` to list the records.",
-        )
-    if images.differing:
-        swapped = (
-            f" ({images.turned:,} with height and width swapped, as after an EXIF rotation)"
-            if images.turned
-            else ""
-        )
-        yield Finding(
-            "declared-size",
-            key,
-            f"the declared height or width of {count(images.differing, 'image')} in "
-            f"{images.declared:,} differs from the image header{swapped}. First image: "
-            f"{images.differing_place}. Fix the declared values.",
-            () if images.differing_place is None else (images.differing_place,),
-        )
-    quantiles = dict(images.pixels.quantiles)
-    largest = images.pixels.max
-    if largest is not None and largest >= max(_EASY_PIXELS, _LARGER * quantiles[0.5]):
-        times = largest / max(1, quantiles[0.5])
-        yield Finding(
-            "large-images",
-            key,
-            f"the largest image has {largest:,} pixels, {times:,.0f} times the median: "
-            f"{images.largest_place}. Such images slow down batches; resize them when packing.",
-            () if images.largest_place is None else (images.largest_place,),
+            f"of {count(values.count, 'value')}, {' and '.join(odd)}: a single one can turn the "
+            "loss into NaN. Drop these records, or replace the values.",
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from recordsmith.examining.stats.places import Place
 from recordsmith.words import first_of
@@ -26,15 +25,6 @@ class Finding:
     feature: str | None
     text: str
     places: tuple[Place, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return kind, feature, text and places."""
-        return {
-            "kind": self.kind,
-            "feature": self.feature,
-            "text": self.text,
-            "places": [place.to_json() for place in self.places],
-        }
 
 
 def are(count: int) -> str:

@@ -1,0 +1,128 @@
+"""Statistics of boxes: number per image, sizes, and boxes that are invalid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.examining.stats.feature_blocks import FeatureBlock
+from recordsmith.examining.stats.image_stats import declared_sizes
+from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
+from recordsmith.examining.stats.places import FirstPlace, Place, Places
+from recordsmith.examining.stats.survey import Survey
+from recordsmith.example.keys import BOX, HEIGHT, WIDTH
+from recordsmith.summaries import Report
+
+COCO_SIDES = (32, 96)
+"""Boxes below 32 x 32 pixels are small, from 96 x 96 they are large (as in pycocotools)."""
+
+_ROUNDING = 1e-4  # coordinates are float32, and often rounded
+
+
+@dataclass(frozen=True, repr=False)
+class BoxStats(Report):
+    """Statistics of the boxes in `image/object/bbox/`.
+
+    count: number of boxes.
+    per_image: number of boxes of each record.
+    widths, heights, areas: as shares of the image, of boxes that are not degenerate.
+    small, medium, large: number of boxes by their area in pixels, below 32 x 32, below 96 x 96 and
+        above, in records that have the size of their image.
+    degenerate: number of boxes without area: xmin >= xmax, ymin >= ymax, or NaN.
+    outside: number of the other boxes with coordinates below 0 or above 1.
+    mismatched: number of records whose coordinates have different numbers of values; their boxes
+        are not counted.
+    place: place of the first record with an invalid box; None without any.
+    """
+
+    count: int
+    per_image: NumberStats
+    widths: NumberStats
+    heights: NumberStats
+    areas: NumberStats
+    small: int
+    medium: int
+    large: int
+    degenerate: int
+    outside: int
+    mismatched: int
+    place: Place | None
+
+
+class BoxSurvey(Survey):
+    """Collects statistics of boxes."""
+
+    def __init__(self) -> None:
+        self._per_image = NumberSurvey()
+        self._widths, self._heights, self._areas = (NumberSurvey(np.float32) for _ in range(3))
+        self._counts: Counter[str] = Counter()  # the counts of BoxStats by name
+        self._records = 0
+        self._first_wrong = FirstPlace()
+
+    def add(self, blocks: Mapping[str, FeatureBlock], places: Int64Array) -> None:
+        """Add the boxes of some records, if they have any; `places` numbers the records."""
+        if not any(key in blocks for key in BOX):
+            return
+        sides, rows_of = zip(*(_coordinates(blocks.get(key)) for key in BOX), strict=True)
+        per_record = [np.bincount(rows, minlength=len(places)) for rows in rows_of]
+        is_even = np.all([counts == per_record[0] for counts in per_record], axis=0)
+        counts, rows = per_record[0], rows_of[0][is_even[rows_of[0]]]
+        ymin, xmin, ymax, xmax = (
+            side[is_even[rows]] for side, rows in zip(sides, rows_of, strict=True)
+        )
+        self._records += len(places)
+        self._per_image.add(counts[is_even])
+        with np.errstate(all="ignore"):  # NaN, infinite and very large numbers
+            heights, widths = ymax - ymin, xmax - xmin
+            is_box = (heights > 0) & (widths > 0)
+            within = (np.minimum(ymin, xmin) >= -_ROUNDING) & (
+                np.maximum(ymax, xmax) <= 1 + _ROUNDING
+            )
+            is_outside = is_box & ~within
+            self._heights.add(heights[is_box].astype(np.float32))
+            self._widths.add(widths[is_box].astype(np.float32))
+            self._areas.add((heights * widths)[is_box].astype(np.float32))
+            images = declared_sizes(blocks, HEIGHT, WIDTH, len(places))
+            is_known = is_box & images.is_known[rows]
+            pixels = heights * images.heights[rows] * widths * images.widths[rows]
+            sizes = np.digitize(pixels[is_known], [side * side for side in COCO_SIDES])
+        small, medium, large = np.bincount(sizes, minlength=3).tolist()
+        self._counts.update(
+            count=len(rows),
+            small=small,
+            medium=medium,
+            large=large,
+            degenerate=len(rows) - int(np.count_nonzero(is_box)),
+            outside=int(np.count_nonzero(is_outside)),
+            mismatched=len(places) - int(np.count_nonzero(is_even)),
+        )
+        wrong = np.concatenate([rows[~is_box | is_outside], np.flatnonzero(~is_even)])
+        if len(wrong):
+            self._first_wrong.add(int(places[wrong].min()))
+
+    def finish(self, record_count: int, places: Places) -> BoxStats | None:
+        """Return the statistics; None if no record has boxes."""
+        if not self._records:
+            return None
+        self._per_image.add_repeated(0, record_count - self._records)
+        return BoxStats(
+            per_image=self._per_image.finish(),
+            widths=self._widths.finish(),
+            heights=self._heights.finish(),
+            areas=self._areas.finish(),
+            place=self._first_wrong.finish(places),
+            **self._counts,
+        )
+
+
+def _coordinates(block: FeatureBlock | None) -> tuple[npt.NDArray[np.float64], Int64Array]:
+    """Return one side of all boxes, and the record of each; empty if they are not numbers."""
+    for kind in ("float", "int64"):
+        if block is not None and kind in block.values:
+            return np.asarray(block.values[kind], np.float64), block.rows[kind]
+    return np.empty(0), np.empty(0, np.int64)
