@@ -50,19 +50,8 @@ class KindSurvey:
 
     def update(self, row: Mapping[str, Any], where: Where) -> None:
         """Consider one more object."""
-        known = self._known
         for key, value in row.items():
-            kind = type(value)
-            if (key, kind) in known:
-                continue
-            seen = self._seen.setdefault(key, {})
-            if kind is list:
-                for found in _value_kinds(value):
-                    seen.setdefault(found, where)
-            else:
-                known.add((key, kind))
-                if value is not None:
-                    seen.setdefault(_KINDS.get(kind, _NESTED), where)
+            self.update_column(key, (value,), lambda _: where)
 
     def update_column(self, key: str, values: Sequence[Any], where: Callable[[int], Where]) -> bool:
         """Consider the values of one key in many objects; None where it is missing.
