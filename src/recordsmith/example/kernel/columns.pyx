@@ -202,7 +202,10 @@ cdef class ColumnBuilder:
 
     cdef inline int add_common_entry(self, column_state *c, span *features) noexcept nogil:
         """Add the values of the next entry, if it is what most records have: the key and kind of
-        this column, once, in one short list. Return KIND_NONE if it is not.
+        this column, once, in one short list.
+
+        Return the kind; KIND_NONE if it is another entry, which stays; -1 if its values are
+        malformed, -2 when out of memory.
         """
         cdef span items
         cdef int code
