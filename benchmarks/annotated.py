@@ -129,6 +129,16 @@ def make_csv(path: Path, row_count: int) -> None:
             file.write(text.getvalue())
 
 
+def make_json(path: Path, row_count: int) -> None:
+    """The same table as JSON Lines."""
+    with open(path, "w", encoding="utf-8") as file:
+        for columns in _table(row_count):
+            file.writelines(
+                json.dumps(dict(zip(TABLE_COLUMNS, row, strict=True))) + "\n"
+                for row in zip(*columns, strict=True)
+            )
+
+
 def make_parquet(path: Path, row_count: int) -> None:
     """The same table as Parquet."""
     import pyarrow as pa

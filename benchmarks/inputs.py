@@ -134,6 +134,7 @@ class Inputs:
             "coco": self._of_photographs(annotated.make_coco),
             "yolo": self._of_photographs(annotated.make_yolo),
             "table.csv": lambda path: annotated.make_csv(path, self.row_count),
+            "table.jsonl": lambda path: annotated.make_json(path, self.row_count),
             "table.parquet": lambda path: annotated.make_parquet(path, self.row_count),
             "camera": lambda path: annotated.draw_camera(path, self.camera_count),
             "camera-packed": self._pack_camera,
