@@ -31,7 +31,7 @@ from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
 from recordsmith.sources.numbered import NumberedSamples
-from recordsmith.sources.source import Frames
+from recordsmith.sources.source import SampleFrames
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work
 
@@ -60,7 +60,7 @@ class ShardJobs:
         self._work = work
         self._executor: Executor | None = None
         self._ahead = _AHEAD
-        self._frames: Frames | None = None
+        self._frames: SampleFrames | None = None
         if preparation.keeps_records and hasattr(source, "frames"):
             self._frames = source.frames()
         if self._frames is not None:
@@ -135,7 +135,7 @@ class ShardJobs:
         return result, versions.hexdigest()
 
     def _copy(
-        self, shard: PackShard, writer: ShardWriter, source: Frames
+        self, shard: PackShard, writer: ShardWriter, source: SampleFrames
     ) -> tuple[ShardResult, str | None]:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0
