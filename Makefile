@@ -25,7 +25,7 @@ $(VENV)/installed: $(SOURCES)
 	@echo 'creating $(VENV) with NumPy, OpenCV and the kernels; this takes about a minute'
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --upgrade pip
-	@$(PIP) -e .
+	@$(PIP) -e '.[arrow]'
 	@touch $@
 
 # by name, because it is installed: the kernels are not rebuilt

@@ -119,7 +119,7 @@ class Source(Protocol):
     """A source of samples: listed once, then read in several threads.
 
     If it has a `root` attribute, the folder that it reads, `pack` refuses to write into it. If it
-    has a method `frames` that returns `SampleFrames` after the listing, records that need no change are
+    has a method `frames` that returns `SampleFrames`, records that need no change are
     copied many at a time instead of read one by one.
     """
 
