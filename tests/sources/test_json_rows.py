@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.sources import Source, Table
+from recordsmith.sources import Source, Table, json_rows
 from recordsmith.sources.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
@@ -266,3 +266,60 @@ def test_columns_of_nothing_but_null(tmp_path: Path, option: str) -> None:
     path = _write(tmp_path / "t.jsonl", {"x": None, "y": 1})
     with raises(rs.SourceError, path=path, match=f"{option.replace('_', ' ')} 'x'"):
         Table(path, **{option: "x"}).list_samples()  # type: ignore[arg-type]
+
+
+_DOCUMENTS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.text('\\u0d8e\t"', max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=500)
+@given(
+    st.dictionaries(st.text(max_size=2), _DOCUMENTS, min_size=1, max_size=3),
+    st.booleans(),
+    st.lists(
+        st.tuples(st.integers(0, 60), st.sampled_from('0123456789.eE+-{}[],:" \\utfnN\t\x0b'))
+    ),
+)
+def test_lines_are_what_the_json_module_reads(
+    document: dict[str, Any], is_ascii: bool, changes: list[tuple[int, str]]
+) -> None:
+    """Also damaged ones: what msgspec takes is the same, and what it refuses goes to json."""
+    text = json.dumps(document, ensure_ascii=is_ascii)
+    for at, character in changes[:3]:
+        text = text[:at] + character + text[at + 1 :]
+    found = json_rows._objects([text])
+    try:
+        expected = json.loads(text)
+    except (ValueError, RecursionError):
+        expected = None
+    if found is not None:
+        assert repr(found) == repr([expected])
+
+
+def test_without_msgspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _write(tmp_path / "t.jsonl", {"x": 2**62 + 1}, "", "{", {"x": float("nan")})
+    found = [_seen(path)]
+    monkeypatch.setattr(json_rows, "_decode", json.loads)
+    found.append(_seen(path))
+    assert found[0] == found[1]
+
+
+def _seen(path: Path) -> list[str]:
+    source = Table(path)
+    rows = []
+    for sample in source.list_samples().samples:
+        try:
+            rows.append(str(stored_lists(source, sample)))
+        except rs.SourceError as error:
+            rows.append(str(error))
+    return rows
