@@ -88,7 +88,7 @@ class Inputs:
         self.encoded_count = 40 if quick else 400
         self.camera_count = 128 if quick else 1_024  # whole batches of 32
         self.random_count = 2_000 if quick else 20_000
-        self.row_count = 10_000 if quick else 100_000
+        self.row_count = 40_000 if quick else 400_000
         self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
         self.record_counts = {  # of a damaged file: before it was damaged
             "small.tfrecord": self.small_count,
