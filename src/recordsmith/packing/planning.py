@@ -43,7 +43,7 @@ class SampleColumns:
 
     hashes: uint64; a pseudorandom number for each name, from seed and name only.
     sizes: int64, in bytes.
-    labels: int64; -1 without a label.
+    labels: int32; -1 without a label; None if the listing has no labels.
     splits: int64; the index of the split in the listing; empty if the listing has no splits.
     groups: uint64; a pseudorandom number for each group, and for each sample without one; None if
         no sample belongs to a group.
@@ -59,16 +59,15 @@ class SampleColumns:
         names = samples.names
         if isinstance(names, RowNames):
             self.hashes = names.hashes(number_of)
-            digest.update(names.hashes(_Hasher(0).number).tobytes())
+            digest.update(repr(names.counts).encode())
         else:
             self.hashes = np.fromiter(map(number_of, names), np.uint64, len(names))
             _add_names(digest, names)
         self.sizes = samples.sizes
-        self.labels: Int64Array = np.full(len(names), -1, np.int64)
-        if samples.labels is not None:
-            self.labels[:] = samples.labels
+        self.labels = samples.labels
         digest.update(self.sizes.astype("<i8", copy=False).data)
-        digest.update(self.labels.astype("<i8", copy=False).data)
+        if self.labels is not None:
+            digest.update(self.labels.astype("<i4", copy=False).data)
         self.digest = digest.digest()
         self.splits: Int64Array = np.zeros(0, np.int64)
         if listing.splits:
@@ -280,7 +279,7 @@ def _random_splits(
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     if stratify:
-        labels = survey.labels[order]
+        labels = np.zeros(len(order)) if survey.labels is None else survey.labels[order]
         runs = [_cut(order[labels == label], shares) for label in np.unique(labels)]
         parts = {split: np.concatenate([run[split] for run in runs]) for split in shares}
     else:

@@ -24,6 +24,7 @@ Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 
 _Item = TypeVar("_Item")
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,12 @@ class RowNames(_LazySequence[str]):
             for row in range(stop - start):
                 yield f"{table}/{row:07d}"
 
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """The name and the number of rows of each table."""
+        counts = [stop - start for start, stop in itertools.pairwise(self._starts)]
+        return list(zip(self._tables, counts, strict=True))
+
     def hashes(self, number_of: Callable[[str], int]) -> npt.NDArray[np.uint64]:
         """A pseudorandom number for each row: from the number of its table's name, and the row.
 
@@ -90,9 +97,11 @@ class RowNames(_LazySequence[str]):
         found = np.empty(len(self), np.uint64)
         bounds = itertools.pairwise(self._starts)
         for table, (start, stop) in zip(self._tables, bounds, strict=True):
-            rows = np.arange(stop - start, dtype=np.uint64)
-            number = number_of(table if len(self._tables) > 1 else "")
-            found[start:stop] = _mixed(np.uint64(number) + rows * _STEP)
+            number = np.uint64(number_of(table if len(self._tables) > 1 else ""))
+            for at in range(start, stop, _ROWS_AT_ONCE):
+                rows = np.arange(at, min(at + _ROWS_AT_ONCE, stop), dtype=np.uint64)
+                rows -= np.uint64(start)
+                found[at : at + len(rows)] = _mixed(number + rows * _STEP)
         return found
 
     def locate(self, number: int) -> tuple[int, int]:
