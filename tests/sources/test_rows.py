@@ -250,11 +250,9 @@ def test_no_rows() -> None:
 
 
 class _Frame:
-    columns = ("x",)
-
-    def to_dict(self, orient: str) -> None: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> None: ...
     def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
+        return iter("x")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +261,7 @@ class _Frame:
         ({"x": [1, 2]}, "an iterable"),
         ("rows.csv", "'rows.csv'"),
         (None, "None"),
-        (_Frame(), r"df\.to_dict\('records'\)"),
+        (_Frame(), r"recordsmith\.Table"),
     ],
 )
 def test_invalid_rows_are_refused(given: Any, words: str) -> None:

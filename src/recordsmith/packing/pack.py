@@ -283,7 +283,8 @@ def check_source(source: object) -> None:
         raise OptionError(
             option="source",
             value=source,
-            expected="an object such as recordsmith.ImageFolder(path) or recordsmith.Rows(rows)",
+            expected="an object such as recordsmith.ImageFolder(path), recordsmith.Table(table) or "
+            "recordsmith.Rows(rows)",
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from recordsmith.arrow import ArrowStream
 from recordsmith.buffers import offsets_from_lengths
 from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import (
@@ -74,11 +75,11 @@ class Rows:
         """
         if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
             raise OptionError(option="rows", value=rows, expected="an iterable of rows")
-        if hasattr(rows, "columns") and hasattr(rows, "to_dict"):
+        if isinstance(rows, ArrowStream):
             raise OptionError(
-                "a DataFrame is not an iterable of rows",
+                f"a {type(rows).__name__} is a table, not an iterable of rows",
                 option="rows",
-                remedy="Pass df.to_dict('records'), or write it to Parquet and pack it as Table.",
+                remedy="Pass it to recordsmith.Table.",
             )
         self._given = rows
         self._kinds = dict(kinds or {})
