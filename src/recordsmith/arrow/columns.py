@@ -131,6 +131,8 @@ class ArrowColumns:
         if pa.types.is_temporal(arrow_type):
             width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
             array = array.view(width)
+        if pa.types.is_float16(arrow_type):
+            array = array.cast(pa.float32())
         if array.null_count:
             array = array.fill_null(_zero(pa, array.type))
         numbers = _numpy(array)
