@@ -1,7 +1,7 @@
 """Text files in blocks that end with a line.
 
-A file that is compressed, or whose encoding does not keep line breaks as single bytes (UTF-16 and
-the like), is first copied into a temporary file as plain UTF-8.
+A file that is compressed, or in another encoding than UTF-8, is first copied into a temporary file
+as plain UTF-8.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from recordsmith.sources.temporary_files import RandomFile, inflated, is_gzip, t
 _BLOCK_BYTES = 1 << 22
 _LONGEST_LINE_BYTES = 1 << 26
 _UTF8_MARK = b"\xef\xbb\xbf"
-_BYTE_PER_CHARACTER = ("ascii", "utf-8", "iso8859", "cp125", "koi8", "mac-")
 
 
 class TextFile:
-    """A text file with reads at any offset.
+    """A text file with reads at any offset, as UTF-8.
 
     start: the offset of the first character.
     """
@@ -35,19 +34,16 @@ class TextFile:
             FileAccessError: it cannot be read.
         """
         self.path = path
-        self.encoding = _known(encoding)
+        self._encoding = _known(encoding)
         if not size_of(path):
             raise SourceError("the file is empty; expected a table", path=path)
-        is_plain = self.encoding.startswith(_BYTE_PER_CHARACTER)
-        if is_plain and not is_gzip(path):
+        is_utf8 = self._encoding == "utf-8"
+        if is_utf8 and not is_gzip(path):
             self._file = RandomFile.open(path)
         else:
             pieces = inflated(path) if is_gzip(path) else _pieces(path)
-            self._file = temporary_copy(pieces if is_plain else self._as_utf8(pieces))
-            if not is_plain:
-                self.encoding = "utf-8"
-        begins_marked = self.encoding == "utf-8" and self._file.read(0, 3) == _UTF8_MARK
-        self.start = len(_UTF8_MARK) if begins_marked else 0
+            self._file = temporary_copy(pieces if is_utf8 else self._as_utf8(pieces))
+        self.start = len(_UTF8_MARK) if self._file.read(0, 3) == _UTF8_MARK else 0
 
     def read(self, start: int, size: int) -> bytes:
         """The bytes from `start` on, fewer than `size` only at the end of the file.
@@ -97,22 +93,22 @@ class TextFile:
         """Decode bytes that begin at a byte and line of the file.
 
         Raises:
-            SourceError: they are not valid in the encoding.
+            SourceError: they are not UTF-8.
         """
         try:
-            return data.decode(self.encoding)
+            return data.decode()
         except UnicodeDecodeError as error:
             line += line_count(data[: error.start])
-            raise self.wrong_encoding(error, line, offset + error.start) from None
+            raise self._wrong_encoding(error, line, offset + error.start) from None
 
-    def wrong_encoding(self, error: UnicodeDecodeError, line: int, offset: int) -> SourceError:
+    def _wrong_encoding(self, error: UnicodeDecodeError, line: int, offset: int) -> SourceError:
         """The error for a line that cannot be decoded; `offset` is where the file breaks."""
         found = error.object[error.start : error.start + 1]
         likely = "cp1252"
         if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             likely = "utf-16"
         return SourceError(
-            f"byte {offset} ({found!r}) is not valid {self.encoding}",
+            f"byte {offset} ({found!r}) is not valid {self._encoding}",
             path=self.path,
             line=line,
             remedy=f"Pass the encoding of the file, such as {option('encoding', likely)}, or fix "
@@ -120,15 +116,15 @@ class TextFile:
         )
 
     def _as_utf8(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        decoder = codecs.getincrementaldecoder(self.encoding)()
+        decoder = codecs.getincrementaldecoder(self._encoding)()
         offset, line = 0, 1
         for piece in itertools.chain(pieces, (None,)):
             try:
                 text = decoder.decode(piece or b"", final=piece is None)
             except UnicodeDecodeError as error:
                 at = offset - (len(error.object) - len(piece or b"")) + error.start
-                line += error.object[: error.start].decode(self.encoding, "ignore").count("\n")
-                raise self.wrong_encoding(error, line, at) from None
+                line += error.object[: error.start].decode(self._encoding, "ignore").count("\n")
+                raise self._wrong_encoding(error, line, at) from None
             offset += len(piece or b"")
             line += text.count("\n")
             yield text.encode()
