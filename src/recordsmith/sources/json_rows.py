@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -170,7 +169,7 @@ class _JsonBatch(RowBatch):
         for number, row in enumerate(self.rows):
             place = self.place(number)
             try:
-                found = json_features(row, kinds, as_text, partial(lost.note, place), place)
+                found = json_features(row, kinds, as_text, lost, place)
                 payloads[self._row(number)] = encode_example(found, kinds)
             except (SourceError, OptionError) as error:
                 faults[self._row(number)] = Fault(str(error))

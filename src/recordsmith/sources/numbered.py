@@ -75,13 +75,6 @@ class RowNames(_LazySequence[str]):
     def __len__(self) -> int:
         return self._starts[-1]
 
-    def __iter__(self) -> Iterator[str]:
-        for table, (start, stop) in zip(
-            self._tables, itertools.pairwise(self._starts), strict=True
-        ):
-            for row in range(stop - start):
-                yield f"{table}/{row:07d}"
-
     def hashes(self, number_of: Callable[[str], int]) -> npt.NDArray[np.uint64]:
         """A pseudorandom number for each row: from the number of its table's name, and the row.
 
@@ -99,11 +92,6 @@ class RowNames(_LazySequence[str]):
         """(number of the table, number of the row in it)."""
         table = bisect.bisect_right(self._starts, number) - 1
         return table, number - self._starts[table]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RowNames) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def _item(self, number: int) -> str:
         table, row = self.locate(number)
@@ -125,15 +113,6 @@ class Names(_LazySequence[str]):
 
     def __len__(self) -> int:
         return len(self._names)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Names)
-            and np.array_equal(self._names.offsets, other._names.offsets)
-            and np.array_equal(self._names.buffer, other._names.buffer)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def _item(self, number: int) -> str:
         return bytes(self._names[number]).decode("utf-8", "surrogateescape")

@@ -213,14 +213,13 @@ class LostDigits:
         mask[large[too_large]] = True
         return mask
 
-    def note(self, place: str, _: str, where: str) -> None:
-        """Count one number; `where` is "<place>: <column>, <number>", as `json_features` has it."""
-        column, _, number = where.removeprefix(f"{place}: ").rpartition(", ")
-        self._add(column, 1, f"{place}: {number}")
-
     def _add(self, column: str, number: int, where: str) -> None:
         before, first = self._found.get(column, (0, where))
         self._found[column] = before + number, first
+
+    def places(self) -> list[str]:
+        """The first such number of each column, with its place."""
+        return [f"{where} in {name!r}" for name, (_, where) in self._found.items()]
 
     def notices(self) -> list[str]:
         """A notice for each column with such numbers."""
