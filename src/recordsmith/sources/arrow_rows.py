@@ -265,13 +265,14 @@ class _ArrowBatch(RowBatch):
         values: Any = flat.reshape(-1)
         if values.dtype in (np.float16, np.float32):
             return column
-        row_of: Callable[[int], int]
         if isinstance(column, RaggedArray):
             splits = column.row_splits
-            row_of = lambda at: int(np.searchsorted(splits, at, side="right")) - 1  # noqa: E731
         else:
-            width = max(1, values.size // max(1, len(column)))
-            row_of = lambda at: at // width  # noqa: E731
+            splits = np.arange(len(column) + 1) * (values.size // max(1, len(column)))
+
+        def row_of(at: int) -> int:
+            return int(np.searchsorted(splits, at, side="right")) - 1
+
         wrong = lost.check(
             name,
             values.astype(np.float64),

@@ -53,7 +53,17 @@ class TextFile:
         """
         data = self._file.read(start, size)
         if b"\0" in data:
-            raise self._zero_error(start + data.index(0))
+            at = start + data.index(0)
+            before = (
+                self._file.read(begin, min(_BLOCK_BYTES, at - begin))
+                for begin in range(0, at, _BLOCK_BYTES)
+            )
+            raise SourceError(
+                "zero bytes: not a text table, or damaged",
+                path=self.path,
+                line=1 + sum(map(line_count, before)),
+                remedy=f"If it is UTF-16, pass {option('encoding', 'utf-16')}.",
+            )
         return data
 
     def lines(self) -> Iterator[tuple[int, int, bytes]]:
@@ -128,20 +138,6 @@ class TextFile:
             offset += len(piece or b"")
             line += text.count("\n")
             yield text.encode()
-
-    def _zero_error(self, offset: int) -> SourceError:
-        line = 1 + sum(map(line_count, self._before(offset)))
-        remedy = ""
-        every_second = self._file.read(offset, 200)[::2]
-        if 2 * every_second.count(0) > len(every_second) > 3:
-            remedy = f"If the file is UTF-16, pass {option('encoding', 'utf-16')}."
-        return SourceError(
-            "zero bytes, so not a text table or damaged", path=self.path, line=line, remedy=remedy
-        )
-
-    def _before(self, stop: int) -> Iterator[bytes]:
-        for start in range(0, stop, _BLOCK_BYTES):
-            yield self._file.read(start, min(_BLOCK_BYTES, stop - start))
 
 
 def line_count(data: bytes) -> int:
