@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import encode_example
-from recordsmith.sources import Listing, Source, Table, csv_rows
+from recordsmith.sources import Listing, Source, Table, csv_rows, text_file
 from recordsmith.sources.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
@@ -701,7 +701,7 @@ def test_blocks_of_any_size_give_the_rows_of_the_csv_module(
     expected = _rows_of_csv(text, 2)
     source = Table(path, kinds={"p": "bytes", "q": "bytes"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_rows, "_BLOCK_BYTES", block)
+        patch.setattr(text_file, "_BLOCK_BYTES", block)
         if not expected:
             with raises(rs.SourceError, path=path):
                 source.list_samples()
@@ -720,7 +720,7 @@ def test_the_csv_module_is_needed_only_for_wrong_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = ['"a ""b""",', '"c\nd","e,f"', '"",""', "g,h"] * 500
-    monkeypatch.setattr(csv_rows, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text_file, "_BLOCK_BYTES", 1000)
     slow = csv_rows._CsvFile._parsed_slowly
     blocks = []
 

@@ -1,7 +1,7 @@
 """CSV and TSV: blocks of rows -> columns of cells, whose kinds all rows decide.
 
-pyarrow parses blocks whose quotes are all in their places, with every cell as text. Other blocks
-are parsed by the csv module, which finds the rows that are wrong.
+pyarrow parses blocks with regular quotes, with every cell as text. The csv module parses other
+blocks, and finds the invalid rows.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from recordsmith.example import BytesArray, Kind
 from recordsmith.sources.cell_columns import CellColumn, cell_kind, cell_memory
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.table_rows import LostDigits, RowBatch, TableRows
-from recordsmith.sources.text_file import TextFile, last_line_end, line_count
+from recordsmith.sources.text_file import TextFile, last_line_end
 from recordsmith.words import count
 
-_BLOCK_BYTES = 1 << 22
 _LARGEST_CELL = 1 << 24
 _MOST_REREADS = 8  # how often cells without a closing quote may cause all bytes to be read again
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -175,6 +174,7 @@ class _CsvFile:
             SourceError: it has no names of columns.
         """
         self._table = table
+        self._budget = 0  # how many characters may still be read again
         self.path = path
         self._text = TextFile(path, encoding)
         block = next(self._text.lines(), (0, 1, b""))[2]
@@ -220,24 +220,15 @@ class _CsvFile:
         Raises:
             SourceError: a row is too long, or the text is not in its encoding.
         """
-        offset, line = self._first
-        size = _BLOCK_BYTES
-        budget = 0
-        while data := self._text.read(offset, size):
-            is_last = len(data) < size
-            batch, stop = self._parsed(data, line, is_last=is_last)
-            if batch is None:
-                batch, stop, budget = self._parsed_slowly(
-                    data, offset, line, budget + _MOST_REREADS * len(data), is_last=is_last
-                )
-            if not stop:
-                size = self._text.larger(size, line)
-                continue
-            if len(batch):
-                yield batch
-            offset += stop
-            line += line_count(data[:stop])
-            size = _BLOCK_BYTES
+        self._budget = 0
+        return filter(len, self._text.blocks(self._take, *self._first))
+
+    def _take(self, data: bytes, offset: int, line: int, is_last: bool) -> tuple[_CsvBatch, int]:
+        batch, stop = self._parsed(data, line, is_last=is_last)
+        if batch is None:
+            self._budget += _MOST_REREADS * len(data)
+            batch, stop = self._parsed_slowly(data, offset, line, is_last=is_last)
+        return batch, stop
 
     def _parsed(self, data: bytes, line: int, *, is_last: bool) -> tuple[_CsvBatch | None, int]:
         """Parse the whole rows of a block; None if it needs the csv module."""
@@ -311,14 +302,9 @@ class _CsvFile:
         return bool(is_begin.all() and is_end.all())
 
     def _parsed_slowly(
-        self, data: bytes, offset: int, line: int, budget: int, *, is_last: bool
-    ) -> tuple[_CsvBatch, int, int]:
-        """Parse rows of which some may be wrong.
-
-        Returns:
-            The rows, the number of bytes that they take, and what is left of `budget`, the number
-            of characters that may be read again.
-        """
+        self, data: bytes, offset: int, line: int, *, is_last: bool
+    ) -> tuple[_CsvBatch, int]:
+        """Parse rows of which some may be wrong; return them and the number of their bytes."""
         import pyarrow as pa
 
         block = data if is_last else data[: last_line_end(data)]
@@ -339,9 +325,9 @@ class _CsvFile:
                 stop, problem = base + reader.line_num, _fault(error)
                 if "unexpected end" in str(error) and not is_last and len(block) <= _LARGEST_CELL:
                     break  # the row continues after this block
-                # a quote may have taken in many lines, and only the first is lost
-                budget -= sum(map(len, lines[at + 1 : stop]))
-                if budget < 0:
+                # an open quote may span many lines; only the first is skipped
+                self._budget -= sum(map(len, lines[at + 1 : stop]))
+                if self._budget < 0:
                     raise SourceError(
                         f"{problem}, like many rows before it",
                         path=self.path,
@@ -365,7 +351,7 @@ class _CsvFile:
             name: pa.array(cells, pa.string())
             for name, cells in zip(self.names, by_column, strict=True)
         }
-        return _CsvBatch(self._table, self.path, columns, numbers, faults), taken, budget
+        return _CsvBatch(self._table, self.path, columns, numbers, faults), taken
 
 
 def _line_ends(data: bytes, content: npt.NDArray[np.uint8], *, is_last: bool) -> Int64Array:

@@ -1,7 +1,7 @@
-"""Objects of JSON -> features: numbers, texts, lists of them; null is left out.
+"""JSON objects -> features: numbers, texts, lists of them; null is left out.
 
-What is nested deeper is an object, or a list of objects, which becomes its JSON as text. Keys that
-hold whole numbers here and fractions there hold floats everywhere.
+A nested object, or a list of objects, becomes JSON text. A key with integers in some rows and
+floats in others becomes float in all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Where: TypeAlias = tuple[int, int]
 
 
 class KindSurvey:
-    """Which kinds the values of each key have, and where each was seen first."""
+    """The kinds of the values of each key, with the first place of each."""
 
     def __init__(self, declared: Mapping[str, Kind], *, with_lists_as_text: bool = False) -> None:
         """`with_lists_as_text`: a list with lists in it becomes JSON text, and is not refused."""
@@ -90,7 +90,7 @@ class KindSurvey:
     def finish(
         self, place: Callable[[Where], str], notices: list[str]
     ) -> tuple[dict[str, Kind], frozenset[str]]:
-        """The kinds of keys, as far as values tell, and the keys that become JSON text.
+        """Return the kind of each key that has values, and the keys that become JSON text.
 
         Raises:
             SourceError: a key holds numbers and texts, or lists of lists.

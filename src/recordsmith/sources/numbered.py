@@ -1,6 +1,6 @@
-"""Samples by number: what a listing holds of a million rows, without an object for each.
+"""Samples in arrays of names, sizes and labels, as a listing may have millions.
 
-Names, sizes and labels lie in arrays; a Sample is made when it is asked for.
+A Sample is created on access.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64
 
 @dataclass(frozen=True, slots=True)
 class NumberedSample(Sample):
-    """A sample that knows its place in the listing."""
+    """A sample with its place in the listing."""
 
     number: int = -1
 
@@ -45,7 +45,7 @@ def sample_number(sample: Sample) -> int:
 
 
 class _LazySequence(Sequence[_Item]):
-    """A sequence whose items are made when they are asked for."""
+    """A sequence whose items are created on access."""
 
     @abstractmethod
     def _item(self, number: int) -> _Item: ...
@@ -119,13 +119,13 @@ class Names(_LazySequence[str]):
 
 
 class NumberedSamples(_LazySequence[Sample]):
-    """The samples of a listing. It takes the names and the given arrays.
+    """The samples of a listing; keeps the given arrays.
 
     names: by sample.
     sizes: int64, (samples,): size of each in bytes.
     labels: int32, (samples,): -1 where there is none; None without labels.
     splits, groups: the names, and which each sample has.
-    versions: that of all samples together, or int64, (samples,).
+    version: one for all samples, or int64, (samples,).
     """
 
     def __init__(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import accessing, open_file, size_of
@@ -17,6 +18,7 @@ from recordsmith.sources.temporary_files import RandomFile, inflated, is_gzip, t
 
 _BLOCK_BYTES = 1 << 22
 _LONGEST_LINE_BYTES = 1 << 26
+_Block = TypeVar("_Block")
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -67,37 +69,50 @@ class TextFile:
         return data
 
     def lines(self) -> Iterator[tuple[int, int, bytes]]:
-        r"""Yield blocks of whole lines: where one begins, the number of its first line, its bytes.
+        r"""Yield blocks of whole lines: offset, number of the first line, bytes.
 
         A line ends with \n, \r\n or \r; the last may have no end.
 
         Raises:
             SourceError: the file contains zeros, or a line is too long.
         """
-        offset, line, size = self.start, 1, _BLOCK_BYTES
-        while data := self.read(offset, size):
-            stop = len(data) if len(data) < size else last_line_end(data)
-            if not stop:
-                size = self.larger(size, line)
-                continue
-            yield offset, line, data[:stop]
-            offset += stop
-            line += line_count(data[:stop])
-            size = _BLOCK_BYTES
 
-    def larger(self, size: int, line: int) -> int:
-        """The next size of a block that has no whole line of this size.
+        def take(
+            data: bytes, offset: int, line: int, is_last: bool
+        ) -> tuple[tuple[int, int, bytes], int]:
+            block = data if is_last else data[: last_line_end(data)]
+            return (offset, line, block), len(block)
+
+        return self.blocks(take, self.start, 1)
+
+    def blocks(
+        self, take: Callable[[bytes, int, int, bool], tuple[_Block, int]], offset: int, line: int
+    ) -> Iterator[_Block]:
+        """Yield what `take` makes of the file from an offset, which is in this line.
+
+        Args:
+            take: called with bytes, their offset and line, and whether they are the last. Returns
+                a block and the number of bytes that it used; 0 if it needs more.
 
         Raises:
-            SourceError: the line is too long.
+            SourceError: the file contains zeros, or a line is too long.
         """
-        if size >= _LONGEST_LINE_BYTES:
-            raise SourceError(
-                f"not a text table: a line exceeds {_LONGEST_LINE_BYTES:,} bytes",
-                path=self.path,
-                line=line,
-            )
-        return size * 2
+        size = _BLOCK_BYTES
+        while data := self.read(offset, size):
+            found, stop = take(data, offset, line, len(data) < size)
+            if stop:
+                yield found
+                offset += stop
+                line += line_count(data[:stop])
+                size = _BLOCK_BYTES
+                continue
+            if size >= _LONGEST_LINE_BYTES:
+                raise SourceError(
+                    f"not a text table: a line exceeds {_LONGEST_LINE_BYTES:,} bytes",
+                    path=self.path,
+                    line=line,
+                )
+            size *= 2
 
     def decoded(self, data: bytes, offset: int, line: int) -> str:
         """Decode bytes that begin at a byte and line of the file.
@@ -153,7 +168,7 @@ def last_line_end(data: bytes) -> int:
 
 
 def _known(encoding: str) -> str:
-    """The name of an encoding as Python has it; the mark of UTF-8 is always passed over."""
+    """The name of an encoding as Python has it; the byte order mark of UTF-8 is always skipped."""
     try:
         "".encode(encoding)
         name = codecs.lookup(encoding).name
