@@ -215,10 +215,9 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         ("train", "4", 0),
         ("train", None, None),
     ]
-    place = f"{tmp_path}/t.jsonl, line 3"
-    with raises(rs.SourceError, sample=place, match="'part'"):
+    with raises(rs.SourceError, path=tmp_path / "t.jsonl", line=3, match="'part'"):
         source.read_sample(listing.samples[2])
-    with raises(rs.OptionError, value="z", expected="one of part, who, y"):
+    with raises(rs.OptionError, option="label_column", value="z", expected="one of part, who, y"):
         Table(tmp_path / "t.jsonl", label_column="z").list_samples()
     _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
     with raises(rs.SourceError, path=tmp_path / "t.jsonl", match="floats"):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import encode_example
-from recordsmith.sources import Listing, Source, Table, csv_rows
+from recordsmith.sources import Listing, Source, Table, csv_rows, text_file
 from recordsmith.sources.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
@@ -140,7 +140,7 @@ def test_declared_kinds(tmp_path: Path) -> None:
     for number, words in ((1, "'two'"), (2, "'1_0'"), (3, "'2.5'"), (4, "int64")):
         with pytest.raises(rs.SourceError, match=rf"line {number + 2}: .*'x': .*{words}"):
             stored_row(source, samples[number])
-    with raises(rs.OptionError, option="kinds", value="y", match="unknown columns: y"):
+    with raises(rs.OptionError, option="kinds", value="y", expected="one of x"):
         Table(_write(tmp_path / "t.csv", "x", "1"), kinds={"y": "float"}).list_samples()
     with raises(rs.OptionError, option="kinds", value="int", expected="bytes, float or int64"):
         Table(tmp_path / "t.csv", kinds={"x": "int"})  # type: ignore[dict-item]
@@ -357,7 +357,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
     ]
     assert any(n.startswith("2 rows ") and n.endswith("'y'") for n in listing.notices)
     assert stored_row(source, listing.samples[0]) == {"x": 1, "part": b"val", "who": 7, "y": b"cat"}
-    with raises(rs.SourceError, sample=f"{path}, line 5", match="'part'"):
+    with raises(rs.SourceError, path=path, line=5, match="'part'"):
         stored_row(source, listing.samples[3])
     with raises(rs.SourceError, path=tmp_path / "t.csv", line=6, match="1 cell"):
         stored_row(source, listing.samples[4])
@@ -380,7 +380,7 @@ def test_labels_that_are_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["split_column", "group_column", "label_column", "image_column"])
 def test_column_that_is_not_there(tmp_path: Path, option: str) -> None:
     path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with raises(rs.OptionError, value="c", expected="one of a, b"):
+    with raises(rs.OptionError, option=option, value="c", expected="one of a, b"):
         Table(path, **{option: "c"}).list_samples()
 
 
@@ -701,7 +701,7 @@ def test_blocks_of_any_size_give_the_rows_of_the_csv_module(
     expected = _rows_of_csv(text, 2)
     source = Table(path, kinds={"p": "bytes", "q": "bytes"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_rows, "_BLOCK_BYTES", block)
+        patch.setattr(text_file, "_BLOCK_BYTES", block)
         if not expected:
             with raises(rs.SourceError, path=path):
                 source.list_samples()
@@ -720,7 +720,7 @@ def test_the_csv_module_is_needed_only_for_wrong_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = ['"a ""b""",', '"c\nd","e,f"', '"",""', "g,h"] * 500
-    monkeypatch.setattr(csv_rows, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text_file, "_BLOCK_BYTES", 1000)
     slow = csv_rows._CsvFile._parsed_slowly
     blocks = []
 

@@ -13,7 +13,7 @@ from recordsmith.arrow.columns import kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import restore, with_types
 from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
-from recordsmith.buffers import BytesLike, Int64Array, offsets_from_lengths
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import (
     BytesArray,
@@ -26,7 +26,6 @@ from recordsmith.example import (
 from recordsmith.example.ranking_list import RankingList, decode_ranking_list
 from recordsmith.example.spans import payload_views
 
-_DTYPES = {"int64": np.int64, "float": np.float32}
 _KINDS = {"i8": "int64", "f4": "float"}
 
 
@@ -115,10 +114,8 @@ class ArrowDecoder:
             ]
         else:
             arrays = [
-                self._nested_array(field, feature.kind, section, values)
-                for (field, section, _, feature), values in zip(
-                    self._columns, self._rows, strict=True
-                )
+                self._from_rows(field, rows)
+                for (field, *_), rows in zip(self._columns, self._rows, strict=True)
             ]
             self._rows = [[] for _ in self._columns]
         if not self.schema.names:
@@ -146,45 +143,20 @@ class ArrowDecoder:
                 feature=field.name,
             ) from None
 
-    def _nested_array(self, field: Any, kind: str, section: str, rows: list[Any]) -> Any:
+    def _from_rows(self, field: Any, rows: list[Any]) -> Any:
         """Return the array of one column from the lists of its rows; None is a null."""
         pa = self._pa
-        if kind == "none":
+        if pa.types.is_null(field.type):
             return pa.nulls(len(rows))
-        present = np.array([row is not None for row in rows])
-        if section not in NESTED_SECTIONS:
-            values, offsets = _joined(kind, [[] if row is None else row for row in rows])
-            column: Any = RaggedArray(values, offsets)
-            if not pa.types.is_large_list(field.type):
-                return self._fixed_array(field, column, present)
-            return self._array(field.type, column, _bits(present), field.name)
-        steps = [step for row in rows for step in row or ()]
-        values, offsets = _joined(kind, steps)
-        inner = self._array(field.type.value_type, RaggedArray(values, offsets), None, field.name)
-        splits = offsets_from_lengths([len(row or ()) for row in rows])
-        buffers = [_buffer(pa, _bits(present)), pa.py_buffer(splits)]
-        return pa.Array.from_buffers(field.type, len(rows), buffers, children=[inner])
-
-    def _fixed_array(self, field: Any, column: RaggedArray, present: npt.NDArray[np.bool_]) -> Any:
-        """Return an array of a scalar or a fixed-size list."""
-        pa = self._pa
-        size = field.type.list_size if pa.types.is_fixed_size_list(field.type) else 1
-        wrong = np.flatnonzero(present & (column.lengths != size))
-        if len(wrong):
-            raise CorruptDataError(
-                Defect.FEATURE_SHAPE,
-                f"feature {field.name!r} has the wrong number of values",
-                found=str(column.lengths[wrong[0]]),
-                expected=str(size),
-                feature=field.name,
-                record=int(wrong[0]),
-            )
-        filled = column.values.tolist()
-        rows = iter(filled[start : start + size] for start in range(0, len(filled), size))
-        values = [next(rows) if there else None for there in present]
-        if size == 1 and not pa.types.is_fixed_size_list(field.type):
-            values = [None if row is None else row[0] for row in values]
-        return pa.array(values, field.type)
+        if not pa.types.is_nested(field.type):
+            _check_lengths(field.name, rows, 1)
+            rows = [None if row is None else row[0] for row in rows]
+        elif pa.types.is_fixed_size_list(field.type):
+            _check_lengths(field.name, rows, field.type.list_size)
+        try:
+            return pa.array(rows, field.type)
+        except pa.ArrowInvalid:
+            raise _not_text(field.name) from None
 
     def _array(
         self, arrow_type: Any, column: Any, validity: npt.NDArray[np.uint8] | None, key: str
@@ -233,10 +205,6 @@ def _shape(pa: Any, arrow_type: Any) -> Any:
     return (arrow_type.list_size,) if pa.types.is_fixed_size_list(arrow_type) else ()
 
 
-def _bits(present: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8] | None:
-    return None if present.all() else np.packbits(present, bitorder="little")
-
-
 def _buffer(pa: Any, bits: npt.NDArray[np.uint8] | None) -> Any:
     return None if bits is None else pa.py_buffer(bits)
 
@@ -255,13 +223,18 @@ def _value(record: Any, section: str, key: str) -> Any:
     return record.feature_lists.get(key)
 
 
-def _joined(kind: str, lists: Sequence[Any]) -> tuple[Any, Int64Array]:
-    """Return the values of all lists end to end, and their offsets."""
-    offsets = offsets_from_lengths([len(values) for values in lists])
-    if kind == "bytes":
-        return BytesArray.from_values([value for values in lists for value in values]), offsets
-    pieces = [values for values in lists if len(values)]
-    return (np.concatenate(pieces) if pieces else np.empty(0, _DTYPES[kind])), offsets
+def _check_lengths(key: str, rows: Sequence[Any], size: int) -> None:
+    """Raise CorruptDataError if a row that has the feature does not have `size` values."""
+    for number, row in enumerate(rows):
+        if row is not None and len(row) != size:
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"feature {key!r} has the wrong number of values",
+                found=str(len(row)),
+                expected=str(size),
+                feature=key,
+                record=number,
+            )
 
 
 def _check_kind(key: str, kind: str, values: Any, *, is_nested: bool) -> None:

@@ -171,8 +171,8 @@ def make_plan(
     """Plan a job before any sample is read; options as in `pack`.
 
     Args:
-        making: whatever else determines the bytes of the shards, such as the kind of the source and
-            the image options. It is part of the fingerprint.
+        other_options: whatever else determines the bytes of the shards, such as the kind of the
+            source and the image options. It is part of the fingerprint.
 
     Raises:
         OptionError: options conflict with each other or with the number of samples.

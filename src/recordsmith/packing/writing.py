@@ -30,8 +30,8 @@ from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
+from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.numbered import NumberedSamples
-from recordsmith.sources.source import SampleFrames
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work
 
@@ -60,7 +60,7 @@ class ShardJobs:
         self._work = work
         self._executor: Executor | None = None
         self._ahead = _AHEAD
-        self._frames: SampleFrames | None = None
+        self._frames: EncodedRows | None = None
         if preparation.keeps_records and hasattr(source, "frames"):
             self._frames = source.frames()
         if self._frames is not None:
@@ -135,7 +135,7 @@ class ShardJobs:
         return result, versions.hexdigest()
 
     def _copy(
-        self, shard: PackShard, writer: ShardWriter, source: SampleFrames
+        self, shard: PackShard, writer: ShardWriter, source: EncodedRows
     ) -> tuple[ShardResult, str | None]:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0

@@ -7,11 +7,12 @@ of bytes and path, becomes `image/encoded` and `image/filename`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +21,12 @@ from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
 from recordsmith.arrow.columns import kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import schema_as_text
-from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind, RaggedArray
 from recordsmith.example.keys import FILENAME, IMAGE
 from recordsmith.files import read_head
-from recordsmith.sources.problems import Fault, count_notice, raise_problems
-from recordsmith.sources.row_columns import category_text
-from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
+from recordsmith.sources.problems import count_notice, raise_problems
+from recordsmith.sources.table_rows import LostDigits, RowBatch, TableRows
 
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
@@ -36,13 +35,10 @@ _STREAM_MAGIC = b"\xff\xff\xff\xff"
 ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
 
 
-class ArrowRows:
-    """The rows of some files, or of one stream.
+class ArrowRows(TableRows):
+    """The rows of some files, or of one stream."""
 
-    kinds: by column.
-    class_names: by column, of columns with labels whose names are known.
-    image: the column with encoded images, if there is one.
-    """
+    unit = "row"
 
     def __init__(
         self,
@@ -50,7 +46,7 @@ class ArrowRows:
         stream: ArrowStream | None,
         kinds: Mapping[str, Kind],
         *,
-        wanted: Sequence[str] = (),
+        wanted: Mapping[str, str],
         image_column: str | None = None,
     ) -> None:
         """Check the types of all columns.
@@ -59,7 +55,7 @@ class ArrowRows:
             paths: of Parquet or Feather files; of a stream, one path for messages.
             stream: read instead of files, once.
             kinds: of columns that are stored with another kind than that of their type.
-            wanted: columns that must exist.
+            wanted: columns that must exist, with the option that each is from.
             image_column: the column with images, where there are several.
 
         Raises:
@@ -68,27 +64,18 @@ class ArrowRows:
             SourceError: a file is invalid, or columns cannot be stored.
             FileAccessError: a file cannot be read.
         """
+        super().__init__(paths)
         self._pa = import_pyarrow()
-        self.paths = paths
-        self.unit = "row"
-        self._nulls: dict[str, int] = {}
-        self._inputs = [_Stream(stream)] if stream is not None else list(map(_open_file, paths))
+        self.nulls: Counter[str] = Counter()
+        self._inputs = [_stream(stream)] if stream is not None else list(map(_open_file, paths))
         self._notices: list[str] = []
-        self.class_names: Mapping[str, Sequence[str]] = {}
-        self.kinds: dict[str, Kind] = {}
-        self.image: str | None = None
         problems = Problems()
         for path, found in zip(paths, self._inputs, strict=True):
             self._find_metadata(found.schema, image_column)
             self._add_kinds(path, found.schema, kinds, problems)
         raise_problems(problems)
-        for name in (*wanted, *kinds):
-            if name not in self.kinds and name != self.image:
-                raise OptionError(
-                    f"{paths[0]} has no column {name!r}",
-                    value=name,
-                    expected=f"one of {', '.join(self.kinds)}",
-                )
+        images = () if self.image is None else (self.image,)
+        self.check_columns(wanted, (*self._kinds, *images))
 
     def batches(self, number: int) -> Iterator[RowBatch]:
         """Read one file, or the stream.
@@ -97,7 +84,7 @@ class ArrowRows:
             SourceError: it cannot be read, or has no rows.
         """
         first = 0
-        batches = self._inputs[number].batches()
+        batches = iter(self._inputs[number].batches())
         while True:
             try:
                 batch = next(batches, None)
@@ -109,18 +96,11 @@ class ArrowRows:
                 break
             if len(batch):
                 columns = self._stored(number, first, batch)
-                yield _ArrowBatch(self, self.paths[number], first, batch, columns)
+                lines = range(first, first + len(batch))
+                yield _ArrowBatch(self, self.paths[number], lines, batch, columns)
             first += len(batch)
         if not first and len(self.paths) == 1:
             raise SourceError("the table has no rows", path=self.paths[number])
-
-    def survey(self, batch: RowBatch) -> bool:
-        """Count nulls; kinds are known from the types."""
-        assert isinstance(batch, _ArrowBatch)
-        for name in self.kinds:
-            if nulls := batch.columns[name].null_count:
-                self._nulls[name] = self._nulls.get(name, 0) + nulls
-        return False
 
     def arrow_schema(self, lost: LostDigits) -> str:
         schemas = [found.schema for found in self._inputs]
@@ -137,7 +117,7 @@ class ArrowRows:
         return schema_as_text(self._pa.schema(kept))
 
     def notices(self) -> list[str]:
-        found = [f"{nulls:,} in {name!r}" for name, nulls in self._nulls.items()]
+        found = [f"{nulls:,} in {name!r}" for name, nulls in self.nulls.items() if nulls]
         if found:
             return [*self._notices, f"nulls left out of their rows: {', '.join(found)}"]
         return self._notices
@@ -155,7 +135,7 @@ class ArrowRows:
         for name, feature in described.items():
             names = feature.get("names")
             if feature.get("_type") == "ClassLabel" and isinstance(names, list):
-                self.class_names = {**self.class_names, name: list(map(str, names))}
+                self.class_names[name] = list(map(str, names))
         images = [
             field.name
             for field in schema
@@ -191,14 +171,13 @@ class ArrowRows:
         self._notices += count_notice(nothing, "column", "without values skipped")
         for name, natural in found.items():
             kind = declared.get(name, natural)
-            before = self.kinds.setdefault(name, kind)
+            before = self._kinds.setdefault(name, kind)
             if {before, kind} == {"int64", "float"}:
-                self.kinds[name] = "float"
+                self._kinds[name] = "float"
             elif before != kind:
                 problems.add(f"{path}: column {name!r} is {kind}, but {before} elsewhere")
         if self.image is not None:
-            self.kinds[IMAGE] = "bytes"
-            self.kinds[FILENAME] = "bytes"
+            self._kinds[IMAGE] = self._kinds[FILENAME] = "bytes"
 
     def _stored(self, number: int, first: int, batch: Any) -> dict[str, Any]:
         """The columns of a batch by name, in types whose kinds are those of this table."""
@@ -210,9 +189,7 @@ class ArrowRows:
             if name in (IMAGE, FILENAME) and self.image is not None:
                 columns |= self._image_columns(batch)
             elif name not in natural:
-                columns[name] = pa.nulls(
-                    len(batch), {"int64": pa.int64(), "float": pa.float32()}.get(kind, pa.binary())
-                )
+                columns[name] = _cast(pa, pa.nulls(len(batch)), kind)
             elif natural[name] == kind:
                 columns[name] = batch.column(name)
             else:
@@ -239,63 +216,63 @@ class ArrowRows:
         }
 
 
-class _ArrowBatch:
-    """Some rows; `columns` are pyarrow arrays by name."""
+class _ArrowBatch(RowBatch):
+    """Some rows, as pyarrow arrays."""
 
     def __init__(
-        self, table: ArrowRows, path: Path, first: int, given: Any, columns: dict[str, Any]
+        self, table: ArrowRows, path: Path, lines: range, given: Any, columns: dict[str, Any]
     ) -> None:
         """
         Args:
-            first: the number of the first row in its file.
             given: pyarrow.RecordBatch, as it was read.
+            columns: pyarrow arrays to be stored, by name.
         """
+        super().__init__(table, path, lines)
         self._given = given
         self._table = table
-        self._path = path
-        self._first = first
-        self.columns = columns
-        self.count = len(next(iter(columns.values()), ()))
+        self._columns = columns
 
-    def category(self, name: str) -> Sequence[str | None]:
-        if name == self._table.image:
-            name = FILENAME
-        return list(map(category_text, self.columns[name].to_pylist()))
+    def survey(self) -> bool:
+        """Count nulls; kinds are known from the types."""
+        self._table.nulls.update(
+            {name: column.null_count for name, column in self._columns.items()}
+        )
+        return False
 
-    def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
+    def values(self, name: str) -> list[Any]:
+        found = self._columns[FILENAME if name == self._table.image else name]
+        return found.to_pylist()  # type: ignore[no-any-return]
+
+    def columns(self, lost: LostDigits) -> tuple[Any, Any, Mapping[int, Problems]]:
         import pyarrow as pa
 
-        batch = pa.RecordBatch.from_pydict(self.columns)
+        batch = pa.RecordBatch.from_pydict(self._columns)
         try:
-            columns, validity = ArrowColumns(batch.schema).convert(batch, self._first)
+            columns, validity = ArrowColumns(batch.schema).convert(batch, self.lines[0])
         except OptionError as error:
             raise SourceError(error.problem, path=self._path) from None
-        faults: dict[int, Fault] = {}
+        problems: dict[int, Problems] = {}
         for name, column in columns.items():
             if self._table.kinds[name] == "float":
-                columns[name] = self._checked(name, column, lost, faults)
-        return *encode_good(columns, validity, None, self.count), faults
+                columns[name] = self._checked(name, column, lost, problems)
+        return columns, validity, problems
 
-    def line(self, row: int) -> int:
-        return self._first + row
-
-    def place(self, row: int) -> str:
-        """File and number of a row."""
-        return f"{self._path}, row {self.line(row)}"
-
-    def _checked(self, name: str, column: Any, lost: LostDigits, faults: dict[int, Fault]) -> Any:
+    def _checked(
+        self, name: str, column: Any, lost: LostDigits, problems: dict[int, Problems]
+    ) -> Any:
         """Look for numbers that do not fit a 32-bit float, or lose digits."""
         flat = column.values if isinstance(column, RaggedArray) else column
         values: Any = flat.reshape(-1)
         if values.dtype in (np.float16, np.float32):
             return column
-        row_of: Callable[[int], int]
         if isinstance(column, RaggedArray):
             splits = column.row_splits
-            row_of = lambda at: int(np.searchsorted(splits, at, side="right")) - 1  # noqa: E731
         else:
-            width = max(1, values.size // max(1, len(column)))
-            row_of = lambda at: at // width  # noqa: E731
+            splits = np.arange(len(column) + 1) * (values.size // max(1, len(column)))
+
+        def row_of(at: int) -> int:
+            return int(np.searchsorted(splits, at, side="right")) - 1
+
         wrong = lost.check(
             name,
             values.astype(np.float64),
@@ -305,11 +282,8 @@ class _ArrowBatch:
         if wrong is None:
             return column
         for at in np.flatnonzero(wrong).tolist():
-            row = row_of(at)
-            faults[row] = Fault(
-                f"column {name!r}: {values[at]} does not fit a 32-bit float",
-                sample=self.place(row),
-            )
+            problem = f"column {name!r}: {values[at]} does not fit a 32-bit float"
+            problems.setdefault(row_of(at), Problems()).add(problem)
         filled = np.where(wrong, 0, values)
         return (
             RaggedArray(filled, column.row_splits)
@@ -325,56 +299,49 @@ def _exact(array: Any, values: npt.NDArray[Any], at: int) -> Any:
     return array[at].as_py() if len(array) == len(values) else values[at].item()
 
 
-class _Stream:
-    """An object with `__arrow_c_stream__`, which can often be read only once."""
+class _Input(NamedTuple):
+    """A file or stream; `batches` reads it from its start, a stream only once."""
 
-    def __init__(self, stream: ArrowStream) -> None:
-        self._reader = import_pyarrow().RecordBatchReader.from_stream(stream)
-        self.schema = self._reader.schema
-
-    def batches(self) -> Iterator[Any]:
-        for batch in self._reader:
-            for start in range(0, len(batch), _BATCH_ROWS):
-                yield batch.slice(start, _BATCH_ROWS)
+    schema: Any
+    batches: Callable[[], Iterable[Any]]
 
 
-class _ParquetFile:
-    def __init__(self, path: Path) -> None:
-        from pyarrow import parquet
-
-        self._file = parquet.ParquetFile(path)
-        self.schema = self._file.schema_arrow
-
-    def batches(self) -> Iterator[Any]:
-        metadata = self._file.metadata
-        sizes = [metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)]
-        row_bytes = max(1, sum(sizes) // max(1, metadata.num_rows))
-        rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
-        return self._file.iter_batches(rows)  # type: ignore[no-any-return]
+def _stream(stream: ArrowStream) -> _Input:
+    reader = import_pyarrow().RecordBatchReader.from_stream(stream)
+    return _Input(reader.schema, partial(_sliced, reader))
 
 
-class _FeatherFile:
-    def __init__(self, path: Path) -> None:
-        self._pa = import_pyarrow()
-        self._path = path
-        with self._pa.OSFile(str(path)) as file:
-            self.schema = self._open(file).schema
+def _parquet_file(path: Path) -> _Input:
+    from pyarrow import parquet
 
-    def _open(self, file: Any) -> Any:
-        ipc = self._pa.ipc
-        is_file = read_head(self._path, len(_IPC_MAGIC)) == _IPC_MAGIC
-        return ipc.open_file(file) if is_file else ipc.open_stream(file)
+    file = parquet.ParquetFile(path)
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    size_bytes = sum(group.total_byte_size for group in groups)
+    row_bytes = max(1, size_bytes // max(1, file.metadata.num_rows))
+    row_count = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    return _Input(file.schema_arrow, partial(file.iter_batches, row_count))
 
-    def batches(self) -> Iterator[Any]:
-        with self._pa.OSFile(str(self._path)) as file:
-            reader = self._open(file)
-            if hasattr(reader, "num_record_batches"):
-                batches = map(reader.get_batch, range(reader.num_record_batches))
-            else:
-                batches = iter(reader)
-            for batch in batches:
-                for start in range(0, len(batch), _BATCH_ROWS):
-                    yield batch.slice(start, _BATCH_ROWS)
+
+def _feather_file(path: Path) -> _Input:
+    pa = import_pyarrow()
+    is_file = read_head(path, len(_IPC_MAGIC)) == _IPC_MAGIC
+    open_file = pa.ipc.open_file if is_file else pa.ipc.open_stream
+
+    def batches() -> Iterator[Any]:
+        with pa.OSFile(str(path)) as file:
+            reader = open_file(file)
+            yield from _sliced(
+                map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            )
+
+    with pa.OSFile(str(path)) as file:
+        return _Input(open_file(file).schema, batches)
+
+
+def _sliced(batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        for start in range(0, len(batch), _BATCH_ROWS):
+            yield batch.slice(start, _BATCH_ROWS)
 
 
 def is_arrow_file(path: Path) -> bool:
@@ -384,11 +351,11 @@ def is_arrow_file(path: Path) -> bool:
     return has_magic or path.suffix.lower() in ARROW_SUFFIXES
 
 
-def _open_file(path: Path) -> _ParquetFile | _FeatherFile:
+def _open_file(path: Path) -> _Input:
     pa = import_pyarrow()
     is_parquet = read_head(path, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     try:
-        return _ParquetFile(path) if is_parquet else _FeatherFile(path)
+        return _parquet_file(path) if is_parquet else _feather_file(path)
     except (pa.ArrowException, OSError) as error:
         form = "Parquet" if is_parquet else "Feather"
         raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None
@@ -396,16 +363,12 @@ def _open_file(path: Path) -> _ParquetFile | _FeatherFile:
 
 def _cast(pa: Any, array: Any, kind: Kind) -> Any:
     """An array as the type of another kind, also within lists."""
-    target = _types(pa)[kind]
+    target = {"int64": pa.int64(), "float": pa.float64(), "bytes": pa.large_string()}[kind]
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_nested(array.type):
         target = pa.large_list(target)
     return array.cast(target, safe=kind != "float")
-
-
-def _types(pa: Any) -> dict[Kind, Any]:
-    return {"int64": pa.int64(), "float": pa.float64(), "bytes": pa.large_string()}
 
 
 def _reason(error: Exception) -> str:

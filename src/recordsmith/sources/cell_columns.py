@@ -1,7 +1,7 @@
-"""Columns of cells: are they integers, numbers or text?
+"""Infers whether columns of cells are integers, numbers or text.
 
-All cells of a column decide. What only looks like a number is text: a code such as 007, a phone
-number with its +, an integer beyond int64.
+All cells of a column decide. Codes such as 007, phone numbers with a + and integers beyond int64
+are text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 
 
 class CellColumn:
-    """What is known of a column over all files.
+    """A column, over all files.
 
     is_left_out: whether it has neither a name nor values, as where every line ends with a comma.
     oddity: the first cell that made a column of numbers text, with its place.
@@ -131,7 +131,7 @@ class CellColumn:
 
 
 def cell_kind(cell: str) -> Kind | None:
-    """What a cell is by itself; None if it is empty."""
+    """The kind of a single cell; None if it is empty."""
     bare = cell.strip(" \t")
     if not bare:
         return None

@@ -1,7 +1,7 @@
 """CSV and TSV: blocks of rows -> columns of cells, whose kinds all rows decide.
 
-pyarrow parses blocks whose quotes are all in their places, with every cell as text. Other blocks
-are parsed by the csv module, which finds the rows that are wrong.
+pyarrow parses blocks with regular quotes, with every cell as text. The csv module parses other
+blocks, and finds the invalid rows.
 """
 
 from __future__ import annotations
@@ -11,37 +11,36 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, Problems, SourceError
+from recordsmith.errors import Problems, SourceError
 from recordsmith.example import BytesArray, Kind
 from recordsmith.sources.cell_columns import CellColumn, cell_kind, cell_memory
-from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
-from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
-from recordsmith.sources.text_file import TextFile, last_line_end, line_count
+from recordsmith.sources.problems import count_notice, join_names
+from recordsmith.sources.table_rows import LostDigits, RowBatch, TableRows
+from recordsmith.sources.text_file import TextFile, last_line_end
 from recordsmith.words import count
 
-_BLOCK_BYTES = 1 << 22
 _LARGEST_CELL = 1 << 24
 _MOST_REREADS = 8  # how often cells without a closing quote may cause all bytes to be read again
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LINE_BREAKS = tuple(b"\r\n")
 
 
-class CsvRows:
-    """The rows of some files with the same columns."""
+class CsvRows(TableRows):
+    """The rows of some files."""
 
     def __init__(
         self,
         paths: Sequence[Path],
         kinds: Mapping[str, Kind],
         *,
-        wanted: Sequence[str] = (),
+        wanted: Mapping[str, str],
         delimiter: str | None,
         encoding: str,
     ) -> None:
@@ -49,7 +48,7 @@ class CsvRows:
 
         Args:
             kinds: of columns that are not inferred.
-            wanted: names that every file must have.
+            wanted: columns that must exist, with the option that each is from.
 
         Raises:
             MissingExtraError: pyarrow is not installed.
@@ -57,31 +56,22 @@ class CsvRows:
             SourceError: a file has no names of columns.
             FileAccessError: a file cannot be read.
         """
+        super().__init__(paths)
         import_pyarrow()
-        self.unit = "line"
-        self.class_names: Mapping[str, Sequence[str]] = {}
-        self.image: str | None = None
         csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
-        self.paths = paths
         self._notices: list[str] = []
-        self._files = [_CsvFile(path, delimiter, encoding, self._notices) for path in paths]
-        self._columns: dict[str, CellColumn] = {}
+        self._files = [_CsvFile(self, path, delimiter, encoding, self._notices) for path in paths]
+        self.columns: dict[str, CellColumn] = {}
         for file in self._files:
-            for name in wanted:
-                if name not in file.names:
-                    raise OptionError(
-                        f"{file.path} has no column {name!r}",
-                        value=name,
-                        expected=f"one of {', '.join(file.names)}",
-                    )
             for name in file.names:
                 column = CellColumn(name, kinds.get(name), is_named=name not in file.nameless)
-                self._columns.setdefault(name, column)
+                self.columns.setdefault(name, column)
+        self.check_columns(wanted, self.columns)
 
     @property
     def kinds(self) -> dict[str, Kind]:
         return {
-            name: column.kind for name, column in self._columns.items() if not column.is_left_out
+            name: column.kind for name, column in self.columns.items() if not column.is_left_out
         }
 
     def batches(self, number: int) -> Iterator[RowBatch]:
@@ -91,26 +81,18 @@ class CsvRows:
             SourceError: it is not text in its encoding, or has no rows.
         """
         is_empty = True
-        for cells in self._files[number].batches():
+        for batch in self._files[number].batches():
             is_empty = False
-            yield _CsvBatch(cells, self._columns)
+            yield batch
         if is_empty:
             file = self._files[number]
             raise SourceError(
                 f"no rows below the column names ({join_names(file.names)})", path=file.path
             )
 
-    def survey(self, batch: RowBatch) -> bool:
-        """Consider the cells of a batch; return whether a column has changed its kind."""
-        assert isinstance(batch, _CsvBatch)
-        return batch.survey()
-
-    def arrow_schema(self, _: LostDigits) -> None:
-        """Text has no types."""
-
     def notices(self) -> list[str]:
-        columns = list(self._columns.values())
-        unnamed = [c.name for c in columns if not c.is_named and not c.is_left_out]
+        columns = [column for column in self.columns.values() if not column.is_left_out]
+        unnamed = [column.name for column in columns if not column.is_named]
         notices = [*self._notices, *count_notice(unnamed, "column", "without a name numbered")]
         notices += [
             f"column {column.name!r} stored as text, because a cell is not a number: "
@@ -122,100 +104,77 @@ class CsvRows:
             f"{column.empty_count:,} in {column.name!r} "
             f"({'empty text' if column.kind == 'bytes' else 'left out'})"
             for column in columns
-            if column.empty_count and not column.is_left_out
+            if column.empty_count
         ]
         if empty:
-            total = sum(column.empty_count for column in columns if not column.is_left_out)
+            total = sum(column.empty_count for column in columns)
             notices.append(f"{count(total, 'empty cell')}: {', '.join(empty)}")
         return notices
 
 
-class _Cells(NamedTuple):
-    """The cells of some rows of a file.
+class _CsvBatch(RowBatch):
+    """Some rows of a file, as columns of cells."""
 
-    columns: pyarrow.StringArray by name, of the rows without faults.
-    good: the numbers of these rows; None for all.
-    lines: the line of each row of the batch, counted from the first line of the file.
-    faults: by the number of the row.
-    """
-
-    path: Path
-    columns: Mapping[str, Any]
-    good: Int64Array | None
-    lines: Sequence[int] | Int64Array
-    faults: dict[int, Fault]
-
-
-class _CsvBatch:
-    """Rows, and the columns that they have in all files."""
-
-    def __init__(self, cells: _Cells, columns: Mapping[str, CellColumn]) -> None:
-        self.count = len(cells.lines)
+    def __init__(
+        self,
+        table: CsvRows,
+        path: Path,
+        cells: Mapping[str, Any],
+        lines: Sequence[int] | Int64Array,
+        faults: Mapping[int, str] | None = None,
+    ) -> None:
+        """`cells`: pyarrow.StringArray by name, of the rows without faults."""
+        super().__init__(table, path, lines, faults)
         self._cells = cells
-        self._columns = columns
+        self._columns = table.columns
 
     def survey(self) -> bool:
         changed = [
-            self._columns[name].update(array, self._place)
-            for name, array in self._cells.columns.items()
+            self._columns[name].update(array, self.place) for name, array in self._cells.items()
         ]
         return any(changed)
 
-    def category(self, name: str) -> Sequence[str | None]:
-        values = [cell.strip() or None for cell in self._cells.columns[name].to_pylist()]
-        if self._cells.good is None:
-            return values
-        found: list[str | None] = [None] * self.count
-        for row, value in zip(self._cells.good.tolist(), values, strict=True):
-            found[row] = value
-        return found
+    def values(self, name: str) -> list[str]:
+        return (
+            [cell.strip() for cell in self._cells[name].to_pylist()] if name in self._cells else []
+        )
 
-    def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
+    def columns(self, lost: LostDigits) -> tuple[Any, Any, Mapping[int, Problems]]:
         columns: dict[str, Any] = {}
         validity: dict[str, npt.NDArray[np.bool_]] = {}
         problems: dict[int, Problems] = {}
-        for name, array in self._cells.columns.items():
+        for name, array in self._cells.items():
             column = self._columns[name]
             if column.is_left_out:
                 continue
             if column.kind == "bytes":
-                data, offsets = cell_memory(array)
-                columns[name] = BytesArray(data, offsets)
+                columns[name] = BytesArray(*cell_memory(array))
                 continue
-            columns[name], valid, wrong = column.numbers(array, lost, self._place)
+            columns[name], valid, wrong = column.numbers(array, lost, self.place)
             if not valid.all():
                 validity[name] = valid
             for number, problem in wrong.items():
                 problems.setdefault(number, Problems()).add(f"column {name!r}: {problem}")
-        good = self._cells.good
-        faults = dict(self._cells.faults)
-        for number, found in problems.items():
-            row = number if good is None else int(good[number])
-            faults[row] = Fault(
-                join_problems(found), str(self._cells.path), self.line(row), problems=found
-            )
-        return *encode_good(columns, validity, good, self.count), faults
-
-    def line(self, row: int) -> int:
-        return int(self._cells.lines[row])
-
-    def _place(self, number: int) -> str:
-        """The place of a row by its number among those without faults."""
-        good = self._cells.good
-        row = number if good is None else int(good[number])
-        return f"{self._cells.path}, line {self.line(row)}"
+        return columns, validity, problems
 
 
 class _CsvFile:
     """One file: the names of its columns, and its rows in blocks."""
 
     def __init__(
-        self, path: Path, delimiter: str | None, encoding: str, notices: list[str]
+        self,
+        table: CsvRows,
+        path: Path,
+        delimiter: str | None,
+        encoding: str,
+        notices: list[str],
     ) -> None:
         """
         Raises:
             SourceError: it has no names of columns.
         """
+        self._table = table
+        self._budget = 0  # how many characters may still be read again
         self.path = path
         self._text = TextFile(path, encoding)
         block = next(self._text.lines(), (0, 1, b""))[2]
@@ -231,7 +190,7 @@ class _CsvFile:
         except csv.Error as error:
             raise SourceError(_fault(error), path=path, line=1) from None
         read = "".join(lines[: reader.line_num])
-        self._first = self._text.start + len(read.encode(self._text.encoding)), reader.line_num + 1
+        self._first = self._text.start + len(read.encode()), reader.line_num + 1
         self.nameless = {f"column_{at}" for at, name in enumerate(names) if not name.strip()}
         self.names = [name.strip() or f"column_{at}" for at, name in enumerate(names)]
         twice = sorted(name for name, times in Counter(self.names).items() if times > 1)
@@ -255,32 +214,23 @@ class _CsvFile:
         notices.append(f"{self.path}: cells are separated by {_DELIMITERS[found]}")
         return found
 
-    def batches(self) -> Iterator[_Cells]:
+    def batches(self) -> Iterator[_CsvBatch]:
         """Parse all rows.
 
         Raises:
             SourceError: a row is too long, or the text is not in its encoding.
         """
-        offset, line = self._first
-        size = _BLOCK_BYTES
-        budget = 0
-        while data := self._text.read(offset, size):
-            is_last = len(data) < size
-            cells, stop = self._parsed(data, line, is_last=is_last)
-            if cells is None:
-                cells, stop, budget = self._parsed_slowly(
-                    data, offset, line, budget + _MOST_REREADS * len(data), is_last=is_last
-                )
-            if not stop:
-                size = self._text.larger(size, line)
-                continue
-            if len(cells.lines):
-                yield cells
-            offset += stop
-            line += line_count(data[:stop])
-            size = _BLOCK_BYTES
+        self._budget = 0
+        return filter(len, self._text.blocks(self._take, *self._first))
 
-    def _parsed(self, data: bytes, line: int, *, is_last: bool) -> tuple[_Cells | None, int]:
+    def _take(self, data: bytes, offset: int, line: int, is_last: bool) -> tuple[_CsvBatch, int]:
+        batch, stop = self._parsed(data, line, is_last=is_last)
+        if batch is None:
+            self._budget += _MOST_REREADS * len(data)
+            batch, stop = self._parsed_slowly(data, offset, line, is_last=is_last)
+        return batch, stop
+
+    def _parsed(self, data: bytes, line: int, *, is_last: bool) -> tuple[_CsvBatch | None, int]:
         """Parse the whole rows of a block; None if it needs the csv module."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
@@ -295,7 +245,6 @@ class _CsvFile:
         quotes = quotes[: np.searchsorted(quotes, stop)]
         if not stop or not self._are_regular(content[:stop], quotes):
             return None, 0
-        block = data[:stop]
         is_ragged = False
 
         def skip_row(_: Any) -> str:
@@ -303,18 +252,11 @@ class _CsvFile:
             is_ragged = True
             return "skip"
 
-        if self._text.encoding not in ("utf-8", "ascii"):
-            try:
-                text = block.decode(self._text.encoding).encode()
-            except UnicodeDecodeError:
-                return None, 0
-        else:
-            text = block
         try:
             table = arrow_csv.read_csv(
-                pa.BufferReader(text),
+                pa.BufferReader(data[:stop]),
                 arrow_csv.ReadOptions(
-                    use_threads=False, block_size=len(text) + 1, column_names=self.names
+                    use_threads=False, block_size=stop + 1, column_names=self.names
                 ),
                 arrow_csv.ParseOptions(
                     delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=skip_row
@@ -332,11 +274,12 @@ class _CsvFile:
         starts = starts[~is_blank]
         if is_ragged or len(starts) != len(table):
             return None, 0
-        columns = {
+        cells = {
             name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             for name, column in zip(self.names, table.columns, strict=True)
         }
-        return _Cells(self.path, columns, None, line + np.searchsorted(ends, starts), {}), stop
+        lines = line + np.searchsorted(ends, starts)
+        return _CsvBatch(self._table, self.path, cells, lines), stop
 
     def _are_regular(self, content: npt.NDArray[np.uint8], quotes: Int64Array) -> bool:
         """Whether every quote opens or closes a cell, or is doubled within one.
@@ -359,23 +302,17 @@ class _CsvFile:
         return bool(is_begin.all() and is_end.all())
 
     def _parsed_slowly(
-        self, data: bytes, offset: int, line: int, budget: int, *, is_last: bool
-    ) -> tuple[_Cells, int, int]:
-        """Parse rows of which some may be wrong.
-
-        Returns:
-            The rows, the number of bytes that they take, and what is left of `budget`, the number
-            of characters that may be read again.
-        """
+        self, data: bytes, offset: int, line: int, *, is_last: bool
+    ) -> tuple[_CsvBatch, int]:
+        """Parse rows of which some may be wrong; return them and the number of their bytes."""
         import pyarrow as pa
 
         block = data if is_last else data[: last_line_end(data)]
         lines = io.StringIO(self._text.decoded(block, offset, line), newline="").readlines()
         width = len(self.names)
         rows: list[list[str]] = []
-        good: list[int] = []
         numbers: list[int] = []
-        faults: dict[int, Fault] = {}
+        faults: dict[int, str] = {}
         at = base = 0
         reader = csv.reader(lines, self._dialect)
         while at < len(lines):
@@ -388,9 +325,9 @@ class _CsvFile:
                 stop, problem = base + reader.line_num, _fault(error)
                 if "unexpected end" in str(error) and not is_last and len(block) <= _LARGEST_CELL:
                     break  # the row continues after this block
-                # a quote may have taken in many lines, and only the first is lost
-                budget -= sum(map(len, lines[at + 1 : stop]))
-                if budget < 0:
+                # an open quote may span many lines; only the first is skipped
+                self._budget -= sum(map(len, lines[at + 1 : stop]))
+                if self._budget < 0:
                     raise SourceError(
                         f"{problem}, like many rows before it",
                         path=self.path,
@@ -400,23 +337,21 @@ class _CsvFile:
                 base = stop = at + 1
                 reader = csv.reader(map(lines.__getitem__, range(base, len(lines))), self._dialect)
             if problem:
-                faults[len(numbers)] = Fault(problem, str(self.path), line + at)
+                faults[len(numbers)] = problem
             elif cells:
-                good.append(len(numbers))
                 rows.append(cells)
             if problem or cells:
                 numbers.append(line + at)
             at = stop
         taken = len(block)
         if at < len(lines):
-            taken -= len("".join(lines[at:]).encode(self._text.encoding))
+            taken -= len("".join(lines[at:]).encode())
         by_column = zip(*rows, strict=True) if rows else [()] * width
         columns = {
             name: pa.array(cells, pa.string())
             for name, cells in zip(self.names, by_column, strict=True)
         }
-        found = _Cells(self.path, columns, np.array(good, np.int64), np.array(numbers), faults)
-        return found, taken, budget
+        return _CsvBatch(self._table, self.path, columns, numbers, faults), taken
 
 
 def _line_ends(data: bytes, content: npt.NDArray[np.uint8], *, is_last: bool) -> Int64Array:

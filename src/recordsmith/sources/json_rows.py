@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -19,12 +18,11 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.dataset.documents import json_fault
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind, RaggedArray, encode_example
-from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
+from recordsmith.sources.json_values import KindSurvey, Where, as_json_text, json_features
 from recordsmith.sources.problems import Fault
-from recordsmith.sources.row_columns import category_text
-from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
+from recordsmith.sources.table_rows import LostDigits, RowBatch, TableRows
 from recordsmith.sources.text_file import TextFile
 
 _BATCH_ROWS = 1 << 10  # measured: more rows exceed the cache
@@ -38,33 +36,26 @@ else:  # three times as fast; of what it refuses, json takes NaN and single surr
     _FAULTS += (msgspec.MsgspecError,)
 
 
-class JsonRows:
-    """The rows of some files.
-
-    kinds: by key, after all batches were surveyed; before that, of the keys until then.
-    """
+class JsonRows(TableRows):
+    """The rows of some files."""
 
     def __init__(
         self,
         paths: Sequence[Path],
         kinds: Mapping[str, Kind],
         *,
-        wanted: Sequence[str] = (),
+        wanted: Mapping[str, str],
         encoding: str,
     ) -> None:
         """
         Args:
             kinds: of keys that are not inferred.
-            wanted: keys that some row must have.
+            wanted: columns that must exist, with the option that each is from.
         """
-        self.paths = paths
-        self.unit = "line"
-        self.class_names: Mapping[str, Sequence[str]] = {}
-        self.image: str | None = None
-        self._wanted = (*wanted, *kinds)
-        self._survey = KindSurvey(kinds)
+        super().__init__(paths)
+        self.seen = KindSurvey(kinds)
+        self._wanted = wanted
         self._encoding = encoding
-        self.kinds: dict[str, Kind] = {}
         self._as_text: frozenset[str] = frozenset()
         self._is_current = False
         self._notices: list[str] = []
@@ -83,10 +74,10 @@ class JsonRows:
             lines = io.StringIO(text.decoded(block, offset, line), newline="").readlines()
             for start in range(0, len(lines), _BATCH_ROWS):
                 some = lines[start : start + _BATCH_ROWS]
-                batch = _JsonBatch(self, number, line + start, some)
+                batch = _parsed(self, number, line + start, some)
                 good_count += len(batch.rows)
-                first = first or next(iter(batch.faults.values()), None)
-                if batch.count:
+                first = first or batch.first_fault
+                if len(batch):
                     yield batch
         if not good_count:
             raise SourceError(
@@ -96,76 +87,102 @@ class JsonRows:
                 remedy='Write one object such as {"x": 1} on each line.',
             )
 
-    def survey(self, batch: RowBatch) -> bool:
-        """Consider the values of a batch; return whether a key has changed its kind."""
-        assert isinstance(batch, _JsonBatch)
-        changed = [
-            self._survey.update_column(key, values, batch.where)
-            for key, values in batch.columns().items()
-        ]
+    def settle(self) -> tuple[Mapping[str, Kind], frozenset[str]]:
+        """The kinds of the keys until now, and the keys that become JSON text.
+
+        Raises:
+            SourceError: a key has no kind that fits all its values.
+        """
+        if not self._is_current:
+            self._notices = []
+            self._kinds, self._as_text = self.seen.finish(self._place, self._notices)
+            self._is_current = True
+        return self._kinds, self._as_text
+
+    def update(self, key: str, values: Sequence[Any], where: Callable[[int], Where]) -> bool:
+        """Consider the values of a key; return whether it has changed its kind."""
         self._is_current = False
+        return self.seen.update_column(key, values, where)
+
+    def notices(self) -> list[str]:
+        self.settle()
+        self.check_columns(self._wanted, self.seen.keys)
+        return self._notices
+
+    def _place(self, where: Where) -> str:
+        return f"{self.paths[where[0]]}, line {where[1]}"
+
+
+class _JsonBatch(RowBatch):
+    """Some rows of one file; `rows` are those without faults."""
+
+    def __init__(
+        self,
+        table: JsonRows,
+        number: int,
+        rows: list[dict[str, Any]],
+        lines: Sequence[int],
+        faults: Mapping[int, str],
+    ) -> None:
+        """`number`: of the file."""
+        super().__init__(table, table.paths[number], lines, faults)
+        self.rows = rows
+        self.first_fault = next(iter(self._faults.values()), None)
+        self._table = table
+        self._number = number
+        self._columns: dict[str, Sequence[Any]] | None = None
+
+    def survey(self) -> bool:
+        changed = [
+            self._table.update(key, values, self._where) for key, values in self._by_key().items()
+        ]
         try:
-            self.settle()
+            self._table.settle()
         except SourceError:  # raised again by `notices`, with all problems
             return True
         return any(changed)
 
-    def settle(self) -> tuple[Mapping[str, Kind], frozenset[str]]:
-        """The kinds of the keys until now, and the keys that become JSON text."""
-        if not self._is_current:
-            self._notices = []
-            self.kinds, self._as_text = self._survey.finish(self._place, self._notices)
-            self._is_current = True
-        return self.kinds, self._as_text
+    def values(self, name: str) -> Sequence[Any]:
+        return self._by_key().get(name, ())
 
-    def arrow_schema(self, _: LostDigits) -> None:
-        """Text has no types."""
-
-    def notices(self) -> list[str]:
-        self.settle()
-        for name in self._wanted:
-            if name not in self._survey.keys:
-                raise OptionError(
-                    f"no row of {self.paths[0]} has the key {name!r}",
-                    value=name,
-                    expected=f"one of {', '.join(self._survey.keys)}",
-                )
-        return self._notices
-
-    def _place(self, where: tuple[int, int]) -> str:
-        """File and line; `where` has the number of the file and of the line."""
-        return f"{self.paths[where[0]]}, line {where[1]}"
-
-
-class _JsonBatch:
-    """Some rows of one file; `rows` are those without faults."""
-
-    def __init__(self, table: JsonRows, number: int, first: int, lines: Sequence[str]) -> None:
-        """`first`: the number of the first line."""
-        self._table = table
-        self._number = number
-        rows = _objects(lines)
-        self.faults: dict[int, Fault] = {}
-        self._lines: Sequence[int] = range(first, first + len(lines))
-        self._columns: dict[str, Sequence[Any]] | None = None
-        good: list[int] = []
-        if rows is None:  # some lines are blank or have a fault
-            rows, found = [], list[int]()
-            for line, text in enumerate(lines, first):
-                if text.isspace():
+    def columns(self, lost: LostDigits) -> tuple[Any, Any, Mapping[int, Problems]]:
+        kinds, as_text = self._table.settle()
+        encoded: dict[str, Any] = {}
+        validity: dict[str, npt.NDArray[np.bool_]] = {}
+        for key, values in self._by_key().items():
+            if None in values:
+                validity[key] = np.array([value is not None for value in values])
+                if not validity[key].any():
+                    del validity[key]
                     continue
-                try:
-                    rows.append(_parse(text))
-                    good.append(len(found))
-                except ValueError as error:
-                    self.faults[len(found)] = Fault(str(error), str(table.paths[number]), line)
-                found.append(line)
-            self._lines = found
-        self.rows = rows
-        self.count = len(self._lines)
-        self._good = np.array(good, np.int64) if self.faults else None
+            kind = "text" if key in as_text else kinds.get(key, "bytes")
+            encoded[key] = _column(key, values, kind, lost, self.place)
+        return encoded, validity, {}
 
-    def columns(self) -> dict[str, Sequence[Any]]:
+    def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, dict[int, Fault]]:
+        found = LostDigits()
+        try:
+            encoded = super().encode(found)
+        except (TypeError, ValueError, AttributeError, OverflowError):
+            return self._encode_each(lost)
+        lost.extend(found)
+        return encoded
+
+    def _encode_each(self, lost: LostDigits) -> tuple[Any, Int64Array, dict[int, Fault]]:
+        """Encode the rows one by one, to find those that cannot be stored."""
+        kinds, as_text = self._table.settle()
+        faults = dict(self._faults)
+        payloads = [b""] * len(self)
+        for number, row in enumerate(self.rows):
+            place = self.place(number)
+            try:
+                found = json_features(row, kinds, as_text, lost, place)
+                payloads[self._row(number)] = encode_example(found, kinds)
+            except (SourceError, OptionError) as error:
+                faults[self._row(number)] = Fault(str(error))
+        return b"".join(payloads), offsets_from_lengths(list(map(len, payloads))), faults
+
+    def _by_key(self) -> dict[str, Sequence[Any]]:
         """The value of each key in the rows without faults; None where it is missing."""
         if self._columns is None:
             keys = list(dict.fromkeys(chain.from_iterable(self.rows)))
@@ -176,58 +193,26 @@ class _JsonBatch:
                 self._columns = {key: [row.get(key) for row in self.rows] for key in keys}
         return self._columns
 
-    def where(self, row: int) -> tuple[int, int]:
-        """File and line of a row without a fault."""
-        return self._number, self._lines[row if self._good is None else int(self._good[row])]
+    def _where(self, number: int) -> Where:
+        return self._number, self.lines[self._row(number)]
 
-    def line(self, row: int) -> int:
-        return self._lines[row]
 
-    def category(self, name: str) -> Sequence[str | None]:
-        values = iter(self.columns().get(name, ()))
-        return [
-            None if row in self.faults else category_text(next(values, None))
-            for row in range(self.count)
-        ]
-
-    def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
-        kinds, as_text = self._table.settle()
-        encoded: dict[str, Any] = {}
-        validity: dict[str, npt.NDArray[np.bool_]] = {}
-        found = LostDigits()
+def _parsed(table: JsonRows, number: int, first: int, lines: Sequence[str]) -> _JsonBatch:
+    """Parse lines of a file; `first` is the number of the first line."""
+    rows = _objects(lines)
+    if rows is not None:
+        return _JsonBatch(table, number, rows, range(first, first + len(lines)), {})
+    rows, found = [], list[int]()  # some lines are blank or have a fault
+    faults: dict[int, str] = {}
+    for line, text in enumerate(lines, first):
+        if text.isspace():
+            continue
         try:
-            for key, values in self.columns().items():
-                if None in values:
-                    validity[key] = np.array([value is not None for value in values])
-                    if not validity[key].any():
-                        del validity[key]
-                        continue
-                kind = "text" if key in as_text else kinds.get(key, "bytes")
-                encoded[key] = _column(key, values, kind, found, self._row_place)
-        except (TypeError, ValueError, AttributeError, OverflowError):
-            return self._encode_each(kinds, as_text, lost)
-        lost.extend(found)
-        return *encode_good(encoded, validity, self._good, self.count), self.faults
-
-    def _encode_each(
-        self, kinds: Mapping[str, Kind], as_text: frozenset[str], lost: LostDigits
-    ) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
-        """Encode the rows one by one, to find those that cannot be stored."""
-        faults = dict(self.faults)
-        payloads = [b""] * self.count
-        good = range(self.count) if self._good is None else self._good.tolist()
-        for number, row in zip(good, self.rows, strict=True):
-            place = f"{self._table.paths[self._number]}, line {self._lines[number]}"
-            try:
-                found = json_features(row, kinds, as_text, partial(lost.note, place), place)
-                payloads[number] = encode_example(found, kinds)
-            except (SourceError, OptionError) as error:
-                faults[number] = Fault(str(error))
-        return b"".join(payloads), offsets_from_lengths(list(map(len, payloads))), faults
-
-    def _row_place(self, row: int) -> str:
-        number, line = self.where(row)
-        return f"{self._table.paths[number]}, line {line}"
+            rows.append(_parse(text))
+        except ValueError as error:
+            faults[len(found)] = str(error)
+        found.append(line)
+    return _JsonBatch(table, number, rows, found, faults)
 
 
 def _column(key: str, values: Sequence[Any], kind: str, lost: LostDigits, place: Any) -> Any:

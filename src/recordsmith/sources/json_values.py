@@ -1,7 +1,7 @@
-"""Objects of JSON -> features: numbers, texts, lists of them; null is left out.
+"""JSON objects -> features: numbers, texts, lists of them; null is left out.
 
-What is nested deeper is an object, or a list of objects, which becomes its JSON as text. Keys that
-hold whole numbers here and fractions there hold floats everywhere.
+A nested object, or a list of objects, becomes JSON text. A key with integers in some rows and
+floats in others becomes float in all.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ import numpy as np
 from recordsmith.errors import Problems, option
 from recordsmith.example import Kind
 from recordsmith.sources.problems import count_notice, raise_problems
-from recordsmith.sources.source import Note
-from recordsmith.sources.table_rows import EXACT, LOST_DIGITS
+from recordsmith.sources.table_rows import EXACT, LostDigits
 
-_TOO_LARGE = float.fromhex("0x1.ffffffp127")  # from here on a number becomes infinity as a float32
 _LIMIT = 2**63
 _NESTED = object()  # kind of a value that becomes JSON text
 _LISTS = object()  # kind of a list with lists in it
@@ -39,7 +37,7 @@ Where: TypeAlias = tuple[int, int]
 
 
 class KindSurvey:
-    """Which kinds the values of each key have, and where each was seen first."""
+    """The kinds of the values of each key, with the first place of each."""
 
     def __init__(self, declared: Mapping[str, Kind], *, with_lists_as_text: bool = False) -> None:
         """`with_lists_as_text`: a list with lists in it becomes JSON text, and is not refused."""
@@ -92,7 +90,7 @@ class KindSurvey:
     def finish(
         self, place: Callable[[Where], str], notices: list[str]
     ) -> tuple[dict[str, Kind], frozenset[str]]:
-        """The kinds of keys, as far as values tell, and the keys that become JSON text.
+        """Return the kind of each key that has values, and the keys that become JSON text.
 
         Raises:
             SourceError: a key holds numbers and texts, or lists of lists.
@@ -137,7 +135,7 @@ def json_features(
     row: Mapping[str, Any],
     kinds: Mapping[str, Kind],
     as_text: frozenset[str],
-    note: Note,
+    lost: LostDigits,
     place: str,
 ) -> dict[str, Any]:
     """The features of one object.
@@ -145,8 +143,8 @@ def json_features(
     Args:
         row: the object.
         kinds, as_text: from `KindSurvey.finish`.
-        note: called for numbers that lose digits.
-        place: of the object, for `note` and errors.
+        lost: counts the numbers that lose digits.
+        place: of the object, for messages.
 
     Raises:
         SourceError: a value does not fit its kind; `problems` has each.
@@ -162,9 +160,12 @@ def json_features(
                 is_text = isinstance(value, (str, bytes))
                 features[key] = _as_bytes(value) if is_text else as_json_text(value)
             elif isinstance(value, list):
-                features[key] = _list(value, kind, note, f"{place}: {key}")
+                features[key] = _list(key, value, kind, lost, place)
             elif kind == "float":
-                features[key] = as_float(value, note, key, place, str)
+                number = float(value)
+                if not -EXACT <= number <= EXACT:  # checking an array takes longer
+                    _floats(key, [value], lost, place)
+                features[key] = number
             elif kind == "int64":
                 features[key] = _integer(value)
             else:
@@ -173,21 +174,6 @@ def json_features(
             problems.add(f"{place}: {key!r} is {value!r:.60}; {error}")
     raise_problems(problems)
     return features
-
-
-def as_float(value: Any, note: Note, name: str, where: Any, place: Callable[[Any], str]) -> float:
-    """A number as it can be stored; `note` hears of one that a 32-bit float changes much.
-
-    Raises:
-        ValueError: it does not fit a 32-bit float.
-    """
-    number = float(value)
-    if not -EXACT <= number <= EXACT and abs(number) < np.inf:
-        if abs(number) >= _TOO_LARGE:
-            raise ValueError(f"{value!r} does not fit a 32-bit float")
-        if float(np.float32(number)) != (value if isinstance(value, int) else number):
-            note(LOST_DIGITS, f"{place(where)}: {name}, {value!r}")
-    return number
 
 
 def as_json_text(value: Any) -> bytes:
@@ -250,7 +236,7 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-def _list(values: list[Any], kind: Kind | None, note: Note, place: str) -> Any:
+def _list(key: str, values: list[Any], kind: Kind | None, lost: LostDigits, place: str) -> Any:
     """A list of one kind, checked."""
     if not values:
         return []
@@ -260,14 +246,13 @@ def _list(values: list[Any], kind: Kind | None, note: Note, place: str) -> Any:
         if any(not isinstance(value, int) for value in values):
             raise TypeError("expected integers")
         return np.array(values, np.int64)
-    floats = np.array(values, np.float64)
-    with np.errstate(over="ignore"):
-        stored = floats.astype(np.float32)
-    finite = np.isfinite(floats)
-    if np.isinf(stored[finite]).any():
-        raise ValueError("a value does not fit a 32-bit float")
-    for at in np.flatnonzero(finite & (np.abs(floats) > EXACT)).tolist():
-        if float(stored[at]) != values[at]:
-            note(LOST_DIGITS, f"{place}, {values[at]!r}")
-            break
-    return stored
+    return _floats(key, values, lost, place)
+
+
+def _floats(key: str, values: Sequence[Any], lost: LostDigits, place: str) -> Any:
+    """Numbers as float64, checked."""
+    numbers = np.array(values, np.float64)
+    wrong = lost.check(key, numbers, values.__getitem__, lambda _: place)
+    if wrong is not None:
+        raise ValueError(f"{values[int(wrong.argmax())]!r} does not fit a 32-bit float")
+    return numbers

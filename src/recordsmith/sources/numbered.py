@@ -1,6 +1,6 @@
-"""Samples by number: what a listing holds of a million rows, without an object for each.
+"""Samples in arrays of names, sizes and labels, as a listing may have millions.
 
-Names, sizes and labels lie in arrays; a Sample is made when it is asked for.
+A Sample is created on access.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class NumberedSample(Sample):
-    """A sample that knows its place in the listing."""
+    """A sample with its place in the listing."""
 
     number: int = -1
 
@@ -46,7 +46,7 @@ def sample_number(sample: Sample) -> int:
 
 
 class _LazySequence(Sequence[_Item]):
-    """A sequence whose items are made when they are asked for."""
+    """A sequence whose items are created on access."""
 
     @abstractmethod
     def _item(self, number: int) -> _Item: ...
@@ -76,13 +76,6 @@ class RowNames(_LazySequence[str]):
     def __len__(self) -> int:
         return self._starts[-1]
 
-    def __iter__(self) -> Iterator[str]:
-        for table, (start, stop) in zip(
-            self._tables, itertools.pairwise(self._starts), strict=True
-        ):
-            for row in range(stop - start):
-                yield f"{table}/{row:07d}"
-
     @property
     def counts(self) -> list[tuple[str, int]]:
         """The name and the number of rows of each table."""
@@ -109,11 +102,6 @@ class RowNames(_LazySequence[str]):
         table = bisect.bisect_right(self._starts, number) - 1
         return table, number - self._starts[table]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RowNames) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def _item(self, number: int) -> str:
         table, row = self.locate(number)
         return f"{self._tables[table]}/{row:07d}"
@@ -135,27 +123,18 @@ class Names(_LazySequence[str]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Names)
-            and np.array_equal(self._names.offsets, other._names.offsets)
-            and np.array_equal(self._names.buffer, other._names.buffer)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
     def _item(self, number: int) -> str:
         return bytes(self._names[number]).decode("utf-8", "surrogateescape")
 
 
 class NumberedSamples(_LazySequence[Sample]):
-    """The samples of a listing. It takes the names and the given arrays.
+    """The samples of a listing; keeps the given arrays.
 
     names: by sample.
     sizes: int64, (samples,): size of each in bytes.
     labels: int32, (samples,): -1 where there is none; None without labels.
     splits, groups: the names, and which each sample has.
-    versions: that of all samples together, or int64, (samples,).
+    version: one for all samples, or int64, (samples,).
     """
 
     def __init__(

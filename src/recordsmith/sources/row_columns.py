@@ -60,7 +60,7 @@ class CategoryColumn:
 
 
 def category_text(value: Any) -> str | None:
-    """A value that names a split, a group or a class, as text; None for one that cannot."""
+    """The name of a split, a group or a class as text; None if the value is not one."""
     if isinstance(value, (bytes, bytearray)):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, (bool, np.bool_)):

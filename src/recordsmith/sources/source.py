@@ -6,13 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
 from recordsmith.example import Kind, SequenceExample
-from recordsmith.sources.problems import Fault
 
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
 """The content of a sample: features for `encode_example`, context and feature lists for
@@ -98,29 +93,12 @@ def unlisted_error(sample: Sample) -> OptionError:
     )
 
 
-class SampleFrames(Protocol):
-    """The samples of a source that are records already, in the order of its listing.
-
-    faults: why samples cannot be stored, by their number.
-    """
-
-    faults: Mapping[int, Fault]
-
-    def read_frames(self, numbers: Int64Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
-        """Copy the frames of some samples, with verified checksums.
-
-        Returns:
-            The frames end to end, and the sizes of their payloads: int64, (count,).
-        """
-        ...
-
-
 class Source(Protocol):
     """A source of samples: listed once, then read in several threads.
 
     If it has a `root` attribute, the folder that it reads, `pack` refuses to write into it. If it
-    has a method `frames` that returns `SampleFrames`, records that need no change are
-    copied many at a time instead of read one by one.
+    has a method `frames` that returns `EncodedRows`, rows that need no change are copied many at a
+    time instead of read one by one.
     """
 
     def list_samples(self) -> Listing:

@@ -44,7 +44,7 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.row_columns import CategoryColumn, as_labels, as_splits
 from recordsmith.sources.source import Content, Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import sort_splits
-from recordsmith.sources.table_rows import ColumnSink, EncodedTable, TableRows, encode_table
+from recordsmith.sources.table_rows import EncodedTable, TableRows, encode_table
 from recordsmith.sources.versions import files_version
 from recordsmith.words import count
 
@@ -112,15 +112,18 @@ class Table:
         """
         self._stream = table if isinstance(table, ArrowStream) else None
         self.path = Path(type(table).__name__) if isinstance(table, ArrowStream) else as_path(table)
-        self._options = {
+        self._image_folder = None if images is None else as_path(images)
+        self._kinds = dict(kinds or {})
+        self._options: dict[str, Any] = {
             "image_column": image_column,
             "split_column": split_column,
             "group_column": group_column,
             "label_column": label_column,
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
+            "kinds": self._kinds or None,
+            "images": None if self._image_folder is None else self._image_folder.name,
         }
-        self._image_folder = None if images is None else as_path(images)
         if images is not None and image_column is None:
             raise OptionError(
                 f"{option('images')} needs {option('image_column')} as well",
@@ -128,7 +131,6 @@ class Table:
                 remedy=f"Pass the column of image files, such as "
                 f"{option('image_column', 'file_name')}.",
             )
-        self._kinds = dict(kinds or {})
         for name, kind in self._kinds.items():
             if kind not in ("bytes", "float", "int64"):
                 raise OptionError(
@@ -182,7 +184,7 @@ class Table:
             ((self._label, names_of_label),) = rows.class_names.items()
         has_files = self._image_column is not None and rows.image is None
         images = self._named_images() if has_files else NamedImages("", self.path, [])
-        named: list[tuple[str | None, ColumnSink]] = [
+        named: list[tuple[str | None, CategoryColumn | NamedImages]] = [
             (self._split, split),
             (self._group, group),
             (self._label, label),
@@ -282,19 +284,8 @@ class Table:
     def describe(self) -> Mapping[str, Any]:
         is_folder = self.path.is_dir()
         options = {name: value for name, value in self._options.items() if value is not None}
-        if self._kinds:
-            options["kinds"] = self._kinds  # type: ignore[assignment]
-        if self._image_folder is not None:
-            options["images"] = self._image_folder.name
-        if self._delimiter is not None:
-            options["delimiter"] = self._delimiter
-        if self._encoding != "utf-8":
-            options["encoding"] = self._encoding
-        return {
-            "kind": "Table",
-            "folder" if is_folder else "file": self.path.resolve().name,
-            **options,
-        }
+        named = {"folder" if is_folder else "file": self.path.resolve().name}
+        return {"kind": "Table"} | named | options
 
     def kinds(self) -> Mapping[str, Kind]:
         if self._rows is None:
@@ -359,8 +350,13 @@ class Table:
     def _open_rows(self) -> TableRows:
         """Open the files with the reader for their format."""
         first = self._paths[0]
-        names = (self._split, self._group, self._label, self._image_column)
-        wanted = [name for name in names if name is not None]
+        wanted = dict.fromkeys(self._kinds, "kinds") | {
+            column: name
+            for name, column in self._options.items()
+            if name.endswith("_column") and column is not None
+        }
+        if self._image_column is not None:
+            wanted.setdefault(self._image_column, "image_column")
         if self._stream is not None or is_arrow_file(first):
             return ArrowRows(
                 self._paths,
@@ -384,13 +380,6 @@ class Table:
         )
 
     def _check_columns(self, rows: TableRows) -> None:
-        if unknown := sorted(self._kinds.keys() - rows.kinds.keys()):
-            raise OptionError(
-                f"{option('kinds')} has unknown columns: {join_names(unknown)}",
-                option="kinds",
-                value=unknown[0],
-                expected=f"columns of the table: {join_names(rows.kinds)}",
-            )
         if self._image_column is None and rows.image is None:
             return
         own = {IMAGE, FILENAME} if rows.image is not None else set()

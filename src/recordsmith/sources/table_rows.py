@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.errors import OptionError, Problems
 from recordsmith.example import ColumnEncoder, Kind
 from recordsmith.sources.encoded_rows import EncodedRows
-from recordsmith.sources.problems import Fault
+from recordsmith.sources.named_images import NamedImages
+from recordsmith.sources.problems import Fault, join_problems
+from recordsmith.sources.row_columns import CategoryColumn, category_text
 
 LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
 EXACT = float(1 << 24)
@@ -23,68 +27,136 @@ _EXACT_DOUBLE = float(1 << 53)
 _ROWS_AT_ONCE = 1 << 13  # more rows exceed the cache
 
 
-class ColumnSink(Protocol):
-    """Receives the values of one column while the table is encoded."""
-
-    def extend(self, values: Sequence[str | None], table: int) -> None:
-        """Add the values of the next rows; `table` is the number of their file."""
-
-    def clear(self) -> None:
-        """Forget all values."""
-
-
-class RowBatch(Protocol):
-    """Some consecutive rows of one file.
-
-    count: the number of rows, with those that cannot be stored.
-    """
-
-    count: int
-
-    def category(self, name: str) -> Sequence[str | None]:
-        """The value of each row that names its split, group, class or image; None without one."""
-
-    def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
-        """Encode the rows by the kinds that are known now.
-
-        Returns:
-            The payloads end to end, their offsets: int64, (count + 1,), and why some rows cannot be
-            stored, by their number in the batch; their payloads are empty.
-        """
-
-    def line(self, row: int) -> int:
-        """The line, or number, of a row of the batch in its file."""
-
-
-class TableRows(Protocol):
+class TableRows(ABC):
     """The rows of the files of a table, in one format.
 
     paths: of the files.
-    unit: what `RowBatch.line` counts: line or row.
-    kinds: by column; final after all batches were surveyed.
+    unit: what numbers the rows of a file in messages: line or row.
     class_names: by column, where they are known.
     image: the column with encoded images, if there is one.
     """
 
-    paths: Sequence[Path]
-    unit: str
-    class_names: Mapping[str, Sequence[str]]
-    image: str | None
+    unit = "line"
+    image: str | None = None
 
-    def arrow_schema(self, lost: LostDigits) -> str | None:
-        """The schema of an Arrow table, without columns that lost digits, as in `Manifest`."""
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = paths
+        self.class_names: dict[str, Sequence[str]] = {}
+        self._kinds: dict[str, Kind] = {}
 
     @property
-    def kinds(self) -> Mapping[str, Kind]: ...
+    def kinds(self) -> Mapping[str, Kind]:
+        """The kinds of the columns; final after all batches were surveyed."""
+        return self._kinds
 
+    @abstractmethod
     def batches(self, number: int) -> Iterator[RowBatch]:
         """Read one file from its start."""
 
-    def survey(self, batch: RowBatch) -> bool:
-        """Consider the values of a batch; return whether it changes how rows are encoded."""
-
+    @abstractmethod
     def notices(self) -> list[str]:
         """What was found, after all batches were surveyed."""
+
+    def arrow_schema(self, lost: LostDigits) -> str | None:
+        """The schema of an Arrow table, without columns that lost digits, as in `Manifest`."""
+        return None
+
+    def check_columns(self, wanted: Mapping[str, str], known: Collection[str]) -> None:
+        """Check that columns exist; `wanted` has the option that each is from.
+
+        Raises:
+            OptionError: one does not.
+        """
+        for name, wanting in wanted.items():
+            if name not in known:
+                raise OptionError(
+                    f"{self.paths[0]} has no column {name!r}",
+                    option=wanting,
+                    value=name,
+                    expected=f"one of {', '.join(known)}",
+                )
+
+
+class RowBatch(ABC):
+    """Some consecutive rows of one file.
+
+    lines: the line, or number, of each row in its file.
+    """
+
+    def __init__(
+        self,
+        table: TableRows,
+        path: Path,
+        lines: Sequence[int] | Int64Array,
+        faults: Mapping[int, str] | None = None,
+    ) -> None:
+        """`faults`: why some rows cannot be stored, by their number in the batch."""
+        self.lines = lines
+        self._unit = table.unit
+        self._path = path
+        self._faults = {row: self.fault(row, problem) for row, problem in (faults or {}).items()}
+        self._good: Int64Array | None = None  # the numbers of the rows without faults; None for all
+        if self._faults:
+            self._good = np.setdiff1d(np.arange(len(lines)), list(self._faults))
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @abstractmethod
+    def survey(self) -> bool:
+        """Consider the values; return whether they change how earlier rows are encoded."""
+
+    @abstractmethod
+    def values(self, name: str) -> Sequence[Any]:
+        """The values of a column in the rows without faults; empty if they have no such column."""
+
+    @abstractmethod
+    def columns(
+        self, lost: LostDigits
+    ) -> tuple[Mapping[str, Any], Mapping[str, npt.ArrayLike], Mapping[int, Problems]]:
+        """The columns of the rows without faults, in the kinds that are known now.
+
+        Returns:
+            The columns and their validity as in `ColumnEncoder`, and the problems of rows that
+            cannot be stored.
+        """
+
+    def category(self, name: str) -> list[str | None]:
+        """The value of each row that names its split, group, class or image; None without one."""
+        found: list[str | None] = list(map(category_text, self.values(name)))
+        if self._good is None and found:
+            return found
+        spread: list[str | None] = [None] * len(self)
+        for number, value in enumerate(found):
+            spread[self._row(number)] = value
+        return spread
+
+    def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, dict[int, Fault]]:
+        """Encode the rows by the kinds that are known now.
+
+        Returns:
+            The payloads end to end, their offsets: int64, (rows + 1,), and why some rows cannot be
+            stored, by their number in the batch.
+        """
+        columns, validity, problems = self.columns(lost)
+        faults = self._faults | {
+            self._row(number): self.fault(self._row(number), join_problems(found), found)
+            for number, found in problems.items()
+        }
+        return *_encode(columns, validity, self._good, len(self)), faults
+
+    def fault(self, row: int, problem: str, problems: Problems | None = None) -> Fault:
+        """Why a row cannot be stored."""
+        if self._unit == "line":
+            return Fault(problem, str(self._path), int(self.lines[row]), problems=problems)
+        return Fault(problem, sample=f"{self._path}, row {self.lines[row]}", problems=problems)
+
+    def place(self, number: int) -> str:
+        """File and line of a row by its number among those without faults."""
+        return f"{self._path}, {self._unit} {self.lines[self._row(number)]}"
+
+    def _row(self, number: int) -> int:
+        return number if self._good is None else int(self._good[number])
 
 
 class LostDigits:
@@ -141,14 +213,13 @@ class LostDigits:
         mask[large[too_large]] = True
         return mask
 
-    def note(self, place: str, _: str, where: str) -> None:
-        """Count one number; `where` is "<place>: <column>, <number>", as `json_features` has it."""
-        column, _, number = where.removeprefix(f"{place}: ").rpartition(", ")
-        self._add(column, 1, f"{place}: {number}")
-
     def _add(self, column: str, number: int, where: str) -> None:
         before, first = self._found.get(column, (0, where))
         self._found[column] = before + number, first
+
+    def places(self) -> list[str]:
+        """The first such number of each column, with its place."""
+        return [f"{where} in {name!r}" for name, (_, where) in self._found.items()]
 
     def notices(self) -> list[str]:
         """A notice for each column with such numbers."""
@@ -174,7 +245,7 @@ class EncodedTable(NamedTuple):
 
 def encode_table(
     table: TableRows,
-    chosen: Sequence[tuple[str, ColumnSink]],
+    chosen: Sequence[tuple[str, CategoryColumn | NamedImages]],
     *,
     required: str | None = None,
     with_lines: bool = False,
@@ -182,7 +253,7 @@ def encode_table(
     """Encode all rows, in one pass if the first rows show the kinds of all columns, else in two.
 
     Args:
-        chosen: the columns whose values are wanted, with what receives them.
+        chosen: the columns whose values are wanted, with what collects them.
         required: the chosen column that must have a value; rows without one cannot be stored.
     """
     is_settled = False
@@ -190,9 +261,9 @@ def encode_table(
         encoded, counts, lost = EncodedRows(), [0] * len(table.paths), LostDigits()
         lines = array("q")
         is_encoding = True
-        for number, path in enumerate(table.paths):
+        for number in range(len(table.paths)):
             for batch in table.batches(number):
-                if not is_settled and table.survey(batch):
+                if not is_settled and batch.survey():
                     is_encoding = False
                 if not is_encoding:
                     continue
@@ -201,19 +272,16 @@ def encode_table(
                     values = batch.category(name)
                     column.extend(values, number)
                     if name == required and None in values:
-                        empty = {
-                            row: Fault(
-                                f"split column {name!r} is empty",
-                                sample=f"{path}, {table.unit} {batch.line(row)}",
-                            )
+                        problem = f"split column {name!r} is empty"
+                        faults = {
+                            row: batch.fault(row, problem)
                             for row, value in enumerate(values)
                             if value is None
-                        }
-                        faults = {**empty, **faults}
+                        } | faults
                 encoded.extend(data, offsets, faults)
-                counts[number] += batch.count
+                counts[number] += len(batch)
                 if with_lines:
-                    lines.extend(map(batch.line, range(batch.count)))
+                    lines.extend(batch.lines)
         if is_encoding:
             encoded.finish()
             notices = [*table.notices(), *lost.notices()]
@@ -224,7 +292,7 @@ def encode_table(
             column.clear()
 
 
-def encode_good(
+def _encode(
     columns: Mapping[str, Any],
     validity: Mapping[str, npt.ArrayLike],
     good: Int64Array | None,

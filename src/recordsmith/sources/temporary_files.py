@@ -31,7 +31,7 @@ class RandomFile:
 
     @classmethod
     def open(cls, path: PathLike) -> RandomFile:
-        """Open a file that is there.
+        """Open an existing file.
 
         Raises:
             FileAccessError: it is missing, forbidden, or no file.
@@ -75,7 +75,7 @@ class RandomFile:
         return data
 
     def stream(self) -> BinaryIO:
-        """The same file for reading in order, from its start; to be closed by who asks for it."""
+        """The same file for reading in order, from its start; close it after use."""
         stream = os.fdopen(os.dup(self._descriptor), "rb", buffering=1 << 16)
         stream.seek(0)
         return stream
@@ -98,7 +98,7 @@ def temporary_file() -> RandomFile:
     """An empty file without a name.
 
     Raises:
-        FileAccessError: no folder can take it.
+        FileAccessError: no folder for temporary files is writable.
     """
     try:
         with tempfile.TemporaryFile() as file:
@@ -121,7 +121,7 @@ def is_gzip(path: PathLike) -> bool:
 
 
 def inflated(path: PathLike) -> Iterator[bytes]:
-    """What a file holds that is compressed with gzip, in pieces.
+    """Decompress a gzip file in pieces.
 
     Raises:
         CorruptDataError: broken-compression; truncated-compression; decompression-limit.

@@ -31,6 +31,7 @@ from recordsmith.sources.numbered import Names, NumberedSamples, sample_number
 from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
 from recordsmith.sources.row_columns import CategoryColumn, as_splits
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.table_rows import LOST_DIGITS, LostDigits
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.tar_samples import TarSamples, empty_kinds, parsed_json
 from recordsmith.sources.versions import files_version
@@ -218,7 +219,10 @@ class WebDataset:
             if not isinstance(parsed, dict):
                 return {"json": as_json_text(parsed)}
             empty_kinds(parsed)
-            found = json_features(parsed, self._json_kinds, self._json_as_text, note, place)
+            lost = LostDigits()
+            found = json_features(parsed, self._json_kinds, self._json_as_text, lost, place)
+            for where in lost.places():
+                note(LOST_DIGITS, where)
             return found | {FILENAME: None} if parsed.get(FILENAME, ...) is None else found
         if _is_npy(extension):
             return npy_features(data, extension)

@@ -1,7 +1,7 @@
 """Statistics of masks: pixels per class, from a sample of the masks if there are many.
 
-The sample are the masks with the smallest hashes, as many as the limits below allow. It does not
-depend on the order of the masks, so all threads share it, and few masks outside of it are decoded.
+The sample consists of the masks with the smallest hashes, as many as the limits allow. It does
+not depend on the order of the masks, so all threads share it, and decodes few masks outside of it.
 """
 
 from __future__ import annotations

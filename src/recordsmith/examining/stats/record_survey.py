@@ -134,7 +134,7 @@ class RecordSurvey:
     """Collects statistics of the records of one split, or of a part of it."""
 
     def __init__(self, split: str, shared: SharedSurveys) -> None:
-        """`shared` is used by with other surveys, also in other threads.
+        """`shared` is also used by other surveys, in other threads.
 
         label_texts: the pairs of labels and texts, by the key of the label.
         listed_count: number of Examples in ranking lists.

@@ -14,13 +14,15 @@ from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import ClassStats
 from recordsmith.examining.stats.duplicates import DuplicateStats
 from recordsmith.examining.stats.feature_stats import FeatureStats
-from recordsmith.examining.stats.findings.annotation_findings import odd_boxes, odd_masks
-from recordsmith.examining.stats.findings.class_findings import imbalance, wrong_classes
-from recordsmith.examining.stats.findings.duplicate_findings import leakage, repeated
+from recordsmith.examining.stats.findings.class_findings import (
+    contradictions,
+    imbalance,
+    wrong_classes,
+)
+from recordsmith.examining.stats.findings.dataset_findings import leakage, odd_shards, repeated
 from recordsmith.examining.stats.findings.feature_findings import useless_values, wrong_values
 from recordsmith.examining.stats.findings.finding import Finding
-from recordsmith.examining.stats.findings.label_text_findings import contradictions
-from recordsmith.examining.stats.findings.shard_findings import odd_shards
+from recordsmith.examining.stats.findings.image_findings import odd_boxes, odd_masks
 from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL
 from recordsmith.examining.stats.mask_stats import MaskStats
 
