@@ -199,13 +199,37 @@ def test_images_that_are_missing_or_damaged_cost_their_rows(
     path = _huggingface(tmp_path / "t.parquet", images, image=pa.array(given, image))
     source = rs.Table(path)
     samples = source.list_samples().samples
-    with raises(rs.SourceError, sample=f"{path}, row 0", match="'image' is empty"):
+    with raises(rs.SourceError, sample=f"{path}, row 0", match="'image' has no bytes"):
         source.read_sample(samples[0])
     with raises(rs.CorruptDataError, defect=rs.Defect.UNREADABLE_IMAGE, path=f"{path}, row 1"):
         source.read_sample(samples[1])
     assert "image/filename" not in stored_lists(source, samples[3])
     report = rs.pack(rs.Table(path), tmp_path / "out", skip_errors=True)
     assert (report.sample_count, report.skipped_count) == (2, 2)
+
+
+def test_images_that_are_only_paths(tmp_path: Path, images: ModuleType) -> None:
+    """As `datasets` writes what it has loaded from a folder of images."""
+    folder = tmp_path / "images"
+    (folder / "deep").mkdir(parents=True)
+    for name in ("deep/0.png", "1.png"):
+        (folder / name).write_bytes(images.encode(images.noise(6, 5), "PNG"))
+    (tmp_path / "secret.png").write_bytes(images.encode(images.noise(6, 5), "PNG"))
+    paths = [folder / "deep" / "0.png", "1.png", tmp_path / "secret.png", "../secret.png"]
+    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    given = pa.array([{"bytes": None, "path": str(path)} for path in paths], image)
+    path = _huggingface(tmp_path / "t.parquet", images, image=given)
+    source = rs.Table(path, image_column="image", images=folder)
+    samples = source.list_samples().samples
+    found = [stored_lists(source, sample) for sample in samples[:2]]
+    assert [row["image/filename"] for row in found] == [[b"deep/0.png"], [b"1.png"]]
+    assert found[0]["image/encoded"] == [(folder / "deep" / "0.png").read_bytes()]
+    assert found[0]["image/class/text"] == [b"cat"]
+    for number in (2, 3):  # not in the folder
+        with raises(rs.SourceError, sample=f"{path}, row {number}"):
+            source.read_sample(samples[number])
+    with raises(rs.SourceError, sample=f"{path}, row 0", match="has no bytes"):
+        rs.Table(path).read_sample(samples[0])
 
 
 def test_several_columns_of_images_and_labels_beyond_the_names(

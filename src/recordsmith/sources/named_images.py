@@ -1,7 +1,8 @@
 """Find the image files that the rows of a table name.
 
 A name is relative to the folder of its table and must not lead out of the folder that is read;
-links inside it are followed. Of an absolute path, also from Windows, only the last part is used.
+links inside it are followed. Of an absolute path to another folder, also from Windows, only the
+last part is used.
 """
 
 from __future__ import annotations
@@ -71,8 +72,12 @@ class NamedImages:
             )
         name = text.replace("\\", "/")
         if is_absolute(name):
-            name = name.rpartition("/")[2]
-            note(_LAST_PART, f"{place}: {text}")
+            folder = f"{self.folder.resolve().as_posix()}/"
+            if name.startswith(folder):
+                name = name.removeprefix(folder)
+            else:
+                name = name.rpartition("/")[2]
+                note(_LAST_PART, f"{place}: {text}")
         name = posixpath.normpath(posixpath.join(self._table_folders[table], name))
         if leaves_folder(name) or name == "." or "\0" in name:
             raise SourceError(

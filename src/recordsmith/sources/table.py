@@ -183,7 +183,9 @@ class Table:
         if self._label is None and len(rows.class_names) == 1:
             ((self._label, names_of_label),) = rows.class_names.items()
         has_files = self._image_column is not None and rows.image is None
-        images = self._named_images() if has_files else NamedImages("", self.path, [])
+        images = NamedImages("", self.path, [])
+        if has_files or (rows.image is not None and self._image_folder is not None):
+            images = self._named_images()
         named: list[tuple[str | None, CategoryColumn | NamedImages]] = [
             (self._split, split),
             (self._group, group),
@@ -272,11 +274,11 @@ class Table:
                 features[CLASS_LABEL] = sample.label
                 features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label] or "")
         try:
-            if self._rows.image is not None:
-                return features | _embedded_image(features, self._rows.image, place)
-            name = self._image_names.path(
-                features.pop(self._image_column or "", None), file, place, note
-            )
+            image = self._rows.image
+            if image is not None and (IMAGE in features or self._image_folder is None):
+                return features | _embedded_image(features, image, place)
+            column = FILENAME if image is not None else self._image_column or ""
+            name = self._image_names.path(features.pop(column, None), file, place, note)
             return features | read_image(self._image_names.folder / name, name)
         except FileAccessError as error:
             raise SourceError(str(error), sample=place) from None
@@ -306,7 +308,7 @@ class Table:
         tables = [] if own is not None else _find_tables(self.path)
         if not tables and own is None and (self.path / "data").is_dir():
             tables = _find_tables(self.path / "data")  # as in repositories of Hugging Face
-        if tables and self._image_folder is None:
+        if tables:
             splits = [split_of(path.name) for path in tables]
             return self._use(tables, splits if all(map(has_split_word, splits)) else [])
         if self._options["image_column"] is None:
@@ -460,7 +462,9 @@ def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[s
     data = features.get(IMAGE)
     if not data:
         raise SourceError(
-            f"image column {column!r} is empty", sample=place, remedy="Store the bytes of images."
+            f"image column {column!r} has no bytes",
+            sample=place,
+            remedy="If it has paths, choose the column and the folder of the files.",
         )
     name = text_of(features.get(FILENAME)).replace("\\", "/").rpartition("/")[2]
     with located(place):
