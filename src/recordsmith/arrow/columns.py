@@ -226,33 +226,19 @@ class _RowError(Exception):
 
 
 def _is_list(pa: Any, arrow_type: Any) -> bool:
-    kinds = pa.types
-    return any(
-        check(arrow_type)
-        for check in (
-            kinds.is_list,
-            kinds.is_large_list,
-            kinds.is_fixed_size_list,
-            kinds.is_list_view,
-            kinds.is_large_list_view,
-        )
+    return _is_any(
+        pa, arrow_type, "list", "large_list", "fixed_size_list", "list_view", "large_list_view"
     )
 
 
 def _is_bytes(pa: Any, arrow_type: Any) -> bool:
-    kinds = pa.types
-    return any(
-        check(arrow_type)
-        for check in (
-            kinds.is_string,
-            kinds.is_large_string,
-            kinds.is_string_view,
-            kinds.is_binary,
-            kinds.is_large_binary,
-            kinds.is_binary_view,
-            kinds.is_fixed_size_binary,
-        )
-    )
+    texts = ("string", "large_string", "string_view")
+    binaries = ("binary", "large_binary", "binary_view", "fixed_size_binary")
+    return _is_any(pa, arrow_type, *texts, *binaries)
+
+
+def _is_any(pa: Any, arrow_type: Any, *names: str) -> bool:
+    return any(getattr(pa.types, f"is_{name}")(arrow_type) for name in names)
 
 
 def _zero(pa: Any, arrow_type: Any) -> Any:

@@ -7,6 +7,7 @@ are reported.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -247,15 +248,10 @@ def _export_columns(dataset: Dataset, exporter: TableExporter, count: _Count) ->
         for block in records_of(part).blocks():
             block.append_to(exporter.decoder)
             row_count = len(block.block)
-            position = partial(_position, position_of, done)
             with block.located():
-                written = exporter.add(split, row_count, position)
+                written = exporter.add(split, row_count, partial(position_of, done))
             count.add(split, row_count, written)
             done += row_count
-
-
-def _position(position_of: Callable[[int], int], first: int, row: int) -> int:
-    return position_of(first + row)
 
 
 def _check_skipped(report: ExportReport, skipped: Problems, *, skip_errors: bool) -> None:
@@ -291,16 +287,19 @@ def _check_columns(schema: Schema, format: str) -> None:
         )
 
 
-def _position_finder(dataset: Dataset, split: str) -> Callable[[int], int]:
-    """Return a function from the number of a record in a split to its position in the dataset."""
+def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
+    """Return a function from a row of a split to its position in the dataset.
+
+    The row is the sum of both arguments.
+    """
     if len(dataset.splits) == 1:
-        return int
+        return operator.add
 
     @cache
     def positions() -> npt.NDArray[np.int64]:
         return np.flatnonzero(records_of(dataset).are_in_split(split))
 
-    return lambda number: int(positions()[number])
+    return lambda first, row: int(positions()[first + row])
 
 
 def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:

@@ -150,6 +150,7 @@ class Table:
         self._paths: list[Path] = []
         self._rows: TableRows | None = None
         self._table: EncodedTable | None = None
+        self._has_images = False
         self._names = RowNames({})
         self._version: int | None = None
         self._image_names = NamedImages("", self.path, [])
@@ -186,6 +187,7 @@ class Table:
         images = NamedImages("", self.path, [])
         if has_files or (rows.image is not None and self._image_folder is not None):
             images = self._named_images()
+        self._has_images = has_files or rows.image is not None
         named: list[tuple[str | None, CategoryColumn | NamedImages]] = [
             (self._split, split),
             (self._group, group),
@@ -196,7 +198,7 @@ class Table:
             rows,
             [(name, sink) for name, sink in named if name is not None],
             required=self._split,
-            with_lines=has_files or rows.image is not None,
+            with_lines=self._has_images,
         )
         self._check_columns(rows)
         notices = list(table.notices)
@@ -238,7 +240,7 @@ class Table:
             self._class_names,
             tuple(notices),
             () if splits is None else tuple(splits[0]),
-            arrow_schema=None if len(table.lines) else rows.arrow_schema(table.lost),
+            arrow_schema=None if self._has_images else rows.arrow_schema(table.lost),
         )
         return self._listing
 
@@ -247,7 +249,7 @@ class Table:
         if self._table is None:
             self.list_samples()
         assert self._table is not None
-        return None if len(self._table.lines) else self._table.rows
+        return None if self._has_images else self._table.rows
 
     def read_sample(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read one row, and its image if the table has an image column.
@@ -263,7 +265,7 @@ class Table:
         assert self._rows is not None
         number = sample_number(sample)
         payload = self._table.rows.read(number)
-        if not len(self._table.lines):
+        if not self._has_images:
             return payload
         file = self._names.locate(number)[0]
         place = f"{self._paths[file]}, {self._rows.unit} {self._table.lines[number]}"
@@ -292,9 +294,7 @@ class Table:
     def kinds(self) -> Mapping[str, Kind]:
         if self._rows is None:
             return self._kinds
-        hidden: tuple[str | None, ...] = ()
-        if self._table is not None and len(self._table.lines):
-            hidden = (self._image_column, self._label, IMAGE, FILENAME)
+        hidden = (self._image_column, self._label, IMAGE, FILENAME) if self._has_images else ()
         return {name: kind for name, kind in self._rows.kinds.items() if name not in hidden}
 
     # -- which files -----------------------------------------------------------------------------

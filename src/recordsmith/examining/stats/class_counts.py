@@ -5,6 +5,7 @@ A feature is a label if its key is a conventional one, or ends in a word such as
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,27 +20,15 @@ NUMBERED_KEYS = (CLASS_LABEL, OBJECT_LABEL)
 """Features whose labels are the classes in `labels.txt`."""
 
 _KEYS = frozenset((*NUMBERED_KEYS, CLASS_TEXT, OBJECT_TEXT))
-_WORDS = frozenset(
-    [
-        "label",
-        "labels",
-        "class",
-        "classes",
-        "category",
-        "categories",
-        "target",
-        "class_id",
-        "class_label",
-        "class_name",
-        "category_id",
-        "label_id",
-    ]
+_WORDS = re.compile(
+    "labels?|class|classes|category|categories|target|(class|category|label)_id|class_(label|name)"
 )
 
 
 def is_label(key: str) -> bool:
     """Return whether a feature is a label according to its key."""
-    return key in _KEYS or key.rsplit("/", 1)[-1].lower() in _WORDS
+    word = key.rpartition("/")[2].lower()
+    return key in _KEYS or _WORDS.fullmatch(word) is not None
 
 
 @dataclass(frozen=True)

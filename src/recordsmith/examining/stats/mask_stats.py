@@ -1,7 +1,7 @@
 """Statistics of masks: pixels per class, from a sample of the masks if there are many.
 
-The sample consists of the masks with the smallest hashes, as many as the limits allow. It does
-not depend on the order of the masks, so all threads share it, and decodes few masks outside of it.
+The sample consists of the masks with the smallest hashes, as many as the limits below allow. It
+does not depend on the order of the masks, so all threads share it, and decodes few other masks.
 """
 
 from __future__ import annotations

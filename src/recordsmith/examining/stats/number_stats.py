@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -92,7 +93,7 @@ class NumberSurvey:
         """`dtype`: int64 or float32."""
         self._dtype = np.dtype(dtype)
         self._is_integer = self._dtype.kind == "i"
-        self._count = self._nan = self._infinite = self._zero = self._negative = 0
+        self._counts: Any = Counter(count=0)  # the counts of NumberStats by name
         self._finite: int = 0
         self._min: Any = None
         self._max: Any = None
@@ -111,9 +112,9 @@ class NumberSurvey:
         values = self._pending.take()
         if values is None:
             return
-        self._count += len(values)
+        self._counts["count"] += len(values)
         if not self._is_integer:
-            values = self._without_odd(values)
+            values = self._only_finite(values)
         if not len(values):
             return
         if values.min() == values.max():  # sizes of lists are often equal
@@ -126,23 +127,23 @@ class NumberSurvey:
     def add_repeated(self, value: float, count: int) -> None:
         """Add a finite number `count` times; nothing if it is not positive."""
         if count > 0:
-            self._count += count
+            self._counts["count"] += count
             self._add_finite(np.array([value], self._dtype), np.array([count]))
 
     def _add_finite(self, keys: Keys, counts: Int64Array) -> None:
         self._add_moments(keys, counts, int(counts.sum()))
         at = int(np.searchsorted(keys, 0))
-        self._negative += int(counts[:at].sum())
-        self._zero += int(counts[at : at + 1].sum()) if at < len(keys) and keys[at] == 0 else 0
+        self._counts["negative"] += int(counts[:at].sum())
+        if at < len(keys) and keys[at] == 0:
+            self._counts["zero"] += int(counts[at])
         self._add_counted(keys, counts)
 
-    def _without_odd(self, values: Keys) -> Keys:
+    def _only_finite(self, values: Keys) -> Keys:
         is_finite = np.isfinite(values)
         if not is_finite.all():
             nan = int(np.count_nonzero(np.isnan(values)))
-            self._nan += nan
             values = values[is_finite]
-            self._infinite += len(is_finite) - nan - len(values)
+            self._counts.update(nan=nan, infinite=len(is_finite) - nan - len(values))
         return values + np.float32(0)  # minus zero is zero
 
     def _add_moments(self, keys: Keys, counts: Int64Array, count: int) -> None:
@@ -198,11 +199,7 @@ class NumberSurvey:
         """Add everything that another survey of the same dtype collected."""
         self._settle()
         other._settle()
-        self._count += other._count
-        self._nan += other._nan
-        self._infinite += other._infinite
-        self._zero += other._zero
-        self._negative += other._negative
+        self._counts.update(other._counts)
         if other._finite:
             self._combine(other._finite, other._min, other._max, other._sum, other._squares)
         if other._sketches is None:
@@ -227,7 +224,7 @@ class NumberSurvey:
         """Return the statistics of everything added so far."""
         self._settle()
         if not self._finite:
-            return NumberStats(self._count, self._nan, self._infinite)
+            return NumberStats(**self._counts)
         keys, weights = self._exact.keys, self._exact.counts
         distinct, distinct_error, rank_error = len(keys), 0.0, 0
         if self._sketches is not None:
@@ -239,11 +236,7 @@ class NumberSurvey:
         ranks = np.cumsum(weights)
         edges, histogram = _histogram(keys, weights, self._min, self._max)
         return NumberStats(
-            count=self._count,
-            nan=self._nan,
-            infinite=self._infinite,
-            zero=self._zero,
-            negative=self._negative,
+            **self._counts,
             min=self._min,
             max=self._max,
             mean=self._sum / self._finite,

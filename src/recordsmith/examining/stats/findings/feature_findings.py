@@ -11,19 +11,10 @@ from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.example.keys import DEPTH, DTYPE, FORMAT, HEIGHT, MASK_DTYPE, MASK_FORMAT, WIDTH
 from recordsmith.words import count
 
-_USUALLY_CONSTANT = frozenset(
-    (
-        FORMAT,
-        HEIGHT,
-        WIDTH,
-        DEPTH,
-        DTYPE,
-        MASK_FORMAT,
-        MASK_DTYPE,
-        "image/colorspace",
-        "image/channels",
-    )
-)
+_USUALLY_CONSTANT = {FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, MASK_FORMAT, MASK_DTYPE} | {
+    "image/colorspace",
+    "image/channels",
+}
 _FEW = 0.01
 
 
