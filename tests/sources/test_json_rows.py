@@ -221,7 +221,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
     with raises(rs.OptionError, value="z", expected="one of part, who, y"):
         Table(tmp_path / "t.jsonl", label_column="z").list_samples()
     _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
-    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match="floats"):
+    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match="line 1, 0.5"):
         Table(tmp_path / "t.jsonl", label_column="y").list_samples()
 
 

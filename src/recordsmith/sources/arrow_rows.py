@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
-from recordsmith.arrow.columns import kind_of_type
+from recordsmith.arrow.columns import as_stored, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.buffers import Int64Array
@@ -72,14 +72,17 @@ class ArrowRows:
         self.paths = paths
         self.unit = "row"
         self._nulls: dict[str, int] = {}
-        self._inputs = [_Stream(stream)] if stream is not None else list(map(_open_file, paths))
+        self._inputs = (
+            [_Stream(stream, paths[0])] if stream is not None else list(map(_open_file, paths))
+        )
         self._notices: list[str] = []
         self.class_names: Mapping[str, Sequence[str]] = {}
         self.kinds: dict[str, Kind] = {}
         self.image: str | None = None
+        self._units: dict[str, str] = {}
         problems = Problems()
         for path, found in zip(paths, self._inputs, strict=True):
-            self._find_metadata(found.schema, image_column)
+            self._find_metadata(path, found.schema, image_column)
             self._add_kinds(path, found.schema, kinds, problems)
         raise_problems(problems)
         for name in (*wanted, *kinds):
@@ -97,22 +100,20 @@ class ArrowRows:
             SourceError: it cannot be read, or has no rows.
         """
         first = 0
-        batches = self._inputs[number].batches()
+        path = self.paths[number]
+        with _reading(path, first):
+            batches = self._inputs[number].batches()
         while True:
-            try:
+            with _reading(path, first):
                 batch = next(batches, None)
-            except (self._pa.ArrowException, OSError) as error:
-                raise SourceError(
-                    f"cannot read rows from {first}: {_reason(error)}", path=self.paths[number]
-                ) from None
             if batch is None:
                 break
             if len(batch):
                 columns = self._stored(number, first, batch)
-                yield _ArrowBatch(self, self.paths[number], first, batch, columns)
+                yield _ArrowBatch(self, path, first, batch, columns)
             first += len(batch)
         if not first and len(self.paths) == 1:
-            raise SourceError("the table has no rows", path=self.paths[number])
+            raise SourceError("the table has no rows", path=path)
 
     def survey(self, batch: RowBatch) -> bool:
         """Count nulls; kinds are known from the types."""
@@ -142,8 +143,14 @@ class ArrowRows:
             return [*self._notices, f"nulls left out of their rows: {', '.join(found)}"]
         return self._notices
 
-    def _find_metadata(self, schema: Any, image_column: str | None) -> None:
-        """Find images and class names, as `datasets` describes them."""
+    def _find_metadata(self, path: Path, schema: Any, image_column: str | None) -> None:
+        """Find images and class names, as `datasets` describes them.
+
+        Raises:
+            SourceError: there are several columns of images, or other files have other images or
+                class names.
+        """
+        pa = self._pa
         features: Any = {}
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
@@ -152,33 +159,37 @@ class ArrowRows:
         described = {
             name: feature for name, feature in features.items() if isinstance(feature, dict)
         }
-        for name, feature in described.items():
+        class_names: dict[str, Sequence[str]] = {}
+        images: list[str] = []
+        for field in schema:
+            feature = described.get(field.name, {})
             names = feature.get("names")
-            if feature.get("_type") == "ClassLabel" and isinstance(names, list):
-                self.class_names = {**self.class_names, name: list(map(str, names))}
-        images = [
-            field.name
-            for field in schema
-            if self._is_image(field.type)
-            or (
-                described.get(field.name, {}).get("_type") == "Image"
-                and self._pa.types.is_binary(field.type)
-            )
-        ]
-        if image_column in images:
-            images = [image_column]
+            is_class = feature.get("_type") == "ClassLabel" and pa.types.is_integer(field.type)
+            if is_class and isinstance(names, list) and {str}.issuperset(map(type, names)):
+                class_names[field.name] = names
+            if _is_image(pa, field.type) or (
+                feature.get("_type") == "Image" and pa.types.is_binary(field.type)
+            ):
+                images.append(field.name)
+        if image_column is not None:
+            images = [name for name in images if name == image_column]
         if len(images) > 1:
             raise SourceError(
                 f"several columns of images: {', '.join(images)}",
-                path=self.paths[0],
+                path=path,
                 remedy=f"Choose one with {option('image_column', images[0])}, after the others "
                 "were removed from the table.",
             )
-        self.image = images[0] if images else None
-
-    def _is_image(self, arrow_type: Any) -> bool:
-        is_struct = self._pa.types.is_struct(arrow_type)
-        return is_struct and {field.name for field in arrow_type} == {"bytes", "path"}
+        image = images[0] if images else None
+        if path == self.paths[0]:
+            self.image, self.class_names = image, class_names
+        elif (image, class_names) != (self.image, self.class_names):
+            what = "class names" if image == self.image else "columns of images"
+            raise SourceError(
+                f"other {what} than in {self.paths[0]}",
+                path=path,
+                remedy="Pack the files one by one, or write them with the same features.",
+            )
 
     def _add_kinds(
         self, path: Path, schema: Any, declared: Mapping[str, Kind], problems: Problems
@@ -187,6 +198,18 @@ class ArrowRows:
         pa = self._pa
         stored = pa.schema([field for field in schema if field.name != self.image])
         found = feature_kinds(stored, problems, f"{path}: ")
+        if self.image is not None:
+            problems.extend(
+                f"{path}: column {name!r} has the name of an image feature; rename it"
+                for name in (IMAGE, FILENAME)
+                if name in found
+            )
+        for field in stored:
+            if pa.types.is_null(field.type):
+                continue
+            unit = self._units.setdefault(field.name, _unit(pa, field.type))
+            if unit != _unit(pa, field.type):
+                problems.add(f"{path}: column {field.name!r} is {field.type}, but {unit} elsewhere")
         nothing = [field.name for field in schema if pa.types.is_null(field.type)]
         self._notices += count_notice(nothing, "column", "without values skipped")
         for name, natural in found.items():
@@ -255,19 +278,31 @@ class _ArrowBatch:
         self._path = path
         self._first = first
         self.columns = columns
-        self.count = len(next(iter(columns.values()), ()))
+        self.count = len(given)
 
     def category(self, name: str) -> Sequence[str | None]:
         if name == self._table.image:
             name = FILENAME
-        return list(map(category_text, self.columns[name].to_pylist()))
+        array = as_stored(self.columns[name])
+        try:
+            values = array.to_pylist()
+        except UnicodeDecodeError:
+            values = array.cast("large_binary").to_pylist()
+        found = []
+        for row, value in enumerate(values):
+            try:
+                found.append(category_text(value))
+            except TypeError as error:
+                raise TypeError(f"in row {self.line(row)}, {error}") from None
+        return found
 
     def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
         import pyarrow as pa
 
-        batch = pa.RecordBatch.from_pydict(self.columns)
         try:
-            columns, validity = ArrowColumns(batch.schema).convert(batch, self._first)
+            with _reading(self._path, self._first):
+                batch = pa.RecordBatch.from_pydict(self.columns)
+                columns, validity = ArrowColumns(batch.schema).convert(batch, self._first)
         except OptionError as error:
             raise SourceError(error.problem, path=self._path) from None
         faults: dict[int, Fault] = {}
@@ -328,8 +363,11 @@ def _exact(array: Any, values: npt.NDArray[Any], at: int) -> Any:
 class _Stream:
     """An object with `__arrow_c_stream__`, which can often be read only once."""
 
-    def __init__(self, stream: ArrowStream) -> None:
-        self._reader = import_pyarrow().RecordBatchReader.from_stream(stream)
+    def __init__(self, stream: ArrowStream, path: Path) -> None:
+        try:
+            self._reader = import_pyarrow().RecordBatchReader.from_stream(stream)
+        except Exception as error:  # of any library
+            raise SourceError(f"cannot read the table: {_reason(error)}", path=path) from error
         self.schema = self._reader.schema
 
     def batches(self) -> Iterator[Any]:
@@ -373,6 +411,7 @@ class _FeatherFile:
             else:
                 batches = iter(reader)
             for batch in batches:
+                batch.validate(full=True)  # its offsets are used as they are
                 for start in range(0, len(batch), _BATCH_ROWS):
                     yield batch.slice(start, _BATCH_ROWS)
 
@@ -388,10 +427,45 @@ def _open_file(path: Path) -> _ParquetFile | _FeatherFile:
     pa = import_pyarrow()
     is_parquet = read_head(path, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     try:
-        return _ParquetFile(path) if is_parquet else _FeatherFile(path)
-    except (pa.ArrowException, OSError) as error:
+        found: _ParquetFile | _FeatherFile = (
+            _ParquetFile(path) if is_parquet else _FeatherFile(path)
+        )
+        str(found.schema)  # decodes all names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         form = "Parquet" if is_parquet else "Feather"
         raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None
+    return found
+
+
+@contextmanager
+def _reading(path: Path, first: int) -> Iterator[None]:
+    """Translate the errors of pyarrow in the rows from `first` on."""
+    pa = import_pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"cannot read rows from {first}: {_reason(error)}", path=path) from None
+
+
+def _is_image(pa: Any, arrow_type: Any) -> bool:
+    """Whether a type is a struct of encoded bytes and a path."""
+    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != 2:
+        return False
+    kinds = {}
+    with suppress(TypeError):
+        for field in arrow_type:
+            is_null = pa.types.is_null(field.type)
+            kinds[field.name] = "bytes" if is_null else kind_of_type(field.type)
+    return kinds == {"bytes": "bytes", "path": "bytes"}
+
+
+def _unit(pa: Any, arrow_type: Any) -> str:
+    """What integers of a type count: numbers, or units of time."""
+    while hasattr(arrow_type, "value_type"):  # lists and dictionaries
+        arrow_type = arrow_type.value_type
+    if not pa.types.is_temporal(arrow_type):
+        return "a number or text"
+    return str(arrow_type).partition(",")[0]
 
 
 def _cast(pa: Any, array: Any, kind: Kind) -> Any:

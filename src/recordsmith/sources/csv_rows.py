@@ -6,6 +6,7 @@ are parsed by the csv module, which finds the rows that are wrong.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections import Counter
@@ -310,6 +311,8 @@ class _CsvFile:
                 return None, 0
         else:
             text = block
+        if text.startswith(codecs.BOM_UTF8):  # pyarrow drops it
+            return None, 0
         try:
             table = arrow_csv.read_csv(
                 pa.BufferReader(text),

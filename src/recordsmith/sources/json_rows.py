@@ -28,6 +28,7 @@ from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
 from recordsmith.sources.text_file import TextFile
 
 _BATCH_ROWS = 1 << 13
+_SPARSITY = 16  # with so many missing values for each value, rows are encoded one by one
 _parse_object = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
@@ -92,10 +93,17 @@ class JsonRows:
     def survey(self, batch: RowBatch) -> bool:
         """Consider the values of a batch; return whether a key has changed its kind."""
         assert isinstance(batch, _JsonBatch)
-        changed = [
-            self._survey.update_column(key, values, batch.where)
-            for key, values in batch.columns().items()
-        ]
+        columns = batch.columns()
+        if columns is None:
+            changed = [
+                self._survey.update(row, batch.where(number))
+                for number, row in enumerate(batch.rows)
+            ]
+        else:
+            changed = [
+                self._survey.update_column(key, values, batch.where)
+                for key, values in columns.items()
+            ]
         self._is_current = False
         try:
             self.settle()
@@ -142,6 +150,8 @@ class _JsonBatch:
         good: list[int] = []
         self._lines: list[int] = []
         self._columns: dict[str, Sequence[Any]] | None = None
+        self._is_sparse = False
+        self._texts: list[str] = []
         for line, text in enumerate(lines, first):
             try:
                 row, stop = _parse_object(text, 0)
@@ -159,18 +169,26 @@ class _JsonBatch:
                     continue
             good.append(len(self._lines))
             self.rows.append(row)
+            self._texts.append(text)
             self._lines.append(line)
         self.count = len(self._lines)
         self._good = np.array(good, np.int64) if self.faults else None
 
-    def columns(self) -> dict[str, Sequence[Any]]:
-        """The value of each key in the rows without faults; None where it is missing."""
-        if self._columns is None:
+    def columns(self) -> dict[str, Sequence[Any]] | None:
+        """The value of each key in the rows without faults; None where it is missing.
+
+        Without columns if most keys are missing in most rows, as where identifiers are keys.
+        """
+        if self._columns is None and not self._is_sparse:
             keys = list(dict.fromkeys(chain.from_iterable(self.rows)))
             try:
                 values = zip(*map(itemgetter(*keys, *keys[:1]), self.rows), strict=True)
                 self._columns = dict(zip(keys, values, strict=False))
             except (KeyError, TypeError):  # not all rows have all keys, or none has any
+                most_values = _SPARSITY * max(_BATCH_ROWS, sum(map(len, self.rows)))
+                if len(keys) * len(self.rows) > most_values:
+                    self._is_sparse = True
+                    return None
                 self._columns = {key: [row.get(key) for row in self.rows] for key in keys}
         return self._columns
 
@@ -182,19 +200,25 @@ class _JsonBatch:
         return self._lines[row]
 
     def category(self, name: str) -> Sequence[str | None]:
-        values = iter(self.columns().get(name, ()))
-        return [
-            None if row in self.faults else category_text(next(values, None))
-            for row in range(self.count)
-        ]
+        values = iter([row.get(name) for row in self.rows])
+        found: list[str | None] = []
+        for row in range(self.count):
+            try:
+                found.append(None if row in self.faults else category_text(next(values, None)))
+            except TypeError as error:
+                raise TypeError(f"in line {self.line(row)}, {error}") from None
+        return found
 
     def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
         kinds, as_text = self._table.settle()
         encoded: dict[str, Any] = {}
         validity: dict[str, npt.NDArray[np.bool_]] = {}
         found = LostDigits()
+        columns = self.columns()
+        if columns is None:
+            return self._encode_each(kinds, as_text, lost)
         try:
-            for key, values in self.columns().items():
+            for key, values in columns.items():
                 if None in values:
                     validity[key] = np.array([value is not None for value in values])
                     if not validity[key].any():
@@ -202,10 +226,24 @@ class _JsonBatch:
                         continue
                 kind = "text" if key in as_text else kinds.get(key, "bytes")
                 encoded[key] = _column(key, values, kind, found, self._row_place)
+                if kind == "float":
+                    self._check_infinities(encoded[key])
         except (TypeError, ValueError, AttributeError, OverflowError):
             return self._encode_each(kinds, as_text, lost)
         lost.extend(found)
         return *encode_good(encoded, validity, self._good, self.count), self.faults
+
+    def _check_infinities(self, column: Any) -> None:
+        """
+        Raises:
+            ValueError: a number of a column is infinite, but not in its line.
+        """
+        is_ragged = isinstance(column, RaggedArray)
+        infinite = np.flatnonzero(np.isinf(column.values if is_ragged else column))
+        if is_ragged:
+            infinite = np.searchsorted(column.row_splits, infinite, side="right") - 1
+        for row in dict.fromkeys(infinite.tolist()):
+            _check_floats(self._texts[row])
 
     def _encode_each(
         self, kinds: Mapping[str, Kind], as_text: frozenset[str], lost: LostDigits
@@ -214,13 +252,17 @@ class _JsonBatch:
         faults = dict(self.faults)
         payloads = [b""] * self.count
         good = range(self.count) if self._good is None else self._good.tolist()
-        for number, row in zip(good, self.rows, strict=True):
+        for number, row, text in zip(good, self.rows, self._texts, strict=True):
             place = f"{self._table.paths[self._number]}, line {self._lines[number]}"
             try:
                 found = json_features(row, kinds, as_text, partial(lost.note, place), place)
+                if any(np.isinf(v).any() for v in found.values() if not _is_bytes(v)):
+                    _check_floats(text)
                 payloads[number] = encode_example(found, kinds)
             except (SourceError, OptionError) as error:
                 faults[number] = Fault(str(error))
+            except ValueError as error:
+                faults[number] = Fault(f"{place}: {error}")
         return b"".join(payloads), offsets_from_lengths(list(map(len, payloads))), faults
 
     def _row_place(self, row: int) -> str:
@@ -268,6 +310,24 @@ def _flat(key: str, values: Sequence[Any], kind: str, lost: LostDigits, place: A
     if lost.check(key, numbers, values.__getitem__, place) is not None:
         raise ValueError("a number does not fit a 32-bit float")
     return numbers
+
+
+def _is_bytes(value: Any) -> bool:
+    return isinstance(value[0] if isinstance(value, list) and value else value, bytes)
+
+
+def _check_floats(text: str) -> None:
+    """
+    Raises:
+        ValueError: a number in a JSON text exceeds the largest float.
+    """
+
+    def parse_float(digits: str) -> float:
+        if np.isinf(float(digits)):
+            raise ValueError(f"{digits:.40} does not fit a 32-bit float")
+        return 0.0
+
+    json.loads(text, parse_float=parse_float)
 
 
 def _parse(text: str) -> dict[str, Any]:

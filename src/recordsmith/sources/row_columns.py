@@ -60,12 +60,20 @@ class CategoryColumn:
 
 
 def category_text(value: Any) -> str | None:
-    """A value that names a split, a group or a class, as text; None for one that cannot."""
+    """A value that names a split, a group or a class, as text; None for a missing or empty one.
+
+    Raises:
+        TypeError: it is neither text nor an integer.
+    """
+    if value is None:
+        return None
     if isinstance(value, (bytes, bytearray)):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, (bool, np.bool_)):
         value = int(value)
-    return str(value) if isinstance(value, (str, int, np.integer)) and value != "" else None
+    if not isinstance(value, (str, int, np.integer)):
+        raise TypeError(f"{value!r:.40} is neither text nor an integer")
+    return str(value) if value != "" else None
 
 
 def as_splits(values: CategoryColumn) -> Coding:

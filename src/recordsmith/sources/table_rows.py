@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.errors import SourceError
 from recordsmith.example import ColumnEncoder, Kind
 from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.problems import Fault
@@ -42,7 +43,11 @@ class RowBatch(Protocol):
     count: int
 
     def category(self, name: str) -> Sequence[str | None]:
-        """The value of each row that names its split, group, class or image; None without one."""
+        """The value of each row that names its split, group, class or image; None without one.
+
+        Raises:
+            TypeError: a value is neither text nor an integer.
+        """
 
     def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
         """Encode the rows by the kinds that are known now.
@@ -184,6 +189,9 @@ def encode_table(
     Args:
         chosen: the columns whose values are wanted, with what receives them.
         required: the chosen column that must have a value; rows without one cannot be stored.
+
+    Raises:
+        SourceError: a chosen column has other values than text and integers.
     """
     is_settled = False
     while True:
@@ -197,8 +205,22 @@ def encode_table(
                 if not is_encoding:
                     continue
                 data, offsets, faults = batch.encode(lost)
+                invalid = faults.keys()
                 for name, column in chosen:
-                    values = batch.category(name)
+                    try:
+                        values = batch.category(name)
+                    except TypeError as error:
+                        raise SourceError(
+                            f"column {name!r} cannot name splits, groups, classes or images: "
+                            f"{error}",
+                            path=path,
+                            remedy="Convert it to text or integers. A regression target needs no label "
+                            "column: it is a feature.",
+                        ) from None
+                    if invalid:
+                        values = [
+                            None if row in invalid else value for row, value in enumerate(values)
+                        ]
                     column.extend(values, number)
                     if name == required and None in values:
                         empty = {

@@ -38,7 +38,9 @@ class TextFile:
         self.encoding = _known(encoding)
         if not size_of(path):
             raise SourceError("the file is empty; expected a table", path=path)
-        is_plain = self.encoding.startswith(_BYTE_PER_CHARACTER)
+        is_plain = self.encoding.startswith(_BYTE_PER_CHARACTER) and not any(
+            map(str.isascii, bytes(range(128, 256)).decode(self.encoding, "ignore"))
+        )  # mac-arabic has a second comma and quote
         if is_plain and not is_gzip(path):
             self._file = RandomFile.open(path)
         else:
