@@ -95,8 +95,6 @@ class ArrowColumns:
                 raise _RowError(_first_null(values) // size, "a list contains null")
             inner: Any = self._column(values)
             return inner.reshape(len(array), size)
-        if not pa.types.is_large_list(array.type):
-            array = array.cast(pa.large_list(array.type.value_type))
         values = _plain(pa, array.flatten())  # without the values of null rows
         splits = offsets_from_lengths(_numpy(array.value_lengths().fill_null(0)))
         if values.null_count:

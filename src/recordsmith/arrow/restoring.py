@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.arrow.columns import kind_of_type
+from recordsmith.arrow.columns import feature_kinds, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
+from recordsmith.errors import Problems
 
 
 def schema_from_text(text: str) -> Any:
@@ -18,10 +19,16 @@ def schema_from_text(text: str) -> Any:
         ValueError: it is invalid.
     """
     pa = import_pyarrow()
+    problems = Problems()
     try:
-        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+        if len(feature_kinds(schema, problems)) < len(schema):
+            problems.add("some columns have no type of features")
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise ValueError(f"invalid Arrow schema: {error}") from None
+        problems.add(str(error))
+    if problems:
+        raise ValueError(f"invalid Arrow schema: {problems.first[0]}")
+    return schema
 
 
 def schema_as_text(schema: Any) -> str:

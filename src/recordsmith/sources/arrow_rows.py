@@ -82,8 +82,11 @@ class ArrowRows:
         self._units: dict[str, str] = {}
         problems = Problems()
         for path, found in zip(paths, self._inputs, strict=True):
-            self._find_metadata(path, found.schema, image_column)
-            self._add_kinds(path, found.schema, kinds, problems)
+            try:
+                self._find_metadata(path, found.schema, image_column)
+                self._add_kinds(path, found.schema, kinds, problems)
+            except UnicodeDecodeError:
+                raise SourceError("the name of a column is not UTF-8", path=path) from None
         raise_problems(problems)
         for name in (*wanted, *kinds):
             if name not in self.kinds and name != self.image:
@@ -427,14 +430,10 @@ def _open_file(path: Path) -> _ParquetFile | _FeatherFile:
     pa = import_pyarrow()
     is_parquet = read_head(path, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     try:
-        found: _ParquetFile | _FeatherFile = (
-            _ParquetFile(path) if is_parquet else _FeatherFile(path)
-        )
-        str(found.schema)  # decodes all names
+        return _ParquetFile(path) if is_parquet else _FeatherFile(path)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         form = "Parquet" if is_parquet else "Feather"
         raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None
-    return found
 
 
 @contextmanager

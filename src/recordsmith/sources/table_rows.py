@@ -214,8 +214,8 @@ def encode_table(
                             f"column {name!r} cannot name splits, groups, classes or images: "
                             f"{error}",
                             path=path,
-                            remedy="Convert it to text or integers. A regression target needs no label "
-                            "column: it is a feature.",
+                            remedy="Convert it to text or integers. A regression target needs no "
+                            "label column: it is a feature.",
                         ) from None
                     if invalid:
                         values = [
