@@ -417,15 +417,20 @@ def test_files_that_mean_different_things_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("names", "column"),
-    [(["a"], ["text"]), (["a"], [0.5]), (["a"], [[0]]), ([["a"]], [0]), ({"0": "a"}, [0])],
+    ("key", "names", "column"),
+    [
+        ("y", ["a"], ["text"]),
+        ("y", ["a"], [0.5]),
+        ("y", ["a"], [[0]]),
+        ("y", [["a"]], [0]),
+        ("missing", ["a"], [0]),
+    ],
 )
-def test_metadata_that_do_not_describe_the_column(names: Any, column: Any) -> None:
-    features = {"y": {"_type": "ClassLabel", "names": names}, "missing": {"_type": "ClassLabel"}}
-    features["missing"]["names"] = ["b"]
+def test_metadata_that_do_not_describe_the_column(key: str, names: Any, column: Any) -> None:
+    features = {key: {"_type": "ClassLabel", "names": names}}
     info = {"huggingface": json.dumps({"info": {"features": features}})}
-    listing = Table(pa.table({"y": column}).replace_schema_metadata(info)).list_samples()
-    assert listing.class_names is None
+    source = Table(pa.table({"y": column}).replace_schema_metadata(info))
+    assert source.list_samples().class_names is None
 
 
 def test_columns_next_to_images(tmp_path: Path) -> None:

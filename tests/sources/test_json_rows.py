@@ -272,10 +272,10 @@ def test_columns_of_nothing_but_null(tmp_path: Path, option: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["1e400", "-1e400", "[0.5, 1e400]", "1e39"])
-@pytest.mark.parametrize("beside", ['"y": 1', '"y": [18446744073709551616]'])
-def test_a_number_beyond_doubles_is_not_infinity(tmp_path: Path, value: str, beside: str) -> None:
+@pytest.mark.parametrize("other", ['"y": 1', '"y": [18446744073709551616]'])
+def test_a_number_beyond_doubles_is_not_infinity(tmp_path: Path, value: str, other: str) -> None:
     infinity = "[-Infinity]" if "[" in value else "-Infinity"
-    lines = [f'{{"x": {value}, "y": 1}}', f'{{"x": {infinity}}}', f'{{"x": null, {beside}}}']
+    lines = [f'{{"x": {value}, "y": 1}}', f'{{"x": {infinity}}}', f'{{"x": null, {other}}}']
     path = _write(tmp_path / "t.jsonl", *lines)
     source = Table(path)
     samples = source.list_samples().samples

@@ -818,11 +818,15 @@ def test_a_byte_order_mark_within_the_text_stays(tmp_path: Path) -> None:
     assert _rows(Table(path)) == [{"x": t.encode()} for t in ("\ufeffa", "b", "\ufeffc")]
 
 
-def test_an_encoding_with_a_second_comma(tmp_path: Path) -> None:
-    """mac-arabic has commas, quotes and digits at two places each."""
-    (tmp_path / "t.csv").write_bytes(b"a,b\nx,\xa21,2\xa2\n")
-    assert "\xa2".encode("latin-1").decode("mac-arabic") == '"'
-    assert _rows(Table(tmp_path / "t.csv", encoding="mac-arabic")) == [{"a": b"x", "b": b"1,2"}]
+def test_an_encoding_with_a_second_quote(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a\nx\n\xa2y\n")  # mac-arabic has quotes at two places
+    assert b"\xa2".decode("mac-arabic") == '"'
+    source = Table(path, encoding="mac-arabic")
+    samples = source.list_samples().samples
+    assert stored_row(source, samples[0]) == {"a": b"x"}
+    with raises(rs.SourceError, path=path, line=3, match="closing quote"):
+        stored_row(source, samples[1])
 
 
 @pytest.mark.parametrize("delimiter", ['"', "\n", "\r", "\0", "\ud800", "", ";;", b";"])
