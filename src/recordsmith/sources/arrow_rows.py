@@ -26,7 +26,7 @@ from recordsmith.example import Kind, RaggedArray
 from recordsmith.example.keys import FILENAME, IMAGE
 from recordsmith.files import read_head
 from recordsmith.sources.problems import Fault, count_notice, raise_problems
-from recordsmith.sources.row_columns import category_text
+from recordsmith.sources.row_columns import category_texts
 from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
 
 _BATCH_ROWS = 8192
@@ -291,13 +291,11 @@ class _ArrowBatch:
             values = array.to_pylist()
         except UnicodeDecodeError:
             values = array.cast("large_binary").to_pylist()
-        found = []
-        for row, value in enumerate(values):
-            try:
-                found.append(category_text(value))
-            except TypeError as error:
-                raise TypeError(f"in row {self.line(row)}, {error}") from None
-        return found
+        try:
+            return category_texts(values)
+        except TypeError as error:
+            problem, row = error.args
+            raise TypeError(f"in row {self.line(row)}, {problem}") from None
 
     def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
         import pyarrow as pa

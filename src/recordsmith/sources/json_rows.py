@@ -23,7 +23,7 @@ from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import BytesArray, Kind, RaggedArray, encode_example
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
 from recordsmith.sources.problems import Fault
-from recordsmith.sources.row_columns import category_text
+from recordsmith.sources.row_columns import category_texts
 from recordsmith.sources.table_rows import LostDigits, RowBatch, encode_good
 from recordsmith.sources.text_file import TextFile
 
@@ -151,7 +151,8 @@ class _JsonBatch:
         self._lines: list[int] = []
         self._columns: dict[str, Sequence[Any]] | None = None
         self._is_sparse = False
-        self._texts: list[str] = []
+        self._given = lines
+        self._first = first
         for line, text in enumerate(lines, first):
             try:
                 row, stop = _parse_object(text, 0)
@@ -169,7 +170,6 @@ class _JsonBatch:
                     continue
             good.append(len(self._lines))
             self.rows.append(row)
-            self._texts.append(text)
             self._lines.append(line)
         self.count = len(self._lines)
         self._good = np.array(good, np.int64) if self.faults else None
@@ -200,13 +200,16 @@ class _JsonBatch:
         return self._lines[row]
 
     def category(self, name: str) -> Sequence[str | None]:
-        values = iter([row.get(name) for row in self.rows])
-        found: list[str | None] = []
-        for row in range(self.count):
-            try:
-                found.append(None if row in self.faults else category_text(next(values, None)))
-            except TypeError as error:
-                raise TypeError(f"in line {self.line(row)}, {error}") from None
+        try:
+            values = category_texts([row.get(name) for row in self.rows])
+        except TypeError as error:
+            problem, row = error.args
+            raise TypeError(f"in line {self.where(row)[1]}, {problem}") from None
+        if self._good is None:
+            return values
+        found: list[str | None] = [None] * self.count
+        for row, value in zip(self._good.tolist(), values, strict=True):
+            found[row] = value
         return found
 
     def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, Mapping[int, Fault]]:
@@ -243,7 +246,11 @@ class _JsonBatch:
         if is_ragged:
             infinite = np.searchsorted(column.row_splits, infinite, side="right") - 1
         for row in dict.fromkeys(infinite.tolist()):
-            _check_floats(self._texts[row])
+            _check_floats(self._text(row))
+
+    def _text(self, row: int) -> str:
+        """The line of a row without a fault."""
+        return self._given[self.where(row)[1] - self._first]
 
     def _encode_each(
         self, kinds: Mapping[str, Kind], as_text: frozenset[str], lost: LostDigits
@@ -252,12 +259,12 @@ class _JsonBatch:
         faults = dict(self.faults)
         payloads = [b""] * self.count
         good = range(self.count) if self._good is None else self._good.tolist()
-        for number, row, text in zip(good, self.rows, self._texts, strict=True):
+        for at, (number, row) in enumerate(zip(good, self.rows, strict=True)):
             place = f"{self._table.paths[self._number]}, line {self._lines[number]}"
             try:
                 found = json_features(row, kinds, as_text, partial(lost.note, place), place)
                 if any(np.isinf(v).any() for v in found.values() if not _is_bytes(v)):
-                    _check_floats(text)
+                    _check_floats(self._text(at))
                 payloads[number] = encode_example(found, kinds)
             except (SourceError, OptionError) as error:
                 faults[number] = Fault(str(error))
