@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import encode_example
-from recordsmith.sources import Source, Table
+from recordsmith.sources import Source, Table, arrow_rows
 from recordsmith.sources.table_rows import LOST_DIGITS
 
 from ..raising import raises
@@ -470,6 +470,27 @@ def _written(path: Path, table: Any) -> bytes:
         with opener(str(path), table.schema) as writer:
             writer.write_table(table)
     return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["", "t.arrow"])
+def test_long_rows_of_one_batch_are_encoded_a_few_at_a_time(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"x": [bytes(1000) + bytes([n]) for n in range(100)]})
+    if name:
+        _written(tmp_path / name, table)
+    monkeypatch.setattr(arrow_rows, "_BATCH_BYTES", 10_000)
+    counts: list[int] = []
+    encode_good = arrow_rows.encode_good
+
+    def watched(columns: Any, validity: Any, good: Any, count: int) -> Any:
+        counts.append(count)
+        return encode_good(columns, validity, good, count)
+
+    monkeypatch.setattr(arrow_rows, "encode_good", watched)
+    rows = _features(Table(tmp_path / name if name else table))
+    assert [row["x"][0][-1] for row in rows] == list(range(100))
+    assert max(counts) < 12
 
 
 # pyarrow crashed at some of these places: the program runs in its own process

@@ -373,8 +373,7 @@ class _Stream:
 
     def batches(self) -> Iterator[Any]:
         for batch in self._reader:
-            for start in range(0, len(batch), _BATCH_ROWS):
-                yield batch.slice(start, _BATCH_ROWS)
+            yield from _slices(batch)
 
 
 class _ParquetFile:
@@ -387,8 +386,7 @@ class _ParquetFile:
     def batches(self) -> Iterator[Any]:
         metadata = self._file.metadata
         sizes = [metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)]
-        row_bytes = max(1, sum(sizes) // max(1, metadata.num_rows))
-        rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+        rows = _rows_at_once(metadata.num_rows, sum(sizes))
         return self._file.iter_batches(rows)  # type: ignore[no-any-return]
 
 
@@ -413,8 +411,7 @@ class _FeatherFile:
                 batches = iter(reader)
             for batch in batches:
                 batch.validate(full=True)  # its offsets are used as they are
-                for start in range(0, len(batch), _BATCH_ROWS):
-                    yield batch.slice(start, _BATCH_ROWS)
+                yield from _slices(batch)
 
 
 def is_arrow_file(path: Path) -> bool:
@@ -432,6 +429,18 @@ def _open_file(path: Path) -> _ParquetFile | _FeatherFile:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         form = "Parquet" if is_parquet else "Feather"
         raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None
+
+
+def _rows_at_once(row_count: int, size_bytes: int) -> int:
+    row_bytes = max(1, size_bytes // max(1, row_count))
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+
+
+def _slices(batch: Any) -> Iterator[Any]:
+    """A batch in parts, as encoding takes several times the memory of the rows."""
+    rows = _rows_at_once(len(batch), batch.nbytes)
+    for start in range(0, len(batch), rows):
+        yield batch.slice(start, rows)
 
 
 @contextmanager
