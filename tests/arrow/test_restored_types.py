@@ -71,7 +71,7 @@ _LISTS = [
     (wrap(arrow_type), st.lists(values, max_size=3))
     for arrow_type, values in _SCALARS
     if "dictionary" not in str(arrow_type)
-    for wrap in (pa.list_, pa.large_list)
+    for wrap in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)
 ]
 _FIXED = [
     (pa.list_(arrow_type, 2), st.lists(values, min_size=2, max_size=2))
