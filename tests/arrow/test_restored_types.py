@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.arrow.restoring import schema_as_text
 
 from ..raising import raises
 
@@ -70,7 +71,7 @@ _LISTS = [
     (wrap(arrow_type), st.lists(values, max_size=3))
     for arrow_type, values in _SCALARS
     if "dictionary" not in str(arrow_type)
-    for wrap in (pa.list_, pa.large_list)
+    for wrap in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)
 ]
 _FIXED = [
     (pa.list_(arrow_type, 2), st.lists(values, min_size=2, max_size=2))
@@ -156,3 +157,25 @@ def test_there_may_be_no_types_or_invalid_ones(tmp_path: Path) -> None:
         path.write_text(json.dumps({**document, "arrow_schema": text}))
         with pytest.raises(rs.CorruptDataError):
             rs.open(tmp_path / "out").to_arrow(restore_types=True).read_all()
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        [("x", pa.struct({"a": pa.int64()}))],
+        [("x", pa.list_(pa.list_(pa.int64())))],
+        [("x", pa.map_(pa.string(), pa.int64()))],
+        [("x", pa.null())],
+        [("x", pa.month_day_nano_interval())],
+        [("x", pa.int64()), ("x", pa.int8())],
+        None,
+    ],
+)
+def test_a_schema_that_features_cannot_have(tmp_path: Path, types: Any) -> None:
+    rs.pack(rs.Table(pa.table({"x": [1, 2]})), tmp_path / "out")
+    path = tmp_path / "out" / "dataset.json"
+    manifest = json.loads(path.read_text())
+    text = "AAAA" if types is None else schema_as_text(pa.schema(types))
+    path.write_text(json.dumps(manifest | {"arrow_schema": text}))
+    with raises(rs.CorruptDataError, defect=rs.Defect.BROKEN_MANIFEST):
+        rs.open(tmp_path / "out").to_arrow(restore_types=True).read_all()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import importlib
+import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import encode_example
-from recordsmith.sources import Source, Table
+from recordsmith.sources import Source, Table, arrow_rows
 from recordsmith.sources.table_rows import LOST_DIGITS
 
 from ..raising import raises
@@ -324,3 +326,207 @@ def test_any_table_is_what_pyarrow_reads(
         for row in pq.read_table(path).to_pylist()
     ]
     assert _features(Table(path)) == expected
+
+
+# -- hostile tables ------------------------------------------------------------------------------
+
+_VIEW = pa.ListViewArray.from_arrays([0, 2, 2], [2, 0, 3], pa.array([1, 2, 3, 4, 5]))
+_HIDDEN_NULL = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (_HIDDEN_NULL, [{"x": [b"a"]}, {}]),
+        (_HIDDEN_NULL.cast(pa.dictionary(pa.int8(), pa.string())).slice(1), [{}]),
+        (_VIEW, [{"x": [1, 2]}, {"x": []}, {"x": [3, 4, 5]}]),
+        (_VIEW.slice(1), [{"x": []}, {"x": [3, 4, 5]}]),
+        (pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int8(), 2)).slice(1), [{}, {"x": [3, 4]}]),
+        (pa.array([None, ["a"], ["b", "c"]]).slice(1), [{"x": [b"a"]}, {"x": [b"b", b"c"]}]),
+        (pa.nulls(2), [{}, {}]),
+    ],
+)
+def test_arrays_whose_memory_is_unusual(array: Any, expected: list[Any]) -> None:
+    assert _features(Table(pa.table({"x": array}))) == expected
+
+
+def test_a_null_behind_a_dictionary_in_a_list_is_found() -> None:
+    lists = pa.ListArray.from_arrays([0, 1, 2], _HIDDEN_NULL)
+    with raises(rs.SourceError, match="row 1: a list contains null"):
+        Table(pa.table({"x": lists})).list_samples()
+
+
+def test_a_table_without_columns_keeps_its_rows() -> None:
+    assert _features(Table(pa.table({"x": [1, 2]}).select([]))) == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("array", "groups"),
+    [
+        ([3, None, 4], ["3", None, "4"]),
+        ([True, False, True], ["1", "0", "1"]),
+        ([decimal.Decimal(3)] * 3, ["3"] * 3),
+        ([decimal.Decimal("1.5")] * 3, ["1.5"] * 3),
+        ([_DAY] * 3, ["19782"] * 3),
+        (pa.array([1, 2, 1], pa.timestamp("ns")), ["1", "2", "1"]),
+        (pa.array([b"\xff", b"", None]), ["\udcff", None, None]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"]),
+        ([1.0, None, 2.0], None),
+        ([[1], [2], [1]], None),
+    ],
+)
+def test_values_of_groups(array: Any, groups: list[str] | None) -> None:
+    """They are what is stored; what cannot be a group is refused, as rows would spread."""
+    source = Table(pa.table({"g": array}), group_column="g")
+    if groups is None:
+        with raises(rs.SourceError, match="'g' cannot name"):
+            source.list_samples()
+    else:
+        assert [sample.group for sample in source.list_samples().samples] == groups
+
+
+_IMAGE = pa.array([{"bytes": b"x", "path": "p"}], pa.struct({"bytes": pa.binary(), "path": "str"}))
+
+
+def _with_classes(*names: str) -> Any:
+    feature = {"_type": "ClassLabel", "names": names}
+    info = json.dumps({"info": {"features": {"y": feature}}})
+    return pa.table({"y": [0]}).replace_schema_metadata({"huggingface": info})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"i": _IMAGE, "x": [1]}, {"x": [2]}),
+        ({"x": [2]}, {"i": _IMAGE, "x": [1]}),
+        ({"i": _IMAGE}, {"j": _IMAGE}),
+        (_with_classes("a", "b"), _with_classes("b", "a")),
+        ({"x": pa.array([1], pa.timestamp("ms"))}, {"x": pa.array([1], pa.timestamp("ns"))}),
+        ({"x": pa.array([[1]], pa.list_(pa.date32()))}, {"x": [[1]]}),
+        ({"x": pa.array([1], pa.duration("ms"))}, {"x": [1]}),
+    ],
+)
+def test_files_that_mean_different_things_are_refused(
+    tmp_path: Path, first: Any, second: Any
+) -> None:
+    _write(tmp_path / "a.parquet", first)
+    _write(tmp_path / "b.parquet", second)
+    with raises(rs.SourceError) as caught:
+        Table(tmp_path).list_samples()
+    assert str(tmp_path / "b.parquet") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "column"),
+    [
+        ("y", ["a"], ["text"]),
+        ("y", ["a"], [0.5]),
+        ("y", ["a"], [[0]]),
+        ("y", [["a"]], [0]),
+        ("missing", ["a"], [0]),
+    ],
+)
+def test_metadata_that_do_not_describe_the_column(key: str, names: Any, column: Any) -> None:
+    features = {key: {"_type": "ClassLabel", "names": names}}
+    info = {"huggingface": json.dumps({"info": {"features": features}})}
+    source = Table(pa.table({"y": column}).replace_schema_metadata(info))
+    assert source.list_samples().class_names is None
+
+
+def test_columns_next_to_images(tmp_path: Path) -> None:
+    with raises(rs.SourceError, match="'image/filename'"):
+        Table(pa.table({"i": _IMAGE, "image/filename": ["f"]})).list_samples()
+    numbers = pa.array([{"bytes": 1, "path": "p"}])
+    with raises(rs.SourceError, match="struct"):
+        Table(pa.table({"i": numbers})).list_samples()
+    with raises(rs.SourceError, match="'i' has the type struct"):
+        Table(
+            pa.table({"i": _IMAGE, "file": ["f"]}), image_column="file", images=tmp_path
+        ).list_samples()
+
+
+def test_a_stream_with_the_paths_of_images(tmp_path: Path, images: ModuleType) -> None:
+    (tmp_path / "a.png").write_bytes(images.encode(images.noise(4, 3), "PNG"))
+    stream = pa.table({"file": ["a.png"], "x": [1]}).to_reader()
+    source = Table(stream, image_column="file", images=tmp_path)
+    assert rs.plan(source).pack(source, tmp_path / "out").sample_count == 1
+
+
+class _Closed:
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        raise RuntimeError("the connection is closed")
+
+
+def test_a_table_that_cannot_be_opened() -> None:
+    with raises(rs.SourceError, path="_Closed", match="the connection is closed"):
+        Table(_Closed()).list_samples()
+
+
+def _written(path: Path, table: Any) -> bytes:
+    if path.suffix == ".parquet":
+        _write(path, table)
+    else:
+        opener = pa.ipc.new_file if path.suffix == ".arrow" else pa.ipc.new_stream
+        with opener(str(path), table.schema) as writer:
+            writer.write_table(table)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["", "t.arrow"])
+def test_long_rows_of_one_batch_are_encoded_a_few_at_a_time(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"x": [bytes(1000) + bytes([n]) for n in range(100)]})
+    if name:
+        _written(tmp_path / name, table)
+    monkeypatch.setattr(arrow_rows, "_BATCH_BYTES", 10_000)
+    counts: list[int] = []
+    encode = arrow_rows._ArrowBatch.encode
+
+    def watched(batch: Any, lost: Any) -> Any:
+        counts.append(len(batch))
+        return encode(batch, lost)
+
+    monkeypatch.setattr(arrow_rows._ArrowBatch, "encode", watched)
+    rows = _features(Table(tmp_path / name if name else table))
+    assert [row["x"][0][-1] for row in rows] == list(range(100))
+    assert max(counts) < 12
+
+
+# pyarrow crashed at some of these places: the program runs in its own process
+_READ_DAMAGED = """
+import sys
+from pathlib import Path
+import recordsmith as rs
+path, data, step = Path(sys.argv[1]), Path(sys.argv[1]).read_bytes(), int(sys.argv[2])
+ends = {"read": 0, "refused": 0}
+for at in range(0, len(data), step):
+    for change in (0x01, 0x80, 0xFF):
+        path.write_bytes(data[:at] + bytes([data[at] ^ change]) + data[at + 1:])
+        try:
+            rs.Table(path).list_samples()
+            ends["read"] += 1
+        except (rs.SourceError, rs.CorruptDataError):
+            ends["refused"] += 1
+print(ends["read"] > 0, ends["refused"] > 0)
+"""
+
+
+@pytest.mark.parametrize("name", ["t.arrow", "t.arrows", "t.parquet"])
+def test_a_file_with_a_wrong_byte_is_read_or_refused(tmp_path: Path, name: str) -> None:
+    table = pa.table(
+        {
+            "text": ["a", None, "é"],
+            "lists": [[1], [], [2, 3]],
+            "names": pa.array(["a", "b", "a"]).dictionary_encode(),
+            "pairs": pa.array([[1, 2]] * 3, pa.list_(pa.int16(), 2)),
+        }
+    )
+    _written(tmp_path / name, table)
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_DAMAGED, str(tmp_path / name), "5"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr[-800:]

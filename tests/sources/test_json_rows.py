@@ -220,7 +220,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
     with raises(rs.OptionError, option="label_column", value="z", expected="one of part, who, y"):
         Table(tmp_path / "t.jsonl", label_column="z").list_samples()
     _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
-    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match="floats"):
+    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match="line 1, 0.5"):
         Table(tmp_path / "t.jsonl", label_column="y").list_samples()
 
 
@@ -322,3 +322,52 @@ def _seen(path: Path) -> list[str]:
         except rs.SourceError as error:
             rows.append(str(error))
     return rows
+
+
+# -- hostile rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["1e400", "-1e400", "[0.5, 1e400]", "1e39"])
+@pytest.mark.parametrize("other", ['"y": 1', '"y": [18446744073709551616]'])
+def test_a_number_beyond_doubles_is_not_infinity(tmp_path: Path, value: str, other: str) -> None:
+    infinity = "[-Infinity]" if "[" in value else "-Infinity"
+    lines = [f'{{"x": {value}, "y": 1}}', f'{{"x": {infinity}}}', f'{{"x": null, {other}}}']
+    path = _write(tmp_path / "t.jsonl", *lines)
+    source = Table(path)
+    samples = source.list_samples().samples
+    with raises(rs.SourceError, match="line 1: .*does not fit a 32-bit float"):
+        source.read_sample(samples[0])
+    assert stored_row(source, samples[1]) == {"x": -np.inf}
+
+
+def test_keys_that_differ_in_all_rows(tmp_path: Path) -> None:
+    """Such rows as columns would take gigabytes."""
+    rows = [{f"{n} {k}": [n, 0.5, "a", {"b": 1}][k % 4] for k in range(40)} for n in range(3000)]
+    rows[7]["g"] = rows[8]["g"] = "x"
+    rows[9]["big"] = 2**63
+    source = Table(_write(tmp_path / "t.jsonl", *rows), group_column="g")
+    samples = source.list_samples().samples
+    assert [n for n, sample in enumerate(samples) if sample.group] == [7, 8]
+    assert source.kinds()["5 0"] == "int64"
+    for number in (0, 8, 2999):
+        kinds = [stored_row(source, samples[number])[f"{number} {k}"] for k in range(4)]
+        assert kinds == [number, 0.5, b"a", b'{"b":1}']
+    with raises(rs.SourceError, match="line 10: 'big'"):
+        source.read_sample(samples[9])
+
+
+@pytest.mark.parametrize("option", ["split_column", "group_column", "label_column"])
+def test_surrogates_cost_their_row(tmp_path: Path, option: str) -> None:
+    rows = ['{"x": "\\ud800", "y": 1}', '{"x": "\\u00e9", "y": 2}']
+    source = Table(_write(tmp_path / "t.jsonl", *rows), **{option: "x"})  # type: ignore[arg-type]
+    report = rs.pack(source, tmp_path / "out", skip_errors=True)
+    assert (report.sample_count, report.skipped_count) == (1, 1)
+
+
+@pytest.mark.parametrize("option", ["split_column", "group_column", "label_column"])
+@pytest.mark.parametrize("value", [0.5, [1], {"a": 1}])
+def test_values_that_name_nothing(tmp_path: Path, option: str, value: Any) -> None:
+    path = _write(tmp_path / "t.jsonl", {"x": "a", "y": 1}, {"x": value, "y": 2})
+    kinds: Any = {"x": "bytes"}
+    with raises(rs.SourceError, path=path, match="line 2, "):
+        Table(path, kinds=kinds, **{option: "x"}).list_samples()  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ class ArrowColumns:
         columns: dict[str, Column] = {}
         validity: dict[str, npt.NDArray[np.bool_]] = {}
         for name in self.kinds:
-            array = batch.column(name)
+            array = _plain(self._pa, batch.column(name))
             if array.null_count:
                 validity[name] = _numpy(array.is_valid())
             try:
@@ -86,22 +86,16 @@ class ArrowColumns:
 
     def _column(self, array: Any) -> Any:
         pa = self._pa
-        if isinstance(array, pa.ExtensionArray):
-            array = array.storage
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
         if not _is_list(pa, array.type):
             return self._values(array)
         if pa.types.is_fixed_size_list(array.type) and not array.null_count:
             size = array.type.list_size
-            values = array.flatten()
+            values = _plain(pa, array.flatten())
             if values.null_count:
                 raise _RowError(_first_null(values) // size, "a list contains null")
             inner: Any = self._column(values)
             return inner.reshape(len(array), size)
-        if not pa.types.is_large_list(array.type):
-            array = array.cast(pa.large_list(array.type.value_type))
-        values = array.flatten()  # without the values of null rows
+        values = _plain(pa, array.flatten())  # without the values of null rows
         splits = offsets_from_lengths(_numpy(array.value_lengths().fill_null(0)))
         if values.null_count:
             row = int(np.searchsorted(splits, _first_null(values), side="right")) - 1
@@ -116,11 +110,8 @@ class ArrowColumns:
     def _values(self, array: Any) -> Any:
         """Return the values of an array that is not a list; zeros or empty bytes for nulls."""
         pa = self._pa
-        arrow_type = array.type
-        if pa.types.is_decimal(arrow_type):
-            array = array.cast(pa.int64() if kind_of_type(arrow_type) == "int64" else pa.string())
-            arrow_type = array.type
-        if _is_bytes(pa, arrow_type):
+        array = as_stored(array)
+        if _is_bytes(pa, array.type):
             array = array.cast(pa.large_binary())
             _, offsets, data = array.buffers()
             numbers = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
@@ -128,10 +119,7 @@ class ArrowColumns:
             if not len(array):
                 numbers = np.zeros(1, np.int64)
             return BytesArray(content, numbers)
-        if pa.types.is_temporal(arrow_type):
-            width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
-            array = array.view(width)
-        if pa.types.is_float16(arrow_type):
+        if pa.types.is_float16(array.type):
             array = array.cast(pa.float32())
         if array.null_count:
             array = array.fill_null(_zero(pa, array.type))
@@ -223,6 +211,31 @@ class _RowError(Exception):
         super().__init__(row, problem)
         self.row = row
         self.problem = problem
+
+
+def as_stored(array: Any) -> Any:
+    """Return a column without extension type and dictionary, with numbers for times and decimals.
+
+    Decimals that may not fit int64 become text.
+    """
+    pa = import_pyarrow()
+    array = _plain(pa, array)
+    if pa.types.is_decimal(array.type):
+        return array.cast(pa.int64() if kind_of_type(array.type) == "int64" else pa.string())
+    if not pa.types.is_temporal(array.type):
+        return array
+    return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+
+
+def _plain(pa: Any, array: Any) -> Any:
+    """Return an array without extension type and dictionary, in which nulls may hide."""
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        else:
+            return array
 
 
 def _is_list(pa: Any, arrow_type: Any) -> bool:

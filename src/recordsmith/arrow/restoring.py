@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.arrow.columns import kind_of_type
+from recordsmith.arrow.columns import feature_kinds, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
+from recordsmith.errors import Problems
 
 
 def schema_from_text(text: str) -> Any:
@@ -18,10 +19,16 @@ def schema_from_text(text: str) -> Any:
         ValueError: it is invalid.
     """
     pa = import_pyarrow()
+    problems = Problems()
     try:
-        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+        if len(feature_kinds(schema, problems)) < len(schema):
+            problems.add("some columns have no type of features")
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise ValueError(f"invalid Arrow schema: {error}") from None
+        problems.add(str(error))
+    if problems:
+        raise ValueError(f"invalid Arrow schema: {problems.first[0]}")
+    return schema
 
 
 def schema_as_text(schema: Any) -> str:
@@ -110,6 +117,8 @@ def restore(array: Any, arrow_type: Any) -> Any:
     if is_type.is_nested(arrow_type):
         values = restore(array.values, arrow_type.value_type)
         nulls = array.is_null() if array.null_count else None
+        if is_type.is_list_view(arrow_type) or is_type.is_large_list_view(arrow_type):
+            return _list_view(array, values, nulls, arrow_type)
         lists = pa.LargeListArray.from_arrays(array.offsets, values, mask=nulls)
         return lists.cast(arrow_type)
     if is_type.is_decimal(arrow_type):
@@ -118,3 +127,14 @@ def restore(array: Any, arrow_type: Any) -> Any:
         width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
         return array.cast(width).view(arrow_type)
     return array.cast(arrow_type)
+
+
+def _list_view(array: Any, values: Any, nulls: Any, arrow_type: Any) -> Any:
+    """Convert lists to a list view, which pyarrow cannot cast them to."""
+    pa = import_pyarrow()
+    is_large = pa.types.is_large_list_view(arrow_type)
+    width = pa.int64() if is_large else pa.int32()
+    starts = array.offsets.slice(0, len(array)).cast(width)
+    sizes = array.value_lengths().fill_null(0).cast(width)
+    kind = pa.LargeListViewArray if is_large else pa.ListViewArray
+    return kind.from_arrays(starts, sizes, values, type=arrow_type, mask=nulls)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
-from recordsmith.arrow.columns import kind_of_type
+from recordsmith.arrow.columns import as_stored, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.errors import OptionError, Problems, SourceError, option
@@ -67,12 +67,19 @@ class ArrowRows(TableRows):
         super().__init__(paths)
         self._pa = import_pyarrow()
         self.nulls: Counter[str] = Counter()
-        self._inputs = [_stream(stream)] if stream is not None else list(map(_open_file, paths))
+        if stream is not None:
+            self._inputs = [_stream(stream, paths[0])]
+        else:
+            self._inputs = list(map(_open_file, paths))
         self._notices: list[str] = []
+        self._units: dict[str, str] = {}
         problems = Problems()
         for path, found in zip(paths, self._inputs, strict=True):
-            self._find_metadata(found.schema, image_column)
-            self._add_kinds(path, found.schema, kinds, problems)
+            try:
+                self._find_metadata(path, found.schema, image_column)
+                self._add_kinds(path, found.schema, kinds, problems)
+            except UnicodeDecodeError:
+                raise SourceError("the name of a column is not UTF-8", path=path) from None
         raise_problems(problems)
         images = () if self.image is None else (self.image,)
         self.check_columns(wanted, (*self._kinds, *images))
@@ -84,23 +91,21 @@ class ArrowRows(TableRows):
             SourceError: it cannot be read, or has no rows.
         """
         first = 0
-        batches = iter(self._inputs[number].batches())
+        path = self.paths[number]
+        with _reading(path, first):
+            batches = iter(self._inputs[number].batches())
         while True:
-            try:
+            with _reading(path, first):
                 batch = next(batches, None)
-            except (self._pa.ArrowException, OSError) as error:
-                raise SourceError(
-                    f"cannot read rows from {first}: {_reason(error)}", path=self.paths[number]
-                ) from None
             if batch is None:
                 break
             if len(batch):
                 columns = self._stored(number, first, batch)
                 lines = range(first, first + len(batch))
-                yield _ArrowBatch(self, self.paths[number], lines, batch, columns)
+                yield _ArrowBatch(self, path, lines, batch, columns)
             first += len(batch)
         if not first and len(self.paths) == 1:
-            raise SourceError("the table has no rows", path=self.paths[number])
+            raise SourceError("the table has no rows", path=path)
 
     def arrow_schema(self, lost: LostDigits) -> str:
         schemas = [found.schema for found in self._inputs]
@@ -122,8 +127,14 @@ class ArrowRows(TableRows):
             return [*self._notices, f"nulls left out of their rows: {', '.join(found)}"]
         return self._notices
 
-    def _find_metadata(self, schema: Any, image_column: str | None) -> None:
-        """Find images and class names, as `datasets` describes them."""
+    def _find_metadata(self, path: Path, schema: Any, image_column: str | None) -> None:
+        """Find images and class names, as `datasets` describes them.
+
+        Raises:
+            SourceError: there are several columns of images, or other files have other images or
+                class names.
+        """
+        pa = self._pa
         features: Any = {}
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
@@ -132,33 +143,37 @@ class ArrowRows(TableRows):
         described = {
             name: feature for name, feature in features.items() if isinstance(feature, dict)
         }
-        for name, feature in described.items():
+        class_names: dict[str, Sequence[str]] = {}
+        images: list[str] = []
+        for field in schema:
+            feature = described.get(field.name, {})
             names = feature.get("names")
-            if feature.get("_type") == "ClassLabel" and isinstance(names, list):
-                self.class_names[name] = list(map(str, names))
-        images = [
-            field.name
-            for field in schema
-            if self._is_image(field.type)
-            or (
-                described.get(field.name, {}).get("_type") == "Image"
-                and self._pa.types.is_binary(field.type)
-            )
-        ]
-        if image_column in images:
-            images = [image_column]
+            is_class = feature.get("_type") == "ClassLabel" and pa.types.is_integer(field.type)
+            if is_class and isinstance(names, list) and {str}.issuperset(map(type, names)):
+                class_names[field.name] = names
+            if _is_image(pa, field.type) or (
+                feature.get("_type") == "Image" and pa.types.is_binary(field.type)
+            ):
+                images.append(field.name)
+        if image_column is not None:
+            images = [name for name in images if name == image_column]
         if len(images) > 1:
             raise SourceError(
                 f"several columns of images: {', '.join(images)}",
-                path=self.paths[0],
+                path=path,
                 remedy=f"Choose one with {option('image_column', images[0])}, after the others "
                 "were removed from the table.",
             )
-        self.image = images[0] if images else None
-
-    def _is_image(self, arrow_type: Any) -> bool:
-        is_struct = self._pa.types.is_struct(arrow_type)
-        return is_struct and {field.name for field in arrow_type} == {"bytes", "path"}
+        image = images[0] if images else None
+        if path == self.paths[0]:
+            self.image, self.class_names = image, class_names
+        elif (image, class_names) != (self.image, self.class_names):
+            what = "class names" if image == self.image else "columns of images"
+            raise SourceError(
+                f"other {what} than in {self.paths[0]}",
+                path=path,
+                remedy="Pack the files one by one, or write them with the same features.",
+            )
 
     def _add_kinds(
         self, path: Path, schema: Any, declared: Mapping[str, Kind], problems: Problems
@@ -167,6 +182,18 @@ class ArrowRows(TableRows):
         pa = self._pa
         stored = pa.schema([field for field in schema if field.name != self.image])
         found = feature_kinds(stored, problems, f"{path}: ")
+        if self.image is not None:
+            problems.extend(
+                f"{path}: column {name!r} has the name of an image feature; rename it"
+                for name in (IMAGE, FILENAME)
+                if name in found
+            )
+        for field in stored:
+            if pa.types.is_null(field.type):
+                continue
+            unit = self._units.setdefault(field.name, _unit(pa, field.type))
+            if unit != _unit(pa, field.type):
+                problems.add(f"{path}: column {field.name!r} is {field.type}, but {unit} elsewhere")
         nothing = [field.name for field in schema if pa.types.is_null(field.type)]
         self._notices += count_notice(nothing, "column", "without values skipped")
         for name, natural in found.items():
@@ -240,15 +267,20 @@ class _ArrowBatch(RowBatch):
         return False
 
     def values(self, name: str) -> list[Any]:
-        found = self._columns[FILENAME if name == self._table.image else name]
-        return found.to_pylist()  # type: ignore[no-any-return]
+        array = as_stored(self._columns[FILENAME if name == self._table.image else name])
+        try:
+            return array.to_pylist()  # type: ignore[no-any-return]
+        except UnicodeDecodeError:
+            return array.cast("large_binary").to_pylist()  # type: ignore[no-any-return]
 
     def columns(self, lost: LostDigits) -> tuple[Any, Any, Mapping[int, Problems]]:
         import pyarrow as pa
 
-        batch = pa.RecordBatch.from_pydict(self._columns)
+        first = self.lines[0]
         try:
-            columns, validity = ArrowColumns(batch.schema).convert(batch, self.lines[0])
+            with _reading(self._path, first):
+                batch = pa.RecordBatch.from_pydict(self._columns)
+                columns, validity = ArrowColumns(batch.schema).convert(batch, first)
         except OptionError as error:
             raise SourceError(error.problem, path=self._path) from None
         problems: dict[int, Problems] = {}
@@ -306,8 +338,11 @@ class _Input(NamedTuple):
     batches: Callable[[], Iterable[Any]]
 
 
-def _stream(stream: ArrowStream) -> _Input:
-    reader = import_pyarrow().RecordBatchReader.from_stream(stream)
+def _stream(stream: ArrowStream, path: Path) -> _Input:
+    try:
+        reader = import_pyarrow().RecordBatchReader.from_stream(stream)
+    except Exception as error:  # of any library
+        raise SourceError(f"cannot read the table: {_reason(error)}", path=path) from error
     return _Input(reader.schema, partial(_sliced, reader))
 
 
@@ -317,8 +352,7 @@ def _parquet_file(path: Path) -> _Input:
     file = parquet.ParquetFile(path)
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     size_bytes = sum(group.total_byte_size for group in groups)
-    row_bytes = max(1, size_bytes // max(1, file.metadata.num_rows))
-    row_count = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    row_count = _rows_at_once(file.metadata.num_rows, size_bytes)
     return _Input(file.schema_arrow, partial(file.iter_batches, row_count))
 
 
@@ -330,18 +364,36 @@ def _feather_file(path: Path) -> _Input:
     def batches() -> Iterator[Any]:
         with pa.OSFile(str(path)) as file:
             reader = open_file(file)
-            yield from _sliced(
-                map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
-            )
+            given = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            for batch in given:
+                batch.validate(full=True)  # its offsets are used as they are
+                yield from _sliced((batch,))
 
     with pa.OSFile(str(path)) as file:
         return _Input(open_file(file).schema, batches)
 
 
 def _sliced(batches: Iterable[Any]) -> Iterator[Any]:
+    """Batches in parts, as encoding takes several times the memory of the rows."""
     for batch in batches:
-        for start in range(0, len(batch), _BATCH_ROWS):
-            yield batch.slice(start, _BATCH_ROWS)
+        rows = _rows_at_once(len(batch), batch.nbytes)
+        for start in range(0, len(batch), rows):
+            yield batch.slice(start, rows)
+
+
+def _rows_at_once(row_count: int, size_bytes: int) -> int:
+    row_bytes = max(1, size_bytes // max(1, row_count))
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+
+
+@contextmanager
+def _reading(path: Path, first: int) -> Iterator[None]:
+    """Translate the errors of pyarrow in the rows from `first` on."""
+    pa = import_pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"cannot read rows from {first}: {_reason(error)}", path=path) from None
 
 
 def is_arrow_file(path: Path) -> bool:
@@ -356,9 +408,30 @@ def _open_file(path: Path) -> _Input:
     is_parquet = read_head(path, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     try:
         return _parquet_file(path) if is_parquet else _feather_file(path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         form = "Parquet" if is_parquet else "Feather"
         raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None
+
+
+def _is_image(pa: Any, arrow_type: Any) -> bool:
+    """Whether a type is a struct of encoded bytes and a path."""
+    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != 2:
+        return False
+    kinds = {}
+    with suppress(TypeError):
+        for field in arrow_type:
+            is_null = pa.types.is_null(field.type)
+            kinds[field.name] = "bytes" if is_null else kind_of_type(field.type)
+    return kinds == {"bytes": "bytes", "path": "bytes"}
+
+
+def _unit(pa: Any, arrow_type: Any) -> str:
+    """What integers of a type count: numbers, or units of time."""
+    while hasattr(arrow_type, "value_type"):  # lists and dictionaries
+        arrow_type = arrow_type.value_type
+    if not pa.types.is_temporal(arrow_type):
+        return "a number or text"
+    return str(arrow_type).partition(",")[0]
 
 
 def _cast(pa: Any, array: Any, kind: Kind) -> Any:

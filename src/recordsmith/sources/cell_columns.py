@@ -104,10 +104,15 @@ class CellColumn:
             values, valid = self._checked(array, faults)
         if self.kind == "float":
             wrong = lost.check(self.name, values, lambda at: _number(array[at].as_py()), place)
-            if wrong is not None:
-                for at in np.flatnonzero(wrong).tolist():
-                    faults[at] = f"{float(values[at])!r} does not fit a 32-bit float"
-                values = np.where(wrong, 0, values)
+            too_large = [] if wrong is None else np.flatnonzero(wrong).tolist()
+            for at in np.flatnonzero(np.isinf(values)).tolist():
+                if not array[at].as_py().strip().strip("+-").isalpha():  # digits, not "inf"
+                    too_large.append(at)
+            for at in too_large:
+                faults[at] = f"{array[at].as_py():.40} does not fit a 32-bit float"
+            if too_large:
+                values = values.copy()
+                values[too_large] = 0
         return values, valid, faults
 
     def _checked(
@@ -125,7 +130,7 @@ class CellColumn:
                     _check_number(cell, self.kind)
                 values[row] = int(cell) if self.kind == "int64" else float(cell)
                 valid[row] = True
-            except ValueError as error:
+            except (ValueError, OverflowError) as error:
                 faults[row] = str(error)
         return values, valid
 
@@ -179,19 +184,23 @@ def _kind_of_numbers(array: Any) -> Kind | None:
         return None
     marks = offsets_from_lengths(_IS_OF_FLOAT[data])
     is_float = marks[stops] > marks[starts]
-    if not _are_integers(data, starts[~is_float], stops[~is_float]):
-        return None
     kind: Kind = "float" if is_float.any() else "int64"
+    # next to floats, `_cast` does not find integers beyond int64
+    most_digits = _MOST_DIGITS - (kind == "float")
+    if not _are_integers(data, starts[~is_float], stops[~is_float], most_digits):
+        return None
     # pyarrow takes no floats that `cell_kind` does not take
     return None if _cast(array, filled, kind) is None else kind
 
 
-def _are_integers(data: npt.NDArray[np.uint8], starts: Int64Array, stops: Int64Array) -> bool:
-    """Whether cells of `_OF_NUMBERS` are integers of at most 19 digits without leading zeros."""
+def _are_integers(
+    data: npt.NDArray[np.uint8], starts: Int64Array, stops: Int64Array, most_digits: int
+) -> bool:
+    """Whether cells of `_OF_NUMBERS` are integers of so many digits without leading zeros."""
     is_negative = data[starts] == ord("-")
     firsts = starts + is_negative
     lengths = stops - firsts
-    if len(lengths) and (lengths.min() < 1 or lengths.max() > _MOST_DIGITS):
+    if len(lengths) and (lengths.min() < 1 or lengths.max() > most_digits):
         return False
     others = offsets_from_lengths(data - ord("0") > 9)
     if (others[stops] > others[firsts]).any():

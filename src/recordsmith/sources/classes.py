@@ -82,12 +82,17 @@ def check_class_names(names: Iterable[str], noun: str = "class") -> None:
     """Check that `labels.txt` can store the class names; `noun` is what they name.
 
     Raises:
-        SourceError: a name contains a line break.
+        SourceError: a name contains a line break or surrogates.
     """
     for name in names:
-        if "\n" in name or "\r" in name:
+        found = "a line break" if "\n" in name or "\r" in name else ""
+        try:
+            name.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            found = "surrogates"
+        if found:
             raise SourceError(
-                f"the name of {noun} {name!r} contains a line break, which labels.txt cannot store",
+                f"the name of {noun} {name!r} contains {found}, which labels.txt cannot store",
                 remedy=f"Rename the {noun}.",
             )
 

@@ -6,6 +6,7 @@ blocks, and finds the invalid rows.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections import Counter
@@ -244,6 +245,8 @@ class _CsvFile:
         stop = len(data) if is_last else int(row_ends[-1]) + 1 if len(row_ends) else 0
         quotes = quotes[: np.searchsorted(quotes, stop)]
         if not stop or not self._are_regular(content[:stop], quotes):
+            return None, 0
+        if data.startswith(codecs.BOM_UTF8):  # pyarrow drops it
             return None, 0
         is_ragged = False
 

@@ -26,6 +26,7 @@ from recordsmith.sources.table_rows import LostDigits, RowBatch, TableRows
 from recordsmith.sources.text_file import TextFile
 
 _BATCH_ROWS = 1 << 10  # measured: more rows exceed the cache
+_SPARSITY = 16  # with so many missing values for each value, rows are encoded one by one
 _FAULTS: tuple[type[Exception], ...] = (ValueError, RecursionError)
 try:
     import msgspec
@@ -99,10 +100,17 @@ class JsonRows(TableRows):
             self._is_current = True
         return self._kinds, self._as_text
 
-    def update(self, key: str, values: Sequence[Any], where: Callable[[int], Where]) -> bool:
-        """Consider the values of a key; return whether it has changed its kind."""
+    def update(self, batch: _JsonBatch) -> bool:
+        """Consider the rows of a batch; return whether a key has changed its kind."""
         self._is_current = False
-        return self.seen.update_column(key, values, where)
+        columns = batch.by_key()
+        if columns is None:
+            rows = enumerate(batch.rows)
+            changed = [self.seen.update(row, batch.where(number)) for number, row in rows]
+        else:
+            found = columns.items()
+            changed = [self.seen.update_column(key, each, batch.where) for key, each in found]
+        return any(changed)
 
     def notices(self) -> list[str]:
         self.settle()
@@ -123,33 +131,41 @@ class _JsonBatch(RowBatch):
         rows: list[dict[str, Any]],
         lines: Sequence[int],
         faults: Mapping[int, str],
+        given: Sequence[str],
     ) -> None:
-        """`number`: of the file."""
+        """
+        Args:
+            number: of the file.
+            given: the text of all lines from the first row on.
+        """
         super().__init__(table, table.paths[number], lines, faults)
         self.rows = rows
         self.first_fault = next(iter(self._faults.values()), None)
         self._table = table
         self._number = number
+        self._given = given
         self._columns: dict[str, Sequence[Any]] | None = None
+        self._is_sparse = False
 
     def survey(self) -> bool:
-        changed = [
-            self._table.update(key, values, self._where) for key, values in self._by_key().items()
-        ]
+        has_changed = self._table.update(self)
         try:
             self._table.settle()
         except SourceError:  # raised again by `notices`, with all problems
             return True
-        return any(changed)
+        return has_changed
 
     def values(self, name: str) -> Sequence[Any]:
-        return self._by_key().get(name, ())
+        return [row.get(name) for row in self.rows]
 
     def columns(self, lost: LostDigits) -> tuple[Any, Any, Mapping[int, Problems]]:
         kinds, as_text = self._table.settle()
         encoded: dict[str, Any] = {}
         validity: dict[str, npt.NDArray[np.bool_]] = {}
-        for key, values in self._by_key().items():
+        columns = self.by_key()
+        if columns is None:
+            raise ValueError("sparse rows have no columns")
+        for key, values in columns.items():
             if None in values:
                 validity[key] = np.array([value is not None for value in values])
                 if not validity[key].any():
@@ -157,6 +173,8 @@ class _JsonBatch(RowBatch):
                     continue
             kind = "text" if key in as_text else kinds.get(key, "bytes")
             encoded[key] = _column(key, values, kind, lost, self.place)
+            if kind == "float":
+                self._check_infinities(encoded[key])
         return encoded, validity, {}
 
     def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, dict[int, Fault]]:
@@ -168,6 +186,22 @@ class _JsonBatch(RowBatch):
         lost.extend(found)
         return encoded
 
+    def _check_infinities(self, column: Any) -> None:
+        """
+        Raises:
+            ValueError: a number of a column is infinite, but not in its line.
+        """
+        is_ragged = isinstance(column, RaggedArray)
+        infinite = np.flatnonzero(np.isinf(column.values if is_ragged else column))
+        if is_ragged:
+            infinite = np.searchsorted(column.row_splits, infinite, side="right") - 1
+        for number in dict.fromkeys(infinite.tolist()):
+            _check_floats(self._text(number))
+
+    def _text(self, number: int) -> str:
+        """The line of a row without a fault."""
+        return self._given[self.where(number)[1] - self.lines[0]]
+
     def _encode_each(self, lost: LostDigits) -> tuple[Any, Int64Array, dict[int, Fault]]:
         """Encode the rows one by one, to find those that cannot be stored."""
         kinds, as_text = self._table.settle()
@@ -177,23 +211,35 @@ class _JsonBatch(RowBatch):
             place = self.place(number)
             try:
                 found = json_features(row, kinds, as_text, lost, place)
+                if any(np.isinf(v).any() for v in found.values() if not _is_bytes(v)):
+                    _check_floats(self._text(number))
                 payloads[self._row(number)] = encode_example(found, kinds)
             except (SourceError, OptionError) as error:
                 faults[self._row(number)] = Fault(str(error))
+            except ValueError as error:
+                faults[self._row(number)] = Fault(f"{place}: {error}")
         return b"".join(payloads), offsets_from_lengths(list(map(len, payloads))), faults
 
-    def _by_key(self) -> dict[str, Sequence[Any]]:
-        """The value of each key in the rows without faults; None where it is missing."""
-        if self._columns is None:
+    def by_key(self) -> dict[str, Sequence[Any]] | None:
+        """The value of each key in the rows without faults; None where it is missing.
+
+        Without columns if most keys are missing in most rows, as where identifiers are keys.
+        """
+        if self._columns is None and not self._is_sparse:
             keys = list(dict.fromkeys(chain.from_iterable(self.rows)))
             try:
                 values = zip(*map(itemgetter(*keys, *keys[:1]), self.rows), strict=True)
                 self._columns = dict(zip(keys, values, strict=False))
             except (KeyError, TypeError):  # not all rows have all keys, or none has any
+                most_values = _SPARSITY * max(_BATCH_ROWS, sum(map(len, self.rows)))
+                if len(keys) * len(self.rows) > most_values:
+                    self._is_sparse = True
+                    return None
                 self._columns = {key: [row.get(key) for row in self.rows] for key in keys}
         return self._columns
 
-    def _where(self, number: int) -> Where:
+    def where(self, number: int) -> Where:
+        """The file and line of a row without a fault."""
         return self._number, self.lines[self._row(number)]
 
 
@@ -201,7 +247,7 @@ def _parsed(table: JsonRows, number: int, first: int, lines: Sequence[str]) -> _
     """Parse lines of a file; `first` is the number of the first line."""
     rows = _objects(lines)
     if rows is not None:
-        return _JsonBatch(table, number, rows, range(first, first + len(lines)), {})
+        return _JsonBatch(table, number, rows, range(first, first + len(lines)), {}, lines)
     rows, found = [], list[int]()  # some lines are blank or have a fault
     faults: dict[int, str] = {}
     for line, text in enumerate(lines, first):
@@ -212,7 +258,8 @@ def _parsed(table: JsonRows, number: int, first: int, lines: Sequence[str]) -> _
         except ValueError as error:
             faults[len(found)] = str(error)
         found.append(line)
-    return _JsonBatch(table, number, rows, found, faults)
+    given = lines[found[0] - first :] if found else ()
+    return _JsonBatch(table, number, rows, found, faults, given)
 
 
 def _column(key: str, values: Sequence[Any], kind: str, lost: LostDigits, place: Any) -> Any:
@@ -255,6 +302,24 @@ def _flat(key: str, values: Sequence[Any], kind: str, lost: LostDigits, place: A
     if lost.check(key, numbers, values.__getitem__, place) is not None:
         raise ValueError("a number does not fit a 32-bit float")
     return numbers
+
+
+def _is_bytes(value: Any) -> bool:
+    return isinstance(value[0] if isinstance(value, list) and value else value, bytes)
+
+
+def _check_floats(text: str) -> None:
+    """
+    Raises:
+        ValueError: a number in a JSON text exceeds the largest float.
+    """
+
+    def parse_float(digits: str) -> float:
+        if np.isinf(float(digits)):
+            raise ValueError(f"{digits:.40} does not fit a 32-bit float")
+        return 0.0
+
+    json.loads(text, parse_float=parse_float)
 
 
 def _objects(lines: Sequence[str]) -> list[dict[str, Any]] | None:

@@ -46,10 +46,10 @@ class KindSurvey:
         self._known: set[tuple[str, type]] = set()
         self._with_lists_as_text = with_lists_as_text
 
-    def update(self, row: Mapping[str, Any], where: Where) -> None:
-        """Consider one more object."""
-        for key, value in row.items():
-            self.update_column(key, (value,), lambda _: where)
+    def update(self, row: Mapping[str, Any], where: Where) -> bool:
+        """Consider one more object; return whether a key has changed its kind."""
+        changed = [self.update_column(key, (value,), lambda _: where) for key, value in row.items()]
+        return any(changed)
 
     def update_column(self, key: str, values: Sequence[Any], where: Callable[[int], Where]) -> bool:
         """Consider the values of one key in many objects; None where it is missing.

@@ -60,12 +60,39 @@ class CategoryColumn:
 
 
 def category_text(value: Any) -> str | None:
-    """The name of a split, a group or a class as text; None if the value is not one."""
+    """A value that names a split, a group or a class, as text; None for a missing or empty one.
+
+    Raises:
+        TypeError: it is neither text nor an integer.
+    """
+    if type(value) is int:  # the usual types first: this is called for every row
+        return str(value)
+    if type(value) is str or value is None:
+        return value or None
     if isinstance(value, (bytes, bytearray)):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, (bool, np.bool_)):
         value = int(value)
-    return str(value) if isinstance(value, (str, int, np.integer)) and value != "" else None
+    if not isinstance(value, (str, int, np.integer)):
+        raise TypeError(f"{value!r:.40} is neither text nor an integer")
+    return str(value) if value != "" else None
+
+
+def category_texts(values: Sequence[Any]) -> list[str | None]:
+    """The text of each value.
+
+    Raises:
+        TypeError: one of them is neither text nor an integer; its second argument is its place.
+    """
+    try:
+        return list(map(category_text, values))
+    except TypeError:
+        for place, value in enumerate(values):
+            try:
+                category_text(value)
+            except TypeError as error:
+                raise TypeError(str(error), place) from None
+        raise
 
 
 def as_splits(values: CategoryColumn) -> Coding:

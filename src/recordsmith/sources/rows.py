@@ -223,10 +223,14 @@ class Rows:
         texts = {}
         for name in marks:
             value = context.get(name)
-            texts[name] = category_text(value)
-            if texts[name] is None and (value not in (None, "", b"") or name == self._split):
-                use = "split" if name == self._split else "group or class"
-                raise TypeError(f"{name!r} is {value!r:.40}, which is not a valid {use}")
+            use = "split" if name == self._split else "group or class"
+            problem = f"{name!r} is {value!r:.40}, which is not a valid {use}"
+            try:
+                texts[name] = category_text(value)
+            except TypeError:
+                raise TypeError(problem) from None
+            if texts[name] is None and name == self._split:
+                raise TypeError(problem)
         for name, text in texts.items():
             marks[name].append(text)
             if name == self._label and text is not None:

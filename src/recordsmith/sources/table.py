@@ -139,7 +139,7 @@ class Table:
                     value=kind,
                     expected="bytes, float or int64",
                 )
-        if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        if delimiter is not None and not _is_delimiter(delimiter):
             raise OptionError(
                 option="delimiter", value=delimiter, expected="one character, such as ';'"
             )
@@ -176,8 +176,9 @@ class Table:
         """
         splits_by_file = self._find_tables()
         version = None if self._stream is not None else files_version(self._paths)
-        if self._listing is not None and version == self._version and self._image_column is None:
-            return self._listing
+        is_current = version == self._version and self._image_column is None
+        if self._listing is not None and (is_current or self._stream is not None):
+            return self._listing  # a stream can be read only once
         split, group, label = CategoryColumn(), CategoryColumn(), CategoryColumn()
         rows = self._open_rows()
         names_of_label = rows.class_names.get(self._label or "")
@@ -200,6 +201,12 @@ class Table:
             required=self._split,
             with_lines=self._has_images,
         )
+        if version is not None and version != files_version(self._paths):
+            raise SourceError(
+                "the table changed while it was read",
+                path=self.path,
+                remedy="Rerun when no program writes to it.",
+            )
         self._check_columns(rows)
         notices = list(table.notices)
         labels: npt.NDArray[np.int32] | None = None
@@ -221,7 +228,7 @@ class Table:
         versions: int | npt.NDArray[np.int64] = table.rows.crc32c if version is None else version
         if has_files:
             sizes = sizes + images.sizes()
-            versions = images.versions(files_version(self._paths))
+            versions = images.versions(table.rows.crc32c if version is None else version)
         self._rows, self._table, self._image_names = rows, table, images
         self._version = version
         self._names = RowNames(
@@ -450,6 +457,12 @@ class Table:
     def _name_of(self, path: Path) -> str:
         """A table's name, relative to the folder that is read."""
         return path.relative_to(self.path).as_posix() if path != self.path else path.name
+
+
+def _is_delimiter(value: object) -> bool:
+    if not isinstance(value, str) or len(value) != 1:
+        return False
+    return value not in '"\r\n\0' and not "\ud800" <= value <= "\udfff"
 
 
 def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[str, Any]:

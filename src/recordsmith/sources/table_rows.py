@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.errors import OptionError, Problems
+from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import ColumnEncoder, Kind
 from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.named_images import NamedImages
 from recordsmith.sources.problems import Fault, join_problems
-from recordsmith.sources.row_columns import CategoryColumn, category_text
+from recordsmith.sources.row_columns import CategoryColumn, category_texts
 
 LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
 EXACT = float(1 << 24)
@@ -122,8 +122,22 @@ class RowBatch(ABC):
         """
 
     def category(self, name: str) -> list[str | None]:
-        """The value of each row that names its split, group, class or image; None without one."""
-        found: list[str | None] = list(map(category_text, self.values(name)))
+        """The value of each row that names its split, group, class or image; None without one.
+
+        Raises:
+            SourceError: a value is neither text nor an integer.
+        """
+        try:
+            found = category_texts(self.values(name))
+        except TypeError as error:
+            problem, number = error.args
+            raise SourceError(
+                f"column {name!r} cannot name splits, groups, classes or images: in {self._unit} "
+                f"{self.lines[self._row(number)]}, {problem}",
+                path=self._path,
+                remedy="Convert it to text or integers. A regression target needs no label column: "
+                "it is a feature.",
+            ) from None
         if self._good is None and found:
             return found
         spread: list[str | None] = [None] * len(self)
@@ -255,6 +269,9 @@ def encode_table(
     Args:
         chosen: the columns whose values are wanted, with what collects them.
         required: the chosen column that must have a value; rows without one cannot be stored.
+
+    Raises:
+        SourceError: a chosen column has other values than text and integers.
     """
     is_settled = False
     while True:
@@ -268,8 +285,13 @@ def encode_table(
                 if not is_encoding:
                     continue
                 data, offsets, faults = batch.encode(lost)
+                invalid = faults.keys()
                 for name, column in chosen:
                     values = batch.category(name)
+                    if invalid:
+                        values = [
+                            None if row in invalid else value for row, value in enumerate(values)
+                        ]
                     column.extend(values, number)
                     if name == required and None in values:
                         problem = f"split column {name!r} is empty"
