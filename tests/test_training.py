@@ -208,7 +208,13 @@ def test_ddp_resumes_with_another_number_of_processes(drawn: Path) -> None:
 
     def run_two(*arguments: str) -> str:
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-        return run([*launcher, TRAINING / "torch_ddp.py", *options(drawn, 8), *arguments])
+        command = [*launcher, TRAINING / "torch_ddp.py", *options(drawn, 8), *arguments]
+        try:
+            return run(command)
+        except AssertionError as error:  # torch's threads, as a process ends on a busy machine
+            if "terminate called without an active exception" not in str(error):
+                raise
+        return run(command)
 
     whole = run_two()
     check_learned(whole, 8, bar=3 * CHANCE)

@@ -114,6 +114,7 @@ def main() -> None:
             if is_first:
                 print(f"stopped after step {step}, in epoch {epoch + 1}")
             break
+    dist.barrier()  # no process ends while another still needs it
     dist.destroy_process_group()
 
 
