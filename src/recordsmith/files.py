@@ -128,7 +128,7 @@ def as_path(path: object) -> Path:
     scheme = name.partition("://")[0]
     if scheme != name and scheme.isalnum():
         raise OptionError(f"{name} is a URL", value=name, expected="a local path")
-    return Path(path)
+    return path if isinstance(path, Path) else Path(path)
 
 
 class _LocalFile(io.FileIO):

@@ -40,39 +40,43 @@ class LocalStore(Store):
             recordsmith wrote are no links, so a link is not one of them.
     """
 
-    root: Path
+    root: PathLike
     follows_links: bool = True
+
+    def __post_init__(self) -> None:
+        root = os.fspath(self.root)
+        object.__setattr__(self, "root", "" if root == os.curdir else root)  # as users write paths
 
     @property
     def _link_flag(self) -> int:
         return 0 if self.follows_links else os.O_NOFOLLOW
 
     def name_of(self, key: str) -> str:
-        return str(self.root / key)
+        return os.path.join(self.root, key)
 
-    def _path(self, key: str) -> Path:
+    def _path(self, key: str) -> str:
         """The path of a key for reading."""
-        path = self.root / check_key(key)
+        path = os.path.join(self.root, check_key(key))
         if not self.follows_links:
             self._check_folders(key)
         return path
 
     def _target(self, key: str) -> Path:
         """The path of a key for writing; makes its folders."""
-        path = self.root / check_key(key)
+        path = Path(self.root, check_key(key))
         if "/" in key:
             self._check_folders(key)
             with accessing(path, "write"):
-                if path.parent != self.root and self.root.is_dir():
+                if os.path.isdir(self.root or os.curdir):
                     os.makedirs(path.parent, exist_ok=True)
         return path
 
     def _check_folders(self, key: str) -> None:
         """Raise if a folder between the root and the object is a link."""
-        path = self.root
+        path = os.fspath(self.root)
         for part in key.split("/")[:-1]:
-            path /= part
-            if path.is_symlink():
+            path = os.path.join(path, part)
+            if os.path.islink(path):
                 raise OptionError(
                     f"{path} is a symbolic link, but recordsmith writes and removes files in it",
                     remedy="Remove the link, or choose another folder.",
@@ -93,7 +97,7 @@ class LocalStore(Store):
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         head, slash, _ = prefix.rpartition("/")
-        folder = self._path(head) if slash else self.root
+        folder = self._path(head) if slash else self.root or os.curdir
         try:
             yield from self._list(folder, f"{head}{slash}", prefix)
         except FileAccessError as error:
@@ -171,7 +175,7 @@ class LocalStore(Store):
 
     def delete(self, key: str) -> None:
         self._check_folders(check_key(key))
-        remove(self.root / key)
+        remove(os.path.join(self.root, key))
 
 
 def _version(status: os.stat_result) -> str:

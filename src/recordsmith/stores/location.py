@@ -105,7 +105,8 @@ def as_location(place: object) -> Location:
         return place
     if isinstance(place, str) and place.startswith(MEMORY_SCHEME):
         return Location(_MEMORY, check_key(place.removeprefix(MEMORY_SCHEME)))
-    path = as_path(place)
-    if not path.name or path.name == "..":
-        raise OptionError(f"{path} is a folder", value=str(path), expected="the name of a file")
-    return Location(LocalStore(path.parent), path.name)
+    path = str(as_path(place))
+    folder, name = os.path.split(path)
+    if name in ("", ".", ".."):
+        raise OptionError(f"{path} is a folder", value=path, expected="the name of a file")
+    return Location(LocalStore(folder), name)
