@@ -114,6 +114,18 @@ class StoreContract:
         assert next(some).key in keys
         some.close()  # type: ignore[attr-defined]
 
+    def test_objects_that_are_deleted_while_they_are_listed(self, store: Store) -> None:
+        keys = {f"{folder}/{number}" for folder in "ab" for number in range(20)}
+        deleted = {key for key in keys if int(key[2:]) % 2}
+        self.fill(store, keys)
+        listing = store.list()
+        found = {next(listing).key}
+        for key in deleted:
+            store.delete(key)
+        found |= {info.key for info in listing}
+        assert keys - deleted <= found <= keys
+        assert {info.key for info in store.list()} == keys - deleted
+
     def test_odd_names(self, store: Store) -> None:
         keys = [*ODD_NAMES, *(f"d/{name}/{name}" for name in ODD_NAMES)]
         keys = [key for key in keys if "/" in key or f"d/{key}" not in keys]

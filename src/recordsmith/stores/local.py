@@ -109,10 +109,11 @@ class LocalStore(Store):
         with accessing(folder), os.scandir(folder) as entries:
             for entry in entries:
                 key = head + entry.name
+                if not key.startswith(prefix):
+                    continue
                 if entry.is_dir(follow_symlinks=False):
-                    if f"{key}/".startswith(prefix):
-                        below.append((entry.path, f"{key}/"))
-                elif key.startswith(prefix) and not is_temporary_name(entry.name):
+                    below.append((entry.path, f"{key}/"))
+                elif not is_temporary_name(entry.name):
                     with suppress(FileNotFoundError):  # deleted meanwhile, or a broken link
                         if entry.is_file(follow_symlinks=self.follows_links):
                             status = entry.stat(follow_symlinks=self.follows_links)

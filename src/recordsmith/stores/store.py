@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from typing import BinaryIO, NamedTuple, TypeAlias
@@ -80,10 +80,10 @@ class Store(ABC):
             FileAccessError: it does not exist or cannot be read.
         """
 
-    def read_many(self, ranges: Sequence[Range]) -> Iterator[tuple[int, bytes]]:
+    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:
         """Yield the index and the bytes of each range, in the order in which they arrive.
 
-        At most twice `concurrency` results are in memory.
+        At most twice `concurrency` ranges are taken ahead of the results.
 
         Raises:
             FileAccessError: as `read`, at the first range that fails.
