@@ -22,6 +22,8 @@ from recordsmith.stores import (
     write_atomically,
 )
 
+from ..raising import raises
+
 
 @pytest.mark.parametrize(
     ("given", "shown"),
@@ -121,3 +123,14 @@ def test_written_documents_are_read(tmp_path: Path) -> None:
         assert caught.value.option == "overwrite"
         write_atomically(place, b"5")
         assert read_document(place) == b"5"
+
+
+def test_nothing_is_written_to_a_store_that_cannot() -> None:
+    class ReadOnlyStore(MemoryStore):
+        is_writable = False
+
+    place = Location(ReadOnlyStore(), "x")
+    for overwrite in (True, False):
+        with raises(OptionError, value=str(place)):
+            write_atomically(place, b"data", overwrite=overwrite)
+    assert not place.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from recordsmith.errors import FileAccessError
+from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import exists_error
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.location import Location, PlaceLike, as_location
@@ -57,10 +57,12 @@ def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) ->
     Safe when several processes write the same object at once: one of them wins.
 
     Raises:
-        OptionError: it is a folder, or exists and `overwrite` is False.
+        OptionError: it is a folder, exists and `overwrite` is False, or its store is read-only.
         FileAccessError: it cannot be written.
     """
     location = as_location(place)
+    if not location.store.is_writable:
+        raise OptionError(f"{location} is in a store that is read-only", value=str(location))
     if overwrite:
         location.put(data)
     elif not location.put_if_absent(data):
