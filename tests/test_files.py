@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith import files
+from recordsmith import files, stores
 from recordsmith.building import locked_folder
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset.shard_index import index_pieces
@@ -110,8 +110,8 @@ def test_make_folder(tmp_path: Path) -> None:
 
 def test_write_atomically_replaces(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    files.write_atomically(path, b"first")
-    files.write_atomically(str(path), b"second")
+    stores.write_atomically(path, b"first")
+    stores.write_atomically(str(path), b"second")
     assert path.read_bytes() == b"second"
     assert os.listdir(tmp_path) == ["file"]
 
@@ -127,7 +127,7 @@ def test_write_atomically_leaves_the_old_file_when_it_fails(
     path.write_bytes(b"old")
     monkeypatch.setattr(os, step, fail)
     with pytest.raises(FileAccessError) as caught:
-        files.write_atomically(path, b"new")
+        stores.write_atomically(path, b"new")
     assert caught.value.errno == errno.ENOSPC
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
@@ -137,7 +137,7 @@ def test_write_atomically_by_many_at_once(tmp_path: Path) -> None:
     path = tmp_path / "file"
     texts = [bytes([number]) * 10_000 for number in range(20)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda text: files.write_atomically(path, text), texts))
+        list(pool.map(lambda text: stores.write_atomically(path, text), texts))
     assert path.read_bytes() in texts
     assert os.listdir(tmp_path) == ["file"]
 
@@ -225,17 +225,17 @@ def test_cache_folder_follows_the_desktop_standard(
 def test_errors_of_writing_have_the_final_path(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "plan.json"
     with pytest.raises(FileAccessError) as caught:
-        files.write_atomically(path, b"x")
+        stores.write_atomically(path, b"x")
     assert (caught.value.path, caught.value.operation) == (str(path), "write")
 
 
 def test_files_are_replaced_only_with_overwrite(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    files.write_atomically(path, b"1", overwrite=False)
+    stores.write_atomically(path, b"1", overwrite=False)
     with pytest.raises(OptionError, match="exists") as caught:
-        files.write_atomically(path, b"2", overwrite=False)
+        stores.write_atomically(path, b"2", overwrite=False)
     assert caught.value.option == "overwrite"
-    files.write_atomically(path, b"3")
+    stores.write_atomically(path, b"3")
     assert path.read_bytes() == b"3"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -258,10 +258,10 @@ def test_the_output_is_checked_before_the_job(tmp_path: Path) -> None:
 def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
     path = tmp_path / "document"
     path.write_bytes(b"x" * 1000)
-    assert files.read_document(path, 1000) == b"x" * 1000
-    assert files.read_document(path) == files.read_file(path)
+    assert stores.read_document(path, 1000) == b"x" * 1000
+    assert stores.read_document(path) == stores.read_file(path)
     with pytest.raises(FileAccessError) as caught:
-        files.read_document(path, 999)
+        stores.read_document(path, 999)
     assert (caught.value.errno, caught.value.path) == (errno.EFBIG, str(path))
     with open(path, "r+b") as file:
         file.truncate(1 << 33)  # refused by its size, before reading
@@ -271,7 +271,7 @@ def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
         operation="read",
         errno=errno.EFBIG,
     ):
-        files.read_document(path)
+        stores.read_document(path)
 
 
 def test_a_document_takes_its_size_in_memory_once(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_document_takes_its_size_in_memory_once(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        data = files.read_document(path)
+        data = stores.read_document(path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -294,7 +294,7 @@ def test_a_pipe_that_ends_is_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     for written, most in ((b"old,new\n" * 9, 100), (b"y" * 5000, 100)):
         with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(files.read_document, pipe, most)
+            reading = pool.submit(stores.read_document, pipe, most)
             with open(pipe, "wb", buffering=0) as file:
                 file.write(written)
         if len(written) <= most:
@@ -308,10 +308,10 @@ def test_a_pipe_that_ends_is_read(tmp_path: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device here")
 def test_endless_files_are_refused() -> None:
     with pytest.raises(FileAccessError) as caught:
-        files.read_document("/dev/zero", 1 << 20)
+        stores.read_document("/dev/zero", 1 << 20)
     assert caught.value.errno == errno.EFBIG
     with raises(FileAccessError, path="/dev/zero", operation="read", errno=errno.EINVAL):
-        files.read_file("/dev/zero")
+        stores.read_file("/dev/zero")
 
 
 # -- files that are created ------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def test_nothing_is_created_through_a_link_or_over_a_file(tmp_path: Path) -> Non
     assert (tmp_path / "precious").read_bytes() == b"x"
     assert not (tmp_path / "missing").exists()
     for name in ("link", "dangling", "hard"):
-        files.write_atomically(tmp_path / name, b"new")
+        stores.write_atomically(tmp_path / name, b"new")
         assert not (tmp_path / name).is_symlink()
     assert (tmp_path / "precious").read_bytes() == b"x"
     assert files.temporary_name(tmp_path / "x") != files.temporary_name(tmp_path / "x")
@@ -339,10 +339,10 @@ def test_notes_are_regular_files(tmp_path: Path) -> None:
     (tmp_path / "note").write_bytes(b"{}")
     (tmp_path / "link").symlink_to("note")
     os.mkfifo(tmp_path / "pipe")
-    assert files.read_note(tmp_path / "note") == b"{}"
+    assert stores.read_note(tmp_path / "note") == b"{}"
     for name in ("link", "pipe", "."):
         with pytest.raises(FileAccessError):
-            files.read_note(tmp_path / name)
+            stores.read_note(tmp_path / name)
 
 
 def test_trees_are_removed_without_following_links(tmp_path: Path) -> None:
@@ -360,15 +360,13 @@ def test_trees_are_removed_without_following_links(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "verb"),
     [
-        (files.read_document, "read"),
-        (files.read_note, "read"),
         (lambda path: files.read_head(path, 4), "read"),
         (lambda path: list(Shard(path, "").blocks()), "read"),
         (lambda path: Shard(path, "").index, "read"),
         (lambda path: Shard(path, "").read(0), "read"),
         (lambda path: index_pieces(path, Shard(path, "").walk()), "read"),
         (lambda path: rs.salvage(path, path.parent / "out" / "x", threads=1), "read"),
-        (lambda path: files.write_atomically(path, b"x"), "write"),
+        (lambda path: stores.write_atomically(path, b"x"), "write"),
         (lambda path: ShardWriter(path, overwrite=True).close(), "write"),
     ],
 )
@@ -413,7 +411,7 @@ def test_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
     planted.symlink_to(tmp_path / "precious")
     for path in (*left, *others):
         path.touch()
-    temporary, held = files._create_temporary(paths[0])
+    temporary, held = files.create_temporary(paths[0])
     with held:
         files.remove_leftovers(paths)
         assert temporary.exists()
@@ -438,7 +436,7 @@ def test_a_temporary_file_that_another_process_removed_is_made_again(
         lock(descriptor, kind)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    files.write_atomically(tmp_path / "x", b"data")
+    stores.write_atomically(tmp_path / "x", b"data")
     assert (tmp_path / "x").read_bytes() == b"data"
     assert os.listdir(tmp_path) == ["x"]
     assert calls == 2

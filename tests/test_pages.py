@@ -29,7 +29,7 @@ SECURITY = (REPOSITORY / "docs" / "security.md").read_text("utf-8")
 PACKAGE = Path(rs.__file__).parent
 
 LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST)_|\w+_(LIMIT|DEPTH)$")
-LAYERS = ("wire", "example", "image", "dataset", "building", "examining")
+LAYERS = ("stores", "wire", "example", "image", "dataset", "building", "examining")
 
 
 def tables(page: str) -> list[list[list[str]]]:

@@ -66,6 +66,9 @@ _REASONS = {
     errno.ENFILE: "too many open files on this machine",
     errno.EIO: "the device reported a read or write error",
 }
+_WITHOUT_LINKS = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS))
+"""What `os.link` reports on file systems without hard links."""
+
 _REMEDIES = {
     errno.ENOSPC: "Free some space, or choose another disk.",
     errno.EDQUOT: "Free some space, or choose another disk.",
@@ -125,7 +128,7 @@ def as_path(path: object) -> Path:
     scheme = name.partition("://")[0]
     if scheme != name and scheme.isalnum():
         raise OptionError(f"{name} is a URL", value=name, expected="a local path")
-    return Path(path)
+    return path if isinstance(path, Path) else Path(path)
 
 
 class _LocalFile(io.FileIO):
@@ -172,13 +175,18 @@ def open_regular_file(path: PathLike, *, follow_links: bool = True) -> BinaryIO:
     """
 
     def opener(path: str, flags: int) -> int:
-        return _open_regular_file(path, flags if follow_links else flags | os.O_NOFOLLOW)
+        return open_regular_descriptor(path, flags if follow_links else flags | os.O_NOFOLLOW)
 
     with accessing(path):
         return io.BufferedReader(_LocalFile(path, "rb", opener=opener))
 
 
-def _open_regular_file(path: str, flags: int) -> int:
+def open_regular_descriptor(path: str, flags: int) -> int:
+    """Open a regular file and return its descriptor.
+
+    Raises:
+        OSError: it is not a regular file; or is a symbolic link, with O_NOFOLLOW.
+    """
     if flags & os.O_NOFOLLOW and os.path.islink(path):
         raise OSError(errno.EINVAL, "it is a symbolic link, not a regular file")
     descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
@@ -186,81 +194,6 @@ def _open_regular_file(path: str, flags: int) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file")
     return descriptor
-
-
-def read_file(path: PathLike) -> bytes:
-    """Read a whole file with as few system calls as possible.
-
-    Raises:
-        FileAccessError: it cannot be read, or is a device, which may never end.
-    """
-    with accessing(path):
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        try:
-            status = os.fstat(descriptor)
-            if stat.S_ISCHR(status.st_mode):
-                raise OSError(errno.EINVAL, "it is a device, not a file")
-            size = status.st_size
-            data = os.read(descriptor, size + 1)
-            if len(data) == size:
-                return data
-            pieces = [data]  # longer than 2 GiB, growing, or not a regular file
-            while pieces[-1]:
-                pieces.append(os.read(descriptor, 1 << 24))
-            return b"".join(pieces)
-        finally:
-            os.close(descriptor)
-
-
-DOCUMENT_BYTES = 1 << 26
-"""The size limit of documents that users write: label maps, schemas, lists of names."""
-
-NOTE_BYTES = 1 << 28
-"""The size limit of files that recordsmith writes: twice the manifest of a million shards."""
-
-
-def read_document(path: PathLike, most_bytes: int | None = None) -> bytes:
-    """Read a small document, from a file or a pipe.
-
-    Args:
-        most_bytes: the size limit; None means DOCUMENT_BYTES.
-
-    Raises:
-        FileAccessError: it cannot be read, or exceeds the limit (errno EFBIG).
-    """
-    with open_file(path) as file:
-        return _read_whole(file, path, DOCUMENT_BYTES if most_bytes is None else most_bytes)
-
-
-def read_note(path: PathLike) -> bytes:
-    """Read a file that recordsmith wrote: a regular file, not a symbolic link.
-
-    Raises:
-        FileAccessError: it cannot be read, is not a regular file, or exceeds NOTE_BYTES.
-    """
-    with open_regular_file(path, follow_links=False) as file:
-        return _read_whole(file, path, NOTE_BYTES)
-
-
-def _read_whole(file: BinaryIO, path: PathLike, most: int) -> bytes:
-    data: bytes | bytearray = b""
-    with accessing(path):
-        size = os.fstat(file.fileno()).st_size
-        if size <= most:
-            data = file.read(size + 1)
-            if len(data) != size:  # growing, or not a regular file
-                data = bytearray(data)
-                while len(data) <= most and (piece := file.read(1 << 20)):
-                    data += piece
-    if max(size, len(data)) > most:
-        name = os.fspath(path)
-        raise FileAccessError(
-            errno.EFBIG,
-            f"it is larger than {most / (1 << 20):,.3g} MiB, the limit for this kind of file",
-            name,
-            remedy="Check that it is the right file.",
-        )
-    return bytes(data)
 
 
 def read_head(path: PathLike, size: int) -> bytes:
@@ -328,6 +261,11 @@ def temporary_name(path: Path) -> Path:
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.partial", re.DOTALL)
 
 
+def is_temporary_name(name: str) -> bool:
+    """Return whether a file has a name like those of `temporary_name`."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 def create(path: PathLike, named: PathLike | None = None) -> BinaryIO:
     """Create a file and open it for writing, unbuffered.
 
@@ -341,36 +279,14 @@ def create(path: PathLike, named: PathLike | None = None) -> BinaryIO:
         return cast(BinaryIO, _LocalFile(path, "xb", named=named))
 
 
-def write_atomically(
-    path: PathLike, data: bytes | Iterable[bytes | memoryview], *, overwrite: bool = True
-) -> None:
-    """Write a file from bytes or from pieces end to end; it appears whole or not at all.
-
-    Safe when several processes write the same file at once: one of them wins.
-
-    Raises:
-        OptionError: the path is a folder, or the file exists and `overwrite` is False.
-    """
-    temporary, held = _create_temporary(Path(path))
-    try:
-        with accessing(path, "write"), held:  # locked until it has its name
-            with open(os.dup(held.fileno()), "wb") as file:
-                file.writelines((data,) if isinstance(data, bytes) else data)
-                file.flush()
-                os.fsync(file.fileno())
-            publish(temporary, path, overwrite=overwrite)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _create_temporary(path: Path) -> tuple[Path, BinaryIO]:
+def create_temporary(path: Path) -> tuple[Path, BinaryIO]:
     """Create a file next to a path, locked where the file system supports it."""
     while True:
         temporary = temporary_name(path)
         file = create(temporary, path)
-        if not _lock(file.fileno(), shared=False, wait=True) or _is_at(temporary, file.fileno()):
+        if not lock_file(file.fileno(), shared=False, wait=True) or _is_at(
+            temporary, file.fileno()
+        ):
             return temporary, file
         file.close()  # `remove_leftovers` removed it before it was locked
 
@@ -394,9 +310,9 @@ def remove_leftovers(paths: Iterable[PathLike]) -> None:
 
 def _remove_unlocked(path: str) -> None:
     with suppress(OSError):
-        descriptor = _open_regular_file(path, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = open_regular_descriptor(path, os.O_RDWR | os.O_NOFOLLOW)
         try:
-            if _lock(descriptor, shared=False) and _is_at(path, descriptor):
+            if lock_file(descriptor, shared=False) and _is_at(path, descriptor):
                 os.unlink(path)
         finally:
             os.close(descriptor)
@@ -413,12 +329,13 @@ def check_target(path: PathLike, *, overwrite: bool) -> None:
     if file.is_dir():
         raise OptionError(f"{file} is a folder", value=str(file), expected="the name of a file")
     if os.path.lexists(file) and not overwrite:
-        raise _exists(file)
+        raise exists_error(file)
     with accessing(file, "write"):
         os.stat(file.parent)
 
 
-def _exists(path: PathLike) -> OptionError:
+def exists_error(path: PathLike) -> OptionError:
+    """Return the error for an output that exists and must not be replaced."""
     return OptionError(
         f"{os.fspath(path)} already exists",
         option="overwrite",
@@ -432,21 +349,36 @@ def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> N
     Raises:
         OptionError: the path is a folder, or the file exists and `overwrite` is False.
     """
+    if not overwrite:
+        if not publish_if_absent(temporary, path):
+            raise exists_error(path)
+        return
     with accessing(path, "write"):
         try:
-            if not overwrite:
-                try:
-                    os.link(temporary, path)  # unlike a rename, this never replaces anything
-                except FileExistsError:
-                    raise _exists(path) from None
-                except OSError:  # a file system without links
-                    pass
-                else:
-                    os.unlink(temporary)
-                    return
             os.replace(temporary, path)
         except IsADirectoryError:
             raise folder_error(path) from None
+
+
+def publish_if_absent(temporary: PathLike, path: PathLike) -> bool:
+    """Rename a finished file unless its final name is taken; return whether it was renamed."""
+    with accessing(path, "write"):
+        try:
+            os.link(temporary, path)  # unlike a rename, this never replaces anything
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _WITHOUT_LINKS:
+                raise
+        else:
+            os.unlink(temporary)
+            return True
+        try:  # who creates the empty file may replace it
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            return False
+        os.replace(temporary, path)
+        return True
 
 
 @contextmanager
@@ -520,7 +452,9 @@ def _hold(path: Path, named: PathLike, *, shared: bool) -> tuple[int, bool]:
         try:
             make_hidden_folder(path.parent)
             with accessing(path, "write"):
-                descriptor = _open_regular_file(str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+                descriptor = open_regular_descriptor(
+                    str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+                )
         except FileAccessError as error:
             # another process ended there and removes the folder, also between mkdir and isdir
             if error.errno in (errno.ENOENT, errno.EEXIST) and tries_left:
@@ -531,7 +465,7 @@ def _hold(path: Path, named: PathLike, *, shared: bool) -> tuple[int, bool]:
                 f"{path} is not a regular file, so it cannot be locked", remedy="Remove it."
             ) from None
         try:
-            is_locked = _lock(descriptor, shared=shared)
+            is_locked = lock_file(descriptor, shared=shared)
             if not is_locked or _is_at(path, descriptor):
                 return descriptor, is_locked
         except BlockingIOError:
@@ -547,7 +481,7 @@ def busy_error(folder: PathLike) -> FileAccessError:
     return FileAccessError(errno.EBUSY, "another process is writing to it", name, operation="write")
 
 
-def _lock(descriptor: int, *, shared: bool, wait: bool = False) -> bool:
+def lock_file(descriptor: int, *, shared: bool, wait: bool = False) -> bool:
     """Lock an open file; return False if the file system does not support locks.
 
     Raises:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -389,6 +392,24 @@ def test_a_manifest_of_version_1_is_converted(tmp_path: Path) -> None:
     data = path.read_bytes()
     assert not upgrade_manifest(tmp_path)
     assert path.read_bytes() == data == read_manifest(tmp_path).to_bytes()  # type: ignore[union-attr]
+
+
+def test_a_manifest_that_changes_while_it_is_converted_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / MANIFEST_NAME
+    path.write_text(json.dumps(VERSION_1))
+
+    @contextmanager
+    def late(*_: object) -> Iterator[bool]:
+        path.write_text("of another job")
+        yield True
+
+    monkeypatch.setattr(manifest_module, "locked", late)
+    with pytest.raises(rs.FileAccessError) as caught:
+        upgrade_manifest(tmp_path)
+    assert (caught.value.errno, caught.value.path) == (errno.EBUSY, str(tmp_path))
+    assert path.read_text() == "of another job"
 
 
 @pytest.mark.parametrize("change", [{"made_from": 5}, {"splits": []}, {"schemas": 1}])

@@ -31,7 +31,8 @@ def test_records_satisfy_the_schema_made_from_them(
 ) -> None:
     folder = numbered.packed(tmp_path / "set", {"train": [5, 4], "test": [3]})
     rules = rs.schema(folder)
-    path = rules.save(tmp_path / "schema.json")
+    path = tmp_path / "schema.json"
+    rules.save(path)
     assert SchemaFile.load(path) == rules
     assert rs.verify(folder, schema=path).is_good
     features = json.loads(path.read_text("utf-8"))["features"]
@@ -185,7 +186,8 @@ def test_a_duplicate_rule(tmp_path: Path) -> None:
 def test_feature_names_that_are_not_text(write, tmp_path: Path) -> None:
     """They are stored as JSON escapes, so that the file stays valid UTF-8."""
     data = write(tmp_path / "a.tfrecord", [{"\udcff\udc80x": 1, "größe": 2}])
-    path = rs.schema(data).save(tmp_path / "schema.json")
+    path = tmp_path / "schema.json"
+    rs.schema(data).save(path)
     assert set(SchemaFile.load(path).sections["features"]) == {"\udcff\udc80x", "größe"}
     assert "größe" in path.read_text("utf-8")
     assert rs.verify(data, schema=path).is_good

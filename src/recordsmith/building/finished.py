@@ -23,14 +23,8 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
 from recordsmith.errors import FileAccessError
 from recordsmith.example import Schema
-from recordsmith.files import (
-    INTERNAL_FOLDER,
-    accessing,
-    open_regular_file,
-    read_note,
-    remove,
-    write_atomically,
-)
+from recordsmith.files import INTERNAL_FOLDER, accessing, open_regular_file, remove
+from recordsmith.stores import LocalStore, read_note, write_atomically
 from recordsmith.wire import crc32c
 
 MAX_PLACES = 1000
@@ -140,7 +134,8 @@ class VersionHash:
 
 def completed_files(folder: Path) -> list[str]:
     """The names of the shards that an interrupted job completed, according to their notes."""
-    return sorted(note.stem for note in (folder / INTERNAL_FOLDER).glob(f"*{DONE_SUFFIX}"))
+    notes = (info.key for info in LocalStore(folder / INTERNAL_FOLDER).list())
+    return sorted(key.removesuffix(DONE_SUFFIX) for key in notes if key.endswith(DONE_SUFFIX))
 
 
 def save_result(folder: Path, fingerprint: str, versions: str | None, result: ShardResult) -> None:

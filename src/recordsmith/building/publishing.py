@@ -46,8 +46,8 @@ from recordsmith.files import (
     publish,
     remove,
     sync_folder,
-    write_atomically,
 )
+from recordsmith.stores import write_atomically
 from recordsmith.wire import Compression
 
 

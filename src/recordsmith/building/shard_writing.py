@@ -16,7 +16,8 @@ from recordsmith.building.finished import (
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import publish, remove, temporary_name, write_atomically
+from recordsmith.files import publish, remove, temporary_name
+from recordsmith.stores import write_atomically
 from recordsmith.wire import Compression
 
 

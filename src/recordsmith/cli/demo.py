@@ -14,7 +14,8 @@ from recordsmith.cli.inspect import print_inspection
 from recordsmith.cli.pack import print_pack_report
 from recordsmith.cli.verify import print_verify_report
 from recordsmith.errors import OptionError
-from recordsmith.files import list_folder, make_folder, write_atomically
+from recordsmith.files import list_folder, make_folder
+from recordsmith.stores import write_atomically
 
 if TYPE_CHECKING:
     from PIL import Image

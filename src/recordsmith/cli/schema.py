@@ -38,6 +38,6 @@ def schema(
     if out is None:
         console.print_json(found.to_json())
         return
-    path = found.save(out, overwrite=overwrite)
+    found.save(out, overwrite=overwrite)
     count = sum(map(len, found.sections.values()))
-    print(f"{console.printable(str(path))}: rules for {console.count(count, 'feature')}")
+    print(f"{console.printable(str(out))}: rules for {console.count(count, 'feature')}")

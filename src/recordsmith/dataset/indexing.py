@@ -39,9 +39,9 @@ from recordsmith.files import (
     make_folder,
     make_hidden_folder,
     remove_leftovers,
-    write_atomically,
 )
 from recordsmith.serialization import fields_to_json
+from recordsmith.stores import write_atomically
 from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 

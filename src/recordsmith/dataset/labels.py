@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from recordsmith.dataset.documents import other_than_text
 from recordsmith.errors import OptionError
-from recordsmith.files import accessing, read_document
+from recordsmith.files import accessing
+from recordsmith.stores import read_document
 
 LABELS_NAME = "labels.txt"
 LABEL_MAP_NAME = "label_map.pbtxt"

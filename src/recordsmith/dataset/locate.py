@@ -55,6 +55,7 @@ from recordsmith.files import (
     read_head,
     similar_path,
 )
+from recordsmith.stores import LocalStore
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
@@ -383,8 +384,7 @@ def _files_of(folder: Path) -> tuple[Located, list[str]]:
 def _check_unfinished(folder: Path) -> None:
     """Raise if a folder has only unpublished shards of a job."""
     internal = folder / INTERNAL_FOLDER
-    with accessing(internal):
-        names = os.listdir(internal) if internal.is_dir() else []
+    names = [info.key for info in LocalStore(internal).list()]
     if any(
         name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and not name.startswith(".") for name in names
     ):

@@ -19,16 +19,8 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
 from recordsmith.example import Schema
-from recordsmith.files import (
-    INTERNAL_FOLDER,
-    INTERNAL_NAMES,
-    NOTE_BYTES,
-    accessing,
-    locked,
-    read_document,
-    read_note,
-    write_atomically,
-)
+from recordsmith.files import INTERNAL_FOLDER, INTERNAL_NAMES, accessing, busy_error, locked
+from recordsmith.stores import NOTE_BYTES, as_location, read_document, read_note
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
@@ -202,8 +194,9 @@ def upgrade_manifest(folder: Path) -> bool:
         CorruptDataError: broken-manifest.
         FileAccessError: the manifest does not exist or cannot be replaced.
     """
-    path = folder / MANIFEST_NAME
-    data = read_document(path, NOTE_BYTES)
+    location = as_location(folder / MANIFEST_NAME)
+    version = location.info().version
+    data = read_document(location, NOTE_BYTES)
     try:
         document = json_of(data)
         is_old = _has_version_1(document)
@@ -215,7 +208,8 @@ def upgrade_manifest(folder: Path) -> bool:
         read_manifest(folder)
         return False
     with locked(folder / INTERNAL_FOLDER, folder):
-        write_atomically(path, data)
+        if not location.put_if_match(data, version):
+            raise busy_error(folder)
     return True
 
 

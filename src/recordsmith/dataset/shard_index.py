@@ -39,8 +39,8 @@ from recordsmith.files import (
     open_regular_file,
     read_head,
     size_of,
-    write_atomically,
 )
+from recordsmith.stores import write_atomically
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,

@@ -12,7 +12,8 @@ from html import escape
 from pathlib import Path
 
 from recordsmith.errors import OptionError
-from recordsmith.files import check_target, write_atomically
+from recordsmith.files import check_target
+from recordsmith.stores import write_atomically
 from recordsmith.words import printable
 
 STYLE = """

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recordsmith.errors import OptionError
-from recordsmith.files import check_target, write_atomically
+from recordsmith.files import check_target
+from recordsmith.stores import write_atomically
 
 if TYPE_CHECKING:
     from PIL import Image

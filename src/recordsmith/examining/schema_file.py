@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, get_args
 
 from recordsmith.dataset import Dataset
@@ -28,7 +27,8 @@ from recordsmith.examining.rules import (
 from recordsmith.example import Schema
 from recordsmith.example.payload import KIND_NUMBERS
 from recordsmith.example.schema import FeatureSchema
-from recordsmith.files import PathLike, Progress, as_path, read_document, write_atomically
+from recordsmith.files import Progress
+from recordsmith.stores import PlaceLike, as_location, read_document, write_atomically
 
 FORMAT = "recordsmith-schema"
 VERSION = 1
@@ -91,35 +91,33 @@ class SchemaFile:
         )
 
     @classmethod
-    def load(cls, path: PathLike) -> SchemaFile:
+    def load(cls, path: PlaceLike) -> SchemaFile:
         """Read a schema file.
 
         Raises:
             FileAccessError: the file cannot be read.
             OptionError: the file is not a valid schema file; the message shows the invalid part.
         """
-        file = as_path(path)
+        place = as_location(path)
         try:
-            return cls.from_json(json_of(read_document(file), with_keys_once=True))
+            return cls.from_json(json_of(read_document(place), with_keys_once=True))
         except ValueError as error:
             raise OptionError(
-                f"invalid schema file {file}: {error}",
+                f"invalid schema file {place}: {error}",
                 option="schema",
                 remedy="Pass a file that `recordsmith schema` wrote.",
             ) from None
 
-    def save(self, path: PathLike, *, overwrite: bool = False) -> Path:
+    def save(self, path: PlaceLike, *, overwrite: bool = False) -> None:
         """Write the schema file atomically.
 
         Raises:
             OptionError: the file exists, and `overwrite` is False.
             FileAccessError: the file cannot be written.
         """
-        file = as_path(path)
         data = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
         # bytes of a key that are not UTF-8 become \\udcff, as JSON escapes them
-        write_atomically(file, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
-        return file
+        write_atomically(path, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document, as described in `docs/schema.md`."""

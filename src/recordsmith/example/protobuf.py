@@ -19,7 +19,8 @@ from recordsmith.errors import (
     OptionError,
     suggest_names,
 )
-from recordsmith.files import PathLike, as_path, read_document
+from recordsmith.files import PathLike, as_path
+from recordsmith.stores import read_document
 
 _HOW_TO_MAKE_ONE = (
     "Make one with: protoc --include_imports --descriptor_set_out=messages.pb messages.proto"

@@ -27,11 +27,10 @@ from recordsmith.files import (
     locked,
     make_folder,
     no_lock_notice,
-    read_note,
     remove,
     remove_tree,
-    write_atomically,
 )
+from recordsmith.stores import read_note, write_atomically
 
 _INSIDE = ".export.partial"
 _MOVES = "moves.json"

@@ -9,22 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from recordsmith.building import WRITING_THREADS, ShardResult
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.files import (
-    INTERNAL_FOLDER,
-    NOTE_BYTES,
-    PathLike,
-    Progress,
-    as_path,
-    locked,
-    read_document,
-    write_atomically,
-)
+from recordsmith.files import INTERNAL_FOLDER, PathLike, Progress, locked
 from recordsmith.packing.pack import (
     check_arguments,
     check_source,
@@ -35,6 +25,7 @@ from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.stores import NOTE_BYTES, PlaceLike, as_location, read_document, write_atomically
 from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
@@ -148,7 +139,7 @@ class PackPlan(Report):
             progress=progress,
         )
 
-    def save(self, path: PathLike) -> None:
+    def save(self, path: PlaceLike) -> None:
         """Write the plan to a JSON file."""
         document = {
             "format": FORMAT,
@@ -161,17 +152,18 @@ class PackPlan(Report):
                 for task in self.shards
             ],
         }
-        write_atomically(as_path(path), json.dumps(document, indent=1).encode() + b"\n")
+        write_atomically(path, json.dumps(document, indent=1).encode() + b"\n")
 
     @classmethod
-    def load(cls, path: PathLike) -> PackPlan:
+    def load(cls, path: PlaceLike) -> PackPlan:
         """Read a plan from a JSON file.
 
         Raises:
             OptionError: the file is not a plan, or has another version.
             FileAccessError: the file cannot be read.
         """
-        data = read_document(as_path(path), NOTE_BYTES)
+        place = as_location(path)
+        data = read_document(place, NOTE_BYTES)
         try:
             document = json_of(data)
             if not isinstance(document, Mapping):
@@ -192,7 +184,7 @@ class PackPlan(Report):
             )
         except NOT_AS_EXPECTED as error:
             raise OptionError(
-                f"{Path(path)} is not a plan that this version can read: {describe_fault(error)}",
+                f"{place} is not a plan that this version can read: {describe_fault(error)}",
                 option="path",
                 value=str(path),
                 remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes a new one.",

@@ -14,8 +14,9 @@ from typing import Any
 from recordsmith.dataset.documents import json_fault
 from recordsmith.dataset.labels import LARGEST_LABEL
 from recordsmith.errors import Problems, SourceError
-from recordsmith.files import read_file, read_head
+from recordsmith.files import read_head
 from recordsmith.sources.versions import size_and_time
+from recordsmith.stores import read_file
 
 _scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, its end)
 _space = re.compile(r"[ \t\n\r]*").match

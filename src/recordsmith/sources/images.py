@@ -10,8 +10,9 @@ from typing import Any
 
 from recordsmith.errors import CorruptDataError, located
 from recordsmith.example.keys import FILENAME, FORMAT, HEIGHT, IMAGE, WIDTH
-from recordsmith.files import PathLike, open_file, read_file
+from recordsmith.files import PathLike, open_file
 from recordsmith.image import IMAGE_SUFFIXES, ImageInfo, is_image, probe_image
+from recordsmith.stores import read_file
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import OptionError, SourceError, located, option
 from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_FORMAT, WIDTH
-from recordsmith.files import PathLike, read_file
+from recordsmith.files import PathLike
 from recordsmith.image import (
     MaskInfo,
     encode_mask,
@@ -34,6 +34,7 @@ from recordsmith.image.masks.colours import (
     voc_colours,
 )
 from recordsmith.sources.source import Note
+from recordsmith.stores import read_file
 from recordsmith.words import count
 
 Colours: TypeAlias = Mapping[Colour, int]

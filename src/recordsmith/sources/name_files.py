@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import TextIO, TypeAlias
 
 from recordsmith.errors import FileAccessError
-from recordsmith.files import PathLike, accessing, read_document
+from recordsmith.files import PathLike, accessing
+from recordsmith.stores import read_document
 
 Lines: TypeAlias = list[tuple[int, str]]
 """Line number, counted from 1, and text without surrounding whitespace."""

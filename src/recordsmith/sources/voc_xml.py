@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 from xml.parsers import expat
 
 from recordsmith.errors import SourceError
-from recordsmith.files import read_document
 from recordsmith.sources.boxes import Corners, number
+from recordsmith.stores import read_document
 
 _Values: TypeAlias = dict[str, "_Values | str"]
 """Tag -> text, or the content of the first element with that tag."""

@@ -36,15 +36,7 @@ from recordsmith.dataset.locate import Paths, locate
 from recordsmith.errors import OptionError
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
-from recordsmith.files import (
-    NOTE_BYTES,
-    PathLike,
-    Progress,
-    as_path,
-    list_folder,
-    read_document,
-    remove,
-)
+from recordsmith.files import PathLike, Progress, as_path, list_folder, remove
 from recordsmith.reshaping.appending.joined_manifest import (
     append_history,
     check_schemas_match,
@@ -60,6 +52,7 @@ from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
 from recordsmith.reshaping.resharding.reshard_report import AppendReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
+from recordsmith.stores import NOTE_BYTES, read_document
 from recordsmith.work import Work, thread_count
 
 _VERSION = 1  # changes if the same inputs give other shards

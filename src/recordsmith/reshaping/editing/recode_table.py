@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 
 from recordsmith.dataset.documents import json_of, kind_in_json, text_of
 from recordsmith.errors import OptionError
-from recordsmith.files import as_path, read_document
+from recordsmith.files import as_path
+from recordsmith.stores import read_document
 from recordsmith.words import first_of
 
 TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str]"

@@ -222,13 +222,13 @@ def _input(number: int, shard: Shard, split: str) -> InputShard:
 
 def _check_files(shards: Sequence[InputShard], out: Path) -> None:
     """Check that no file is given twice, by any name, and none lies in the output folder."""
-    known: dict[tuple[int, int], Path] = {}
+    known: dict[tuple[int, int], InputShard] = {}
     for shard in shards:
         with accessing(shard.path):
             status = os.stat(shard.path)
-        first = known.setdefault((status.st_dev, status.st_ino), shard.path)
-        if first is not shard.path:
-            also = "" if first == shard.path else f", also as {first}"
+        first = known.setdefault((status.st_dev, status.st_ino), shard)
+        if first is not shard:
+            also = "" if first.path == shard.path else f", also as {first.path}"
             raise OptionError(
                 f"{shard.path} is given more than once{also}",
                 option="paths",

@@ -1,0 +1,33 @@
+"""Stores: where objects are kept, and how they are read and written.
+
+An object is a file, or its equivalent in a store without files. Everything above reads and writes
+objects through a `Location`: a store and a key in it.
+"""
+
+from recordsmith.stores.local import LocalStore, read_file
+from recordsmith.stores.location import Location, PlaceLike, as_location
+from recordsmith.stores.memory import MemoryStore
+from recordsmith.stores.small_objects import (
+    NOTE_BYTES,
+    read_document,
+    read_note,
+    write_atomically,
+)
+from recordsmith.stores.store import ObjectInfo, Range, Store, check_key
+
+__all__ = [
+    "NOTE_BYTES",
+    "LocalStore",
+    "Location",
+    "MemoryStore",
+    "ObjectInfo",
+    "PlaceLike",
+    "Range",
+    "Store",
+    "as_location",
+    "check_key",
+    "read_document",
+    "read_file",
+    "read_note",
+    "write_atomically",
+]

@@ -1,0 +1,226 @@
+"""`LocalStore`: the files below a folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.files import (
+    PathLike,
+    accessing,
+    create_temporary,
+    is_temporary_name,
+    lock_file,
+    open_regular_descriptor,
+    publish,
+    publish_if_absent,
+    remove,
+)
+from recordsmith.stores.store import Data, ObjectInfo, Store, check_key, check_range, pieces_of
+
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class LocalStore(Store):
+    """The files below a folder, which must exist before something is written.
+
+    Folders are not objects: they are created when needed, and stay. Nothing is written or deleted
+    through symbolic links below the root, and no links to folders are listed.
+
+    Args:
+        follows_links: whether links below the root are followed when reading. Files that
+            recordsmith wrote are no links, so a link is not one of them.
+    """
+
+    root: PathLike
+    follows_links: bool = True
+
+    def __post_init__(self) -> None:
+        root = os.fspath(self.root)
+        object.__setattr__(self, "root", "" if root == os.curdir else root)  # as users write paths
+
+    @property
+    def _link_flag(self) -> int:
+        return 0 if self.follows_links else os.O_NOFOLLOW
+
+    def name_of(self, key: str) -> str:
+        return os.path.join(self.root, key)
+
+    def _path(self, key: str) -> str:
+        """The path of a key for reading."""
+        path = os.path.join(self.root, check_key(key))
+        if not self.follows_links:
+            self._check_folders(key)
+        return path
+
+    def _target(self, key: str) -> Path:
+        """The path of a key for writing; makes its folders."""
+        path = Path(self.root, check_key(key))
+        if "/" in key:
+            self._check_folders(key)
+            with accessing(path, "write"):
+                if os.path.isdir(self.root or os.curdir):
+                    os.makedirs(path.parent, exist_ok=True)
+        return path
+
+    def _check_folders(self, key: str) -> None:
+        """Raise if a folder between the root and the object is a link."""
+        path = os.fspath(self.root)
+        for part in key.split("/")[:-1]:
+            path = os.path.join(path, part)
+            if os.path.islink(path):
+                raise OptionError(
+                    f"{path} is a symbolic link, but recordsmith writes and removes files in it",
+                    remedy="Remove the link, or choose another folder.",
+                )
+
+    def info(self, key: str) -> ObjectInfo:
+        path = self._path(key)
+        with accessing(path):
+            status = os.stat(path, follow_symlinks=self.follows_links)
+            if stat.S_ISDIR(status.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file")
+        return ObjectInfo(key, status.st_size, _version(status))
+
+    def read(self, key: str, start: int = 0, stop: int | None = None) -> bytes:
+        return read_file(self._path(key), start, stop, follows_links=self.follows_links)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        head, slash, _ = prefix.rpartition("/")
+        folder = self._path(head) if slash else self.root or os.curdir
+        try:
+            yield from self._list(folder, f"{head}{slash}", prefix)
+        except FileAccessError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                raise
+
+    def _list(self, folder: PathLike, head: str, prefix: str) -> Iterator[ObjectInfo]:
+        below = []
+        with accessing(folder), os.scandir(folder) as entries:
+            for entry in entries:
+                key = head + entry.name
+                if not key.startswith(prefix):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    below.append((entry.path, f"{key}/"))
+                elif not is_temporary_name(entry.name):
+                    with suppress(FileNotFoundError):  # deleted meanwhile, or a broken link
+                        if entry.is_file(follow_symlinks=self.follows_links):
+                            status = entry.stat(follow_symlinks=self.follows_links)
+                            yield ObjectInfo(key, status.st_size, _version(status))
+        for path, key in below:
+            with suppress(FileNotFoundError):
+                yield from self._list(path, key, prefix)
+
+    def open_write(self, key: str) -> AbstractContextManager[BinaryIO]:
+        return self._open(key, publish)
+
+    @contextmanager
+    def _open(self, key: str, give_name: Callable[[Path, Path], object]) -> Iterator[BinaryIO]:
+        path = self._target(key)
+        temporary, held = create_temporary(path)
+        try:
+            with accessing(path, "write"), held:  # locked until it has its name
+                with open(os.dup(held.fileno()), "wb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                give_name(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def put_if_absent(self, key: str, data: Data) -> bool:
+        was_written = False
+
+        def give_name(temporary: Path, path: Path) -> None:
+            nonlocal was_written
+            was_written = publish_if_absent(temporary, path)
+            if not was_written:
+                os.unlink(temporary)
+
+        if os.path.lexists(self._target(key)):
+            return False
+        with self._open(key, give_name) as file:
+            file.writelines(pieces_of(data))
+        return was_written
+
+    def put_if_match(self, key: str, data: Data, version: str) -> bool:
+        path = self._target(key)
+        with accessing(path, "write"):
+            try:
+                descriptor = open_regular_descriptor(str(path), os.O_RDWR | self._link_flag)
+            except FileNotFoundError:
+                return False
+            try:
+                # the lock of a version is the file itself: a writer that waited finds another one
+                if not lock_file(descriptor, shared=False, wait=True):
+                    raise OSError(errno.ENOLCK, "its file system does not support locks")
+                matches = self.exists(key) and self.info(key).version == version
+                if matches:
+                    self.put(key, data)
+                return matches
+            finally:
+                os.close(descriptor)
+
+    def delete(self, key: str) -> None:
+        self._check_folders(check_key(key))
+        remove(os.path.join(self.root, key))
+
+
+def _version(status: os.stat_result) -> str:
+    return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+
+
+def read_file(
+    path: PathLike, start: int = 0, stop: int | None = None, *, follows_links: bool = True
+) -> bytes:
+    """Read a file or some of its bytes with as few system calls as possible.
+
+    Reads pipes as well, except with `follows_links` False, which takes regular files only.
+
+    Raises:
+        FileAccessError: it cannot be read; or is a device, which may never end, without `stop`.
+    """
+    check_range(start, stop)
+    with accessing(path):
+        if follows_links:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        else:
+            descriptor = open_regular_descriptor(os.fspath(path), os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            return _read(descriptor, start, stop)
+        finally:
+            os.close(descriptor)
+
+
+def _read(descriptor: int, start: int, stop: int | None) -> bytes:
+    status = os.fstat(descriptor)
+    if stop is None and stat.S_ISCHR(status.st_mode):
+        raise OSError(errno.EINVAL, "it is a device, not a file")
+    if start:
+        if not stat.S_ISREG(status.st_mode):
+            return _read(descriptor, 0, stop)[start:]
+        os.lseek(descriptor, start, os.SEEK_SET)
+    left = max(0, status.st_size - start)
+    most = left + 1 if stop is None else min(stop - start, left + 1)
+    data = os.read(descriptor, most)
+    if len(data) == left or (stop is not None and len(data) == stop - start):
+        return data
+    pieces, count = [data], len(data)  # longer than 2 GiB, growing, or not a regular file
+    while pieces[-1]:
+        most = _PIECE_BYTES if stop is None else min(_PIECE_BYTES, stop - start - count)
+        pieces.append(os.read(descriptor, most))
+        count += len(pieces[-1])
+    return b"".join(pieces)

@@ -1,0 +1,69 @@
+"""Small objects, which are read and written whole: documents of users, and our own notes."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.files import exists_error
+from recordsmith.stores.local import LocalStore
+from recordsmith.stores.location import Location, PlaceLike, as_location
+from recordsmith.stores.store import Data
+
+DOCUMENT_BYTES = 1 << 26
+"""The size limit of documents that users write: label maps, schemas, lists of names."""
+
+NOTE_BYTES = 1 << 28
+"""The size limit of files that recordsmith writes: twice the manifest of a million shards."""
+
+
+def read_document(place: PlaceLike, most_bytes: int | None = None) -> bytes:
+    """Read a small document, also from a pipe.
+
+    Args:
+        most_bytes: the size limit; None means DOCUMENT_BYTES.
+
+    Raises:
+        FileAccessError: it cannot be read, or exceeds the limit (errno EFBIG).
+    """
+    most = DOCUMENT_BYTES if most_bytes is None else most_bytes
+    location = as_location(place)
+    data = location.read(0, most + 1)
+    if len(data) > most:
+        raise FileAccessError(
+            errno.EFBIG,
+            f"it is larger than {most / (1 << 20):,.3g} MiB, the limit for this kind of file",
+            str(location),
+            remedy="Check that it is the right file.",
+        )
+    return data
+
+
+def read_note(path: Path) -> bytes:
+    """Read a file that recordsmith wrote: a regular file, not a symbolic link.
+
+    Raises:
+        FileAccessError: it cannot be read, is not a regular file, or exceeds NOTE_BYTES.
+    """
+    return read_document(
+        Location(LocalStore(path.parent, follows_links=False), path.name), NOTE_BYTES
+    )
+
+
+def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) -> None:
+    """Write an object from bytes or from pieces end to end; it appears whole or not at all.
+
+    Safe when several processes write the same object at once: one of them wins.
+
+    Raises:
+        OptionError: it is a folder, exists and `overwrite` is False, or its store is read-only.
+        FileAccessError: it cannot be written.
+    """
+    location = as_location(place)
+    if not location.store.is_writable:
+        raise OptionError(f"{location} is in a store that is read-only", value=str(location))
+    if overwrite:
+        location.put(data)
+    elif not location.put_if_absent(data):
+        raise exists_error(str(location))

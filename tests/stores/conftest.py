@@ -1,0 +1,5 @@
+"""The contract's asserts say what they compared."""
+
+import pytest
+
+pytest.register_assert_rewrite("tests.stores.contract")

@@ -1,0 +1,294 @@
+"""What every store promises: subclass `StoreContract` and return an empty store from `store`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError
+from recordsmith.stores import Location, Range, Store
+
+from ..raising import raises
+
+DATA = bytes(range(256)) * 20
+EDGES = (0, 1, 2, 255, 256, len(DATA) - 1, len(DATA), len(DATA) + 1, 10 * len(DATA))
+ODD_NAMES = ["a b", "é", "e\u0301", "a\nb", "%2F", "-", "...", "..a", "*?[x]", "#", "~", "a:b"]
+OUTSIDE = ["", ".", "..", "../x", "a/../../x", "/x", "a//b", "a/", "a/.", "x\0y"]
+
+
+class StoreContract:
+    """The tests of a store."""
+
+    @pytest.fixture
+    def store(self) -> Store:
+        """Return an empty store."""
+        raise NotImplementedError
+
+    def fill(self, store: Store, keys: Collection[str]) -> None:
+        """Write many objects, whose content is the start of their key."""
+        for key in keys:
+            store.put(key, key.encode()[:3])
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("start", EDGES)
+    def test_ranges_are_slices(self, store: Store, start: int) -> None:
+        store.put("x", DATA)
+        for stop in (None, *EDGES):
+            if stop is None or stop >= start:
+                assert store.read("x", start, stop) == DATA[start:stop]
+            else:
+                with pytest.raises(ValueError):
+                    store.read("x", start, stop)
+
+    def test_negative_ranges_are_refused(self, store: Store) -> None:
+        store.put("x", DATA)
+        for start, stop in ((-1, None), (0, -1), (-2, -1)):
+            with pytest.raises(ValueError):
+                store.read("x", start, stop)
+
+    def test_empty_objects(self, store: Store) -> None:
+        store.put("a/empty", b"")
+        store.put("none", [])
+        for key in ("a/empty", "none"):
+            assert store.exists(key)
+            assert (store.size(key), store.read(key), store.read(key, 0, 9)) == (0, b"", b"")
+        assert sorted(info.key for info in store.list()) == ["a/empty", "none"]
+
+    def test_missing_objects(self, store: Store) -> None:
+        store.put("a/b", b"x")
+        for key in ("x", "a/x", "y/x", "a/b/x"):
+            assert not store.exists(key)
+            with raises(FileAccessError, path=store.name_of(key), operation="read"):
+                store.read(key)
+        with pytest.raises(FileAccessError):
+            store.read("a")
+        with pytest.raises(MissingFileError):
+            store.info("x")
+        store.delete("x")
+        assert not store.put_if_match("x", b"new", store.info("a/b").version)
+        assert not store.exists("x")
+
+    def test_many_ranges_have_their_index(self, store: Store) -> None:
+        keys = [f"part/{number}" for number in range(5)]
+        for number, key in enumerate(keys):
+            store.put(key, DATA[number:])
+        ranges = [
+            Range(keys[number % 5], number, None if number % 7 == 0 else 3 * number)
+            for number in range(200)
+        ]
+        found = dict(store.read_many(ranges))
+        assert len(found) == 200
+        assert all(
+            found[index] == DATA[index % 5 :][wanted.start : wanted.stop]
+            for index, wanted in enumerate(ranges)
+        )
+        assert list(store.read_many([])) == []
+
+    def test_a_range_that_fails_ends_many(self, store: Store) -> None:
+        store.put("x", DATA)
+        with pytest.raises(MissingFileError):
+            list(store.read_many([Range("x"), Range("missing"), Range("x")]))
+        reading = store.read_many([Range("x")] * 100)
+        assert next(reading)[1] == DATA
+        reading.close()  # type: ignore[attr-defined]
+
+    # -- listing -----------------------------------------------------------------------------------
+
+    def test_listing_of_10000_keys(self, store: Store) -> None:
+        keys = {f"{number % 7}/{number:05d}.bin" for number in range(10_000)}
+        self.fill(store, keys)
+        found = [*store.list()]
+        assert {info.key for info in found} == keys
+        assert len(found) == len(keys)
+        assert {info.size_bytes for info in found} == {3}
+        for prefix in ("3/", "3/0", "3/00003.bin", "3", "9", "3/00003.bin/", "x/y/z"):
+            expected = {key for key in keys if key.startswith(prefix)}
+            assert {info.key for info in store.list(prefix)} == expected
+        some = store.list()
+        assert next(some).key in keys
+        some.close()  # type: ignore[attr-defined]
+
+    def test_objects_that_are_deleted_while_they_are_listed(self, store: Store) -> None:
+        keys = {f"{folder}/{number}" for folder in "ab" for number in range(20)}
+        deleted = {key for key in keys if int(key[2:]) % 2}
+        self.fill(store, keys)
+        listing = store.list()
+        found = {next(listing).key}
+        for key in deleted:
+            store.delete(key)
+        found |= {info.key for info in listing}
+        assert keys - deleted <= found <= keys
+        assert {info.key for info in store.list()} == keys - deleted
+
+    def test_odd_names(self, store: Store) -> None:
+        keys = [*ODD_NAMES, *(f"d/{name}/{name}" for name in ODD_NAMES)]
+        keys = [key for key in keys if "/" in key or f"d/{key}" not in keys]
+        for key in keys:
+            store.put(key, key.encode())
+        assert {info.key: info.size_bytes for info in store.list()} == {
+            key: len(key.encode()) for key in keys
+        }
+        for key in keys:
+            assert store.read(key) == key.encode()
+            assert key in {info.key for info in store.list(key)}
+            store.delete(key)
+        assert not any(store.list())
+
+    def test_information_is_the_same_in_a_listing(self, store: Store) -> None:
+        store.put("a/x", b"1")
+        store.put("y", b"22")
+        assert {info.key: info for info in store.list()} == {
+            key: store.info(key) for key in ("a/x", "y")
+        }
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def test_a_written_object_replaces_the_older_one(self, store: Store) -> None:
+        versions = set()
+        for data in (b"1", b"22", b"", [b"3", memoryview(b"45")], b"22"):
+            store.put("a/x", data)
+            versions.add(store.info("a/x").version)
+            assert store.read("a/x") == (data if isinstance(data, bytes) else b"345")
+        assert len(versions) == 5
+
+    def test_an_object_appears_at_the_end(self, store: Store) -> None:
+        store.put("old", b"old")
+        for key in ("old", "new", "deep/er/new"):
+            with store.open_write(key) as file:
+                file.write(DATA)
+                file.flush()
+                assert [(info.key, info.size_bytes) for info in store.list(key)] == (
+                    [("old", 3)] if key == "old" else []
+                )
+                assert store.exists(key) == (key == "old")
+            assert store.read(key) == DATA
+
+    @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, GeneratorExit])
+    def test_an_abandoned_write_changes_nothing(
+        self, store: Store, error: type[BaseException]
+    ) -> None:
+        store.put("old", b"old")
+
+        def fail(key: str) -> None:
+            with store.open_write(key) as file:
+                file.write(DATA)
+                raise error
+
+        for key in ("old", "new"):
+            with pytest.raises(error):
+                fail(key)
+        assert [info.key for info in store.list()] == ["old"]
+        assert store.read("old") == b"old"
+
+    def test_one_of_many_writers_finds_it_absent(self, store: Store) -> None:
+        barrier = threading.Barrier(8)
+
+        def write(number: int) -> list[int]:
+            won = []
+            for place in range(20):
+                barrier.wait()
+                if store.put_if_absent(f"begun/{place}", [b"%d" % number] * 1000):
+                    won.append(place)
+            return won
+
+        with ThreadPoolExecutor(8) as pool:
+            won = [*pool.map(write, range(8))]
+        assert sorted(place for places in won for place in places) == list(range(20))
+        for number, places in enumerate(won):
+            for place in places:
+                assert store.read(f"begun/{place}") == b"%d" % number * 1000
+        assert len([*store.list()]) == 20
+
+    def test_no_update_is_lost(self, store: Store) -> None:
+        store.put("count", b"0")
+
+        def add(_: int) -> None:
+            for _ in range(15):
+                while True:
+                    version = store.info("count").version
+                    count = int(store.read("count"))
+                    if store.put_if_match("count", b"%d" % (count + 1), version):
+                        break
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(add, range(4)))
+        assert store.read("count") == b"60"
+
+    def test_an_older_version_does_not_match(self, store: Store) -> None:
+        store.put("x", b"1")
+        version = store.info("x").version
+        store.put("x", b"2")
+        assert not store.put_if_match("x", b"3", version)
+        assert store.put_if_match("x", b"4", store.info("x").version)
+        store.delete("x")
+        store.delete("x")
+        assert not store.put_if_match("x", b"5", version)
+        assert store.put_if_absent("x", b"6")
+        assert not store.put_if_absent("x", b"7")
+        assert store.read("x") == b"6"
+
+    def test_a_reader_gets_one_version(self, store: Store) -> None:
+        texts = [bytes([number]) * 100_000 * number for number in range(1, 6)]
+        store.put("x", texts[0])
+        ended = threading.Event()
+
+        def write() -> None:
+            for number in range(60):
+                store.put("x", texts[number % 5])
+            ended.set()
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write)
+            read = set()
+            while not ended.is_set() and not writing.done():
+                read.add(store.read("x"))
+            writing.result()
+        assert read <= set(texts)
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("key", OUTSIDE)
+    def test_names_that_lead_out_are_refused(self, store: Store, key: str) -> None:
+        calls = [
+            lambda: store.info(key),
+            lambda: store.read(key),
+            lambda: store.put(key, b""),
+            lambda: store.put_if_absent(key, b""),
+            lambda: store.put_if_match(key, b"", "1"),
+            lambda: store.delete(key),
+            lambda: Location(store, "a") / key,
+        ]
+        for call in calls:
+            with raises(OptionError, value=key):
+                call()
+        assert not any(store.list())
+
+    def test_a_store_behaves_like_a_dict(self, store: Store) -> None:
+        @settings(deadline=None, max_examples=50)
+        @given(
+            st.lists(st.text("ab./\n\\", min_size=1, max_size=6), max_size=5),
+            st.text("ab./", max_size=4),
+        )
+        def check(keys: list[str], prefix: str) -> None:
+            for info in [*store.list()]:
+                store.delete(info.key)
+            expected: dict[str, bytes] = {}
+            for number, key in enumerate(keys):
+                try:
+                    store.put(key, b"%d" % number)
+                except (OptionError, FileAccessError):  # invalid, or a folder has this name
+                    continue
+                expected[key] = b"%d" % number
+            assert {info.key: store.read(info.key) for info in store.list()} == expected
+            if {"", ".", ".."}.isdisjoint(prefix.split("/")[:-1]):
+                assert {info.key for info in store.list(prefix)} == {
+                    key for key in expected if key.startswith(prefix)
+                }
+
+        check()

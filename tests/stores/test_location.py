@@ -1,0 +1,136 @@
+"""Locations: paths and URLs as a store and a key."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.examining import SchemaFile
+from recordsmith.stores import (
+    LocalStore,
+    Location,
+    MemoryStore,
+    as_location,
+    read_document,
+    write_atomically,
+)
+
+from ..raising import raises
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("x.json", "x.json"),
+        ("a/b/x.json", "a/b/x.json"),
+        ("../x", "../x"),
+        ("/dev/stdin", "/dev/stdin"),
+        (Path("a") / "x", "a/x"),
+        (os.fsdecode(b"a/\xff"), "a/\udcff"),
+        ("memory://a/b.json", "memory://a/b.json"),
+    ],
+)
+def test_a_location_shows_what_was_given(given: str, shown: str) -> None:
+    location = as_location(given)
+    assert str(location) == shown
+    assert as_location(location) is location
+    assert location == as_location(given)
+    assert hash(location) == hash(as_location(given))
+
+
+@pytest.mark.parametrize(
+    "given", ["", ".", "..", "a/..", "/", "s3://bucket/x", "memory://", "memory://../x", "a\0", 5]
+)
+def test_what_is_no_object(given: object) -> None:
+    with pytest.raises(OptionError):
+        as_location(given)
+
+
+def test_names_of_locations() -> None:
+    location = Location(MemoryStore(), "a/b.tar.gz")
+    assert (location.name, location.suffix) == ("b.tar.gz", ".gz")
+    assert location.with_suffix(".txt").key == "a/b.tar.txt"
+    assert location.with_name("c").key == "a/c"
+    assert (location / "c/d").key == "a/b.tar.gz/c/d"
+    root = Location(location.store, "")
+    assert (root / "x").key == "x"
+    assert (root / "x").with_name("y").key == "y"
+    for name in ("", "..", "a/../.."):
+        with pytest.raises(OptionError):
+            location.with_name(name)
+        with pytest.raises(OptionError):
+            location / name
+
+
+def test_a_location_reads_and_writes_its_object(tmp_path: Path) -> None:
+    for store in (LocalStore(tmp_path), MemoryStore()):
+        place = Location(store, "a") / "x"
+        assert not place.exists()
+        place.put(b"123")
+        version = place.info().version
+        assert (place.read(), place.read(1, 2), place.info().size_bytes) == (b"123", b"2", 3)
+        assert [*Location(store, "a").list()] == [*Location(store, "").list()] == [place]
+        assert [*place.list()] == []
+        with place.open_write() as file:
+            file.write(b"4")
+        assert not place.put_if_match(b"5", version)
+        assert place.put_if_match(b"5", place.info().version)
+        assert not place.put_if_absent(b"6")
+        place.delete()
+        assert place.put_if_absent(b"7")
+        assert store.read("a/x") == b"7"
+
+
+def test_local_locations_are_pickled(tmp_path: Path) -> None:
+    location = as_location(tmp_path / "x")
+    assert pickle.loads(pickle.dumps(location)) == location
+
+
+def test_documents_in_memory(tmp_path: Path, numbered: SimpleNamespace) -> None:
+    """Documents that users name can be in any store."""
+    place = "memory://test_documents_in_memory/schema.json"
+    folder = numbered.packed(tmp_path, {"train": [3]})
+    rules = rs.schema(folder)
+    with pytest.raises(FileAccessError) as caught:
+        SchemaFile.load(place)
+    assert (caught.value.errno, caught.value.path) == (errno.ENOENT, place)
+    rules.save(place)
+    assert SchemaFile.load(place) == rules
+    assert rs.verify(folder, schema=place).is_good
+    with pytest.raises(OptionError) as refused:
+        rules.save(place)
+    assert refused.value.option == "overwrite"
+    rules.save(place, overwrite=True)
+    with pytest.raises(FileAccessError) as caught:
+        read_document(place, 10)
+    assert (caught.value.errno, caught.value.path) == (errno.EFBIG, place)
+    as_location(place).delete()
+
+
+def test_written_documents_are_read(tmp_path: Path) -> None:
+    for place in (tmp_path / "x", Location(MemoryStore(), "x")):
+        write_atomically(place, [b"12", memoryview(b"3")], overwrite=False)
+        assert read_document(place) == b"123"
+        with pytest.raises(OptionError) as caught:
+            write_atomically(place, b"4", overwrite=False)
+        assert caught.value.option == "overwrite"
+        write_atomically(place, b"5")
+        assert read_document(place) == b"5"
+
+
+def test_nothing_is_written_to_a_store_that_cannot() -> None:
+    class ReadOnlyStore(MemoryStore):
+        is_writable = False
+
+    place = Location(ReadOnlyStore(), "x")
+    for overwrite in (True, False):
+        with raises(OptionError, value=str(place)):
+            write_atomically(place, b"data", overwrite=overwrite)
+    assert not place.exists()
