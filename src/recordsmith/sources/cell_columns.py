@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.buffers import Int64Array
 from recordsmith.example import Kind
 from recordsmith.sources.table_rows import LostDigits
 
@@ -45,6 +45,7 @@ class CellColumn:
         self._found = declared
         self._is_filled = False
         self._row_count = 0
+        self._surveyed: tuple[Any, Any] = (None, None)  # cells, as numbers
 
     @property
     def kind(self) -> Kind:
@@ -71,9 +72,11 @@ class CellColumn:
 
     def _with(self, array: Any, place: Callable[[int], str]) -> Kind | None:
         """The kind of the column with more cells."""
-        kind = _kind_of_numbers(_trimmed(array))
-        if kind is not None:
-            return "float" if "float" in (kind, self._found) else "int64"
+        numbers = _as_numbers(_trimmed(array))
+        if numbers is not None:
+            self._surveyed = (array, numbers)
+            kinds = (self._found, "int64" if numbers.dtype == np.int64 else "float")
+            return "float" if "float" in kinds else "int64"
         for number, cell in enumerate(array.to_pylist()):
             kind = cell_kind(cell)
             if kind == "bytes":
@@ -93,13 +96,18 @@ class CellColumn:
             int64 or float64, (rows,); which rows have one: bool, (rows,); and why some cells cannot
             be stored, by row.
         """
+        surveyed = None
+        if array is self._surveyed[0] and (self._surveyed[1].dtype.kind == "i") == (
+            self.kind == "int64"
+        ):
+            surveyed = self._surveyed[1]
         array = _trimmed(array)
         _, offsets = cell_memory(array)
         valid = offsets[1:] > offsets[:-1]
         faults: dict[int, str] = {}
         values = None
         if not self._is_declared:
-            values = _cast(array, valid, self.kind)
+            values = _cast(array, valid, self.kind) if surveyed is None else surveyed
         if values is None:
             values, valid = self._checked(array, faults)
         if self.kind == "float":
@@ -170,8 +178,8 @@ def _number(cell: str) -> int | float:
         return float(cell)
 
 
-def _kind_of_numbers(array: Any) -> Kind | None:
-    """The kind of cells without blanks around them that are all numbers or empty.
+def _as_numbers(array: Any) -> npt.NDArray[Any] | None:
+    """Cells without blanks around them that are all numbers or empty, as int64 or float64.
 
     May be None for unusual numbers; `cell_kind` decides.
     """
@@ -182,15 +190,21 @@ def _kind_of_numbers(array: Any) -> Kind | None:
     starts, stops = offsets[:-1][filled], offsets[1:][filled]
     if not len(starts):
         return None
-    marks = offsets_from_lengths(_IS_OF_FLOAT[data])
+    marks = _counts(_IS_OF_FLOAT[data])
     is_float = marks[stops] > marks[starts]
-    kind: Kind = "float" if is_float.any() else "int64"
+    kind: Kind = "float" if marks[-1] else "int64"
     # next to floats, `_cast` does not find integers beyond int64
     most_digits = _MOST_DIGITS - (kind == "float")
     if not _are_integers(data, starts[~is_float], stops[~is_float], most_digits):
         return None
-    # pyarrow takes no floats that `cell_kind` does not take
-    return None if _cast(array, filled, kind) is None else kind
+    return _cast(array, filled, kind)  # pyarrow takes no floats that `cell_kind` does not take
+
+
+def _counts(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """How many are True before each place, and in all."""
+    found = np.zeros(len(mask) + 1, np.int32)
+    np.cumsum(mask, out=found[1:])
+    return found
 
 
 def _are_integers(
@@ -202,7 +216,7 @@ def _are_integers(
     lengths = stops - firsts
     if len(lengths) and (lengths.min() < 1 or lengths.max() > most_digits):
         return False
-    others = offsets_from_lengths(data - ord("0") > 9)
+    others = _counts(data - ord("0") > 9)
     if (others[stops] > others[firsts]).any():
         return False
     return not ((data[firsts] == ord("0")) & (lengths > 1)).any()
