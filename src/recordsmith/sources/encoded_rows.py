@@ -1,7 +1,7 @@
 """Rows that are encoded once, in order, and then copied in any order.
 
 They lie as TFRecord frames in a temporary file without a name, so that copying verifies their
-checksums. Memory holds eight bytes per row.
+checksums. Memory holds sixteen bytes per row.
 """
 
 from __future__ import annotations
