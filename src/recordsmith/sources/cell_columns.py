@@ -96,18 +96,15 @@ class CellColumn:
             int64 or float64, (rows,); which rows have one: bool, (rows,); and why some cells cannot
             be stored, by row.
         """
-        surveyed = None
-        if array is self._surveyed[0] and (self._surveyed[1].dtype.kind == "i") == (
-            self.kind == "int64"
-        ):
-            surveyed = self._surveyed[1]
+        cells, values = self._surveyed
+        self._surveyed = (None, None)
+        is_surveyed = array is cells and (values.dtype == np.int64) == (self.kind == "int64")
         array = _trimmed(array)
         _, offsets = cell_memory(array)
         valid = offsets[1:] > offsets[:-1]
         faults: dict[int, str] = {}
-        values = None
-        if not self._is_declared:
-            values = _cast(array, valid, self.kind) if surveyed is None else surveyed
+        if not is_surveyed:
+            values = None if self._is_declared else _cast(array, valid, self.kind)
         if values is None:
             values, valid = self._checked(array, faults)
         if self.kind == "float":
