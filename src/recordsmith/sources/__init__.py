@@ -1,6 +1,6 @@
 """Sources of samples: image folders, annotation files, tables, archives, existing shards.
 
-To add a source, write a class that implements `contract.Source` and add it to `recognition.KINDS`.
+To add a source, write a class that implements `source.Source` and add it to `recognition.KINDS`.
 """
 
 from recordsmith.sources.coco import Coco
