@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError
-from recordsmith.stores import Location, Range, Store
+from recordsmith.stores import LocalStore, Location, Range, Store
 
 from ..raising import raises
 
@@ -98,7 +101,93 @@ class StoreContract:
         assert next(reading)[1] == DATA
         reading.close()  # type: ignore[attr-defined]
 
+    def test_an_open_object_is_a_file(self, store: Store) -> None:
+        store.put("a/x", DATA)
+        with store.open_read("a/x") as file:
+            assert (file.size_bytes, file.readable(), file.seekable()) == (len(DATA), True, True)
+            assert file.read(100) == DATA[:100]
+            assert file.read_at(7, 9) == DATA[7:9]
+            assert file.tell() == 100
+            target = bytearray(50)
+            assert file.readinto(target) == 50
+            assert target == DATA[100:150]
+            assert file.seek(-20, os.SEEK_END) == len(DATA) - 20
+            assert file.seek(5, os.SEEK_CUR) == len(DATA) - 15
+            assert file.read() == DATA[-15:]
+            assert (file.read(), file.read(5), file.readinto(target)) == (b"", b"", 0)
+            with pytest.raises(OSError):
+                file.seek(-1)
+        assert file.closed
+        with pytest.raises(FileAccessError):
+            store.open_read("a/missing")
+
+    def test_pieces_go_to_their_places(self, store: Store) -> None:
+        store.put("x", DATA)
+        begins = np.array([5000, 0, 17, 17, 40, len(DATA) - 1])
+        ends = np.array([5003, 0, 18, 30, 41, len(DATA)])
+        places = np.array([4, 0, 0, 20, 19, 7])
+        out = np.zeros(40, np.uint8)
+        expected = bytearray(40)
+        for begin, end, place in zip(begins, ends, places, strict=True):
+            expected[place : place + end - begin] = DATA[begin:end]
+        with store.open_read("x") as file:
+            assert file.read_pieces(begins, ends, places, out)
+            assert out.tobytes() == expected
+            beyond = np.array([len(DATA) + 1])
+            assert not file.read_pieces(beyond - 2, beyond, places[:1], out)
+            assert file.read_at(len(DATA) - 2, len(DATA) + 9) == DATA[-2:]
+            assert file.read_at(len(DATA) + 2, len(DATA) + 9) == b""
+
+    @pytest.mark.parametrize("gap", [0, 4])
+    def test_headers_are_followed(self, store: Store, gap: int) -> None:
+        sizes = [3, 0, 500, 70_000, 1]
+        data = b"".join(
+            size.to_bytes(8, "little") + bytes([number]) * 4 + bytes(size + gap)
+            for number, size in enumerate(sizes)
+        )
+        store.put("x", data)
+        out = np.zeros((9, 12), np.uint8)
+        with store.open_read("x") as file:
+            assert file.read_headers(0, len(data), gap, out) == 5
+            assert out[:5, :8].copy().view("<u8").ravel().tolist() == sizes
+            assert out[:5, 8].tolist() == [0, 1, 2, 3, 4]
+            assert file.read_headers(15 + gap, len(data), gap, out[:2]) == 2
+            assert out[:2, 8].tolist() == [1, 2]
+            assert file.read_headers(0, len(data) - 1 - gap - 1, gap, out) == 4
+        store.put("long", b"\xff" * 8 + bytes(50))
+        with store.open_read("long") as file:
+            assert file.read_headers(0, 58, gap, out) == 1
+
+    def test_an_object_that_is_replaced_while_it_is_open(self, store: Store) -> None:
+        """A reader has the old object to its end, or reports that it changed."""
+        store.put("x", b"a" * 1000)
+        version = store.info("x").version
+        assert store.read("x", 0, 5, version) == b"aaaaa"
+        with store.open_read("x") as file:
+            assert file.read(10) == b"a" * 10
+            store.put("x", b"b" * 2000)
+            if isinstance(store, LocalStore):
+                assert file.read_at(0, 1000) == b"a" * 1000
+            else:
+                with raises(FileAccessError, errno=errno.ESTALE):
+                    file.read_at(0, 1000)
+        with raises(FileAccessError, errno=errno.ESTALE):
+            store.read("x", 0, 5, version)
+
     # -- listing -----------------------------------------------------------------------------------
+
+    def test_what_lies_directly_in_a_folder(self, store: Store) -> None:
+        for key in ("b", "a/2", "a/1", "a/deep/x", "a/deep/y", "c/d/e"):
+            store.put(key, b"x")
+        found = store.list_folder("a")
+        assert found.objects == [store.info("a/1"), store.info("a/2")]
+        assert found.folders == ["deep"]
+        assert store.list_folder() == ([store.info("b")], ["a", "c"])
+        assert store.list_folder("missing") == ([], [])
+        assert [store.is_folder(key) for key in ("", "a", "a/deep", "a/1", "d", "x/y")] == [
+            *[True] * 3,
+            *[False] * 3,
+        ]
 
     def test_listing_of_10000_keys(self, store: Store) -> None:
         keys = {f"{number % 7}/{number:05d}.bin" for number in range(10_000)}
@@ -185,6 +274,55 @@ class StoreContract:
                 fail(key)
         assert [info.key for info in store.list()] == ["old"]
         assert store.read("old") == b"old"
+
+    def test_a_sealed_object_can_be_read(self, store: Store) -> None:
+        """Under its own name only where the store cannot rename."""
+        store.put("old", b"old")
+        for key in ("old", "new"):
+            writer = store.open_write(key)
+            writer.write(DATA[:5])
+            writer.write(memoryview(DATA)[5:])
+            sealed = writer.seal()
+            assert (sealed == key) == (not store.can_rename)
+            assert store.read(sealed) == DATA
+            assert store.read("old") == (DATA if sealed == "old" else b"old")
+            assert writer.seal() == sealed
+            writer.publish()
+            writer.discard()
+            assert store.read(key) == DATA
+            store.put("old", b"old")
+
+    def test_a_sealed_object_can_be_discarded(self, store: Store) -> None:
+        writer = store.open_write("x")
+        writer.write(DATA)
+        sealed = writer.seal()
+        writer.discard()
+        writer.discard()
+        assert not store.exists("x")
+        assert not store.exists(sealed)
+
+    def test_an_object_that_must_not_be_replaced(self, store: Store) -> None:
+        with store.open_write("x", overwrite=False) as file:
+            file.write(b"1")
+        with (
+            raises(OptionError, option="overwrite"),
+            store.open_write("x", overwrite=False) as file,
+        ):
+            file.write(b"2")
+        assert store.read("x") == b"1"
+        assert [info.key for info in store.list()] == ["x"]
+
+    def test_an_object_moves(self, store: Store) -> None:
+        store.put("a/old", DATA)
+        store.put("new", b"")
+        for new in ("new", "b/c"):
+            store.move("a/old", new)
+            assert store.read(new) == DATA
+            assert not store.exists("a/old")
+            store.put("a/old", DATA)
+        with pytest.raises(FileAccessError):
+            store.move("missing", "new")
+        assert store.read("new") == DATA
 
     def test_one_of_many_writers_finds_it_absent(self, store: Store) -> None:
         barrier = threading.Barrier(8)

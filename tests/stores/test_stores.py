@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import io
 import threading
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
-from recordsmith.stores import LocalStore, MemoryStore, ObjectInfo, Range, Store, check_key
-from recordsmith.stores.store import Data, check_range, missing_error
+from recordsmith.stores import (
+    LocalStore,
+    MemoryStore,
+    ObjectInfo,
+    ObjectWriter,
+    Range,
+    Store,
+    check_key,
+)
+from recordsmith.stores.store import (
+    Data,
+    WholeWriter,
+    check_range,
+    check_version,
+    missing_error,
+)
 
 from .contract import StoreContract
 
@@ -64,22 +75,23 @@ class DelayedStore(Store):
         data, version = self.objects[key]
         return ObjectInfo(key, len(data), version)
 
-    def read(self, key: str, start: int = 0, stop: int | None = None) -> bytes:
+    def read(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> bytes:
         check_range(start, stop)
-        self.info(key)
+        check_version(self.name_of(key), self.info(key).version, version)
         time.sleep(self.delay_seconds)
         return self.objects[key][0][start:stop]
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         yield from [self.info(key) for key in [*self.objects] if key.startswith(prefix)]
 
-    @contextmanager
-    def open_write(self, key: str) -> Iterator[BinaryIO]:
-        check_key(key)
-        file = io.BytesIO()
-        yield file
+    def open_write(self, key: str, *, overwrite: bool = True) -> ObjectWriter:
+        return WholeWriter(self, key, lambda data: self.set(key, data), overwrite=overwrite)
+
+    def set(self, key: str, data: bytes) -> None:
         with self.lock:
-            self.objects[key] = file.getvalue(), str(next(self.versions))
+            self.objects[key] = data, str(next(self.versions))
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         with self.lock:
@@ -111,12 +123,14 @@ class CountingStore(DelayedStore):
 
     reading = most_reading = 0
 
-    def read(self, key: str, start: int = 0, stop: int | None = None) -> bytes:
+    def read(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> bytes:
         with self.lock:
             self.reading += 1
             self.most_reading = max(self.reading, self.most_reading)
         try:
-            return super().read(key, start, stop)
+            return super().read(key, start, stop, version)
         finally:
             with self.lock:
                 self.reading -= 1
@@ -136,10 +150,12 @@ def test_many_ranges_are_read_at_the_same_time() -> None:
 
 def test_ranges_arrive_when_they_are_there() -> None:
     class UnevenStore(DelayedStore):
-        def read(self, key: str, start: int = 0, stop: int | None = None) -> bytes:
+        def read(
+            self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+        ) -> bytes:
             if key == "slow":
                 assert is_first_read.wait(60)
-            return super().read(key, start, stop)
+            return super().read(key, start, stop, version)
 
     is_first_read = threading.Event()
     store = UnevenStore()

@@ -5,7 +5,13 @@ objects through a `Location`: a store and a key in it.
 """
 
 from recordsmith.stores.local import LocalStore, read_file
-from recordsmith.stores.location import Location, PlaceLike, as_location
+from recordsmith.stores.location import (
+    Location,
+    PlaceLike,
+    as_folder,
+    as_location,
+    as_place,
+)
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
@@ -13,18 +19,31 @@ from recordsmith.stores.small_objects import (
     read_note,
     write_atomically,
 )
-from recordsmith.stores.store import ObjectInfo, Range, Store, check_key
+from recordsmith.stores.store import (
+    FolderContents,
+    ObjectInfo,
+    ObjectReader,
+    ObjectWriter,
+    Range,
+    Store,
+    check_key,
+)
 
 __all__ = [
     "NOTE_BYTES",
+    "FolderContents",
     "LocalStore",
     "Location",
     "MemoryStore",
     "ObjectInfo",
+    "ObjectReader",
+    "ObjectWriter",
     "PlaceLike",
     "Range",
     "Store",
+    "as_folder",
     "as_location",
+    "as_place",
     "check_key",
     "read_document",
     "read_file",

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import BinaryIO, TypeAlias
+from typing import TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.files import PathLike, as_path
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
-from recordsmith.stores.store import Data, ObjectInfo, Store, check_key
+from recordsmith.stores.store import (
+    Data,
+    FolderContents,
+    ObjectInfo,
+    ObjectReader,
+    ObjectWriter,
+    Store,
+    check_key,
+)
 
 _MEMORY = MemoryStore()
 
@@ -30,15 +37,42 @@ class Location:
     def __truediv__(self, key: str) -> Location:
         return Location(self.store, f"{self.key}/{check_key(key)}" if self.key else check_key(key))
 
+    def __fspath__(self) -> str:
+        """Return the path of a local file, for libraries that need one.
+
+        Raises:
+            OptionError: it is not local.
+        """
+        if not isinstance(self.store, LocalStore):
+            raise OptionError(
+                f"{self} is not on a local disk", value=str(self), expected="a local path"
+            )
+        return str(self)
+
     @property
     def name(self) -> str:
-        """The last part of the key."""
-        return self.key.rpartition("/")[2]
+        """The last part of the key, or of the path of the store."""
+        return (self.key or str(self)).rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
         """The suffix of the name with its dot, or an empty text."""
         return os.path.splitext(self.name)[1]
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return os.path.splitext(self.name)[0]
+
+    @property
+    def parent(self) -> Location:
+        """The folder of the object."""
+        return Location(self.store, self.key.rpartition("/")[0])
+
+    @property
+    def identity(self) -> str:
+        """A text that is the same for all names of an object or folder."""
+        return self.store.identity(self.key)
 
     def with_name(self, name: str) -> Location:
         """Return the location with another name next to this one."""
@@ -49,11 +83,24 @@ class Location:
         """Return the location with another suffix."""
         return self.with_name(os.path.splitext(self.name)[0] + suffix)
 
+    def without_links(self) -> Location:
+        """Return the location in a store that follows no links that somebody else prepared."""
+        return Location(self.store.without_links(), self.key)
+
+    def contains(self, other: Location) -> bool:
+        """Return whether another location is this one or lies below it."""
+        mine, others = self.identity, other.identity
+        return mine == others or others.startswith(mine.rstrip("/") + "/")
+
     # -- the operations of the store ---------------------------------------------------------------
 
     def info(self) -> ObjectInfo:
         """Return size and version of the object."""
         return self.store.info(self.key)
+
+    def size(self) -> int:
+        """Return the size of the object in bytes."""
+        return self.store.size(self.key)
 
     def exists(self) -> bool:
         """Return whether there is an object."""
@@ -63,14 +110,26 @@ class Location:
         """Return the bytes start:stop of the object, fewer if it ends before."""
         return self.store.read(self.key, start, stop)
 
+    def open_read(self) -> ObjectReader:
+        """Open the object for reading, in order and anywhere."""
+        return self.store.open_read(self.key)
+
+    def is_folder(self) -> bool:
+        """Return whether objects lie below this location."""
+        return self.store.is_folder(self.key)
+
+    def list_folder(self) -> FolderContents:
+        """Return what lies directly below this location."""
+        return self.store.list_folder(self.key)
+
     def list(self) -> Iterator[Location]:
         """Yield the objects below this location, in any order."""
         for info in self.store.list(f"{self.key}/" if self.key else ""):
             yield Location(self.store, info.key)
 
-    def open_write(self) -> AbstractContextManager[BinaryIO]:
+    def open_write(self, *, overwrite: bool = True) -> ObjectWriter:
         """Open the object for writing; it appears whole at the end of the block."""
-        return self.store.open_write(self.key)
+        return self.store.open_write(self.key, overwrite=overwrite)
 
     def put(self, data: Data) -> None:
         """Write the object; it appears whole or not at all."""
@@ -87,6 +146,14 @@ class Location:
     def delete(self) -> None:
         """Delete the object, if it exists."""
         self.store.delete(self.key)
+
+    def move(self, new: Location) -> None:
+        """Give the object another name in its store, and replace the object there."""
+        self.store.move(self.key, new.key)
+
+    def make_folder(self) -> None:
+        """Make a folder, where folders do not come with their objects."""
+        self.store.make_folder(self.key)
 
 
 PlaceLike: TypeAlias = PathLike | Location
@@ -110,3 +177,29 @@ def as_location(place: object) -> Location:
     if name in ("", ".", ".."):
         raise OptionError(f"{path} is a folder", value=path, expected="the name of a file")
     return Location(LocalStore(folder), name)
+
+
+def as_folder(place: object) -> Location:
+    """Convert a path or URL to the location of a folder, which need not exist.
+
+    A path becomes the root of the store, so links in it are the user's own.
+
+    Raises:
+        OptionError: it is not a path, is empty, or has an unsupported scheme.
+    """
+    if isinstance(place, Location):
+        return place
+    if isinstance(place, str) and place.startswith(MEMORY_SCHEME):
+        key = place.removeprefix(MEMORY_SCHEME).rstrip("/")
+        return Location(_MEMORY, check_key(key) if key else "")
+    return Location(LocalStore(as_path(place)), "")
+
+
+def as_place(place: object) -> Location:
+    """Convert a path or URL to the location of a folder if there is one, otherwise of an object.
+
+    Raises:
+        OptionError: as `as_location`.
+    """
+    folder = as_folder(place)
+    return folder if folder.is_folder() else as_location(place)

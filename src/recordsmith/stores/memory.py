@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
-from typing import BinaryIO
+from typing import Any
+from weakref import WeakValueDictionary
 
+from recordsmith.errors import OptionError
 from recordsmith.stores.store import (
     Data,
     ObjectInfo,
+    ObjectWriter,
     Store,
+    WholeWriter,
     check_key,
     check_range,
+    check_version,
     missing_error,
     pieces_of,
 )
 
 MEMORY_SCHEME = "memory://"
+_stores: WeakValueDictionary[int, MemoryStore] = WeakValueDictionary()
 
 
 class MemoryStore(Store):
@@ -29,6 +33,11 @@ class MemoryStore(Store):
         self._objects: dict[str, tuple[bytes, str]] = {}
         self._versions = count()
         self._lock = threading.Lock()
+        _stores[id(self)] = self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a reference: other processes do not have the objects."""
+        return _unpickle, (id(self),)
 
     def name_of(self, key: str) -> str:
         return MEMORY_SCHEME + key
@@ -43,9 +52,13 @@ class MemoryStore(Store):
         data, version = self._get(key)
         return ObjectInfo(key, len(data), version)
 
-    def read(self, key: str, start: int = 0, stop: int | None = None) -> bytes:
+    def read(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> bytes:
         check_range(start, stop)
-        return self._get(key)[0][start:stop]
+        data, found = self._get(key)
+        check_version(self.name_of(key), found, version)
+        return data[start:stop]
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         with self._lock:
@@ -54,24 +67,17 @@ class MemoryStore(Store):
             if key.startswith(prefix):
                 yield ObjectInfo(key, len(data), version)
 
-    @contextmanager
-    def open_write(self, key: str) -> Iterator[BinaryIO]:
-        check_key(key)
-        file = io.BytesIO()
-        yield file
-        with self._lock:
-            self._set(key, file.getvalue())
+    def open_write(self, key: str, *, overwrite: bool = True) -> ObjectWriter:
+        return WholeWriter(self, key, lambda data: self._set(key, data), overwrite=overwrite)
 
     def _set(self, key: str, data: bytes) -> None:
-        self._objects[key] = data, str(next(self._versions))
+        with self._lock:
+            self._objects[key] = data, str(next(self._versions))
 
     def put_if_absent(self, key: str, data: Data) -> bool:
-        whole = b"".join(pieces_of(data))
+        new = b"".join(pieces_of(data)), str(next(self._versions))
         with self._lock:
-            is_new = check_key(key) not in self._objects
-            if is_new:
-                self._set(key, whole)
-        return is_new
+            return self._objects.setdefault(check_key(key), new) is new
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
         whole = b"".join(pieces_of(data))
@@ -79,9 +85,19 @@ class MemoryStore(Store):
             found = self._objects.get(check_key(key))
             matches = found is not None and found[1] == version
             if matches:
-                self._set(key, whole)
+                self._objects[key] = whole, str(next(self._versions))
         return matches
 
     def delete(self, key: str) -> None:
         with self._lock:
             self._objects.pop(check_key(key), None)
+
+
+def _unpickle(number: int) -> MemoryStore:
+    try:
+        return _stores[number]
+    except KeyError:
+        raise OptionError(
+            f"what is in {MEMORY_SCHEME} exists only in the process that wrote it",
+            remedy="Write it to a folder to read it in other processes.",
+        ) from None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-from pathlib import Path
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import exists_error
-from recordsmith.stores.local import LocalStore
-from recordsmith.stores.location import Location, PlaceLike, as_location
+from recordsmith.stores.location import PlaceLike, as_location
 from recordsmith.stores.store import Data
 
 DOCUMENT_BYTES = 1 << 26
@@ -40,15 +38,13 @@ def read_document(place: PlaceLike, most_bytes: int | None = None) -> bytes:
     return data
 
 
-def read_note(path: Path) -> bytes:
+def read_note(place: PlaceLike) -> bytes:
     """Read a file that recordsmith wrote: a regular file, not a symbolic link.
 
     Raises:
         FileAccessError: it cannot be read, is not a regular file, or exceeds NOTE_BYTES.
     """
-    return read_document(
-        Location(LocalStore(path.parent, follows_links=False), path.name), NOTE_BYTES
-    )
+    return read_document(as_location(place).without_links(), NOTE_BYTES)
 
 
 def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) -> None:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import errno
+import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
-from typing import BinaryIO, NamedTuple, TypeAlias
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError
+from recordsmith.files import exists_error
+
+if TYPE_CHECKING:
+    import mmap
+
+    import numpy as np
+    import numpy.typing as npt
+    from typing_extensions import Self
+
+    from recordsmith.buffers import Int64Array
 
 Data: TypeAlias = bytes | Iterable[bytes | memoryview]
 """The content of an object: bytes, or pieces end to end."""
@@ -27,11 +39,19 @@ class ObjectInfo(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Some bytes of an object; `stop` None means its end."""
+    """Some bytes of an object, of a version or of any; `stop` None means its end."""
 
     key: str
     start: int = 0
     stop: int | None = None
+    version: str | None = None
+
+
+class FolderContents(NamedTuple):
+    """What lies directly below a key: objects and the names of folders, both sorted."""
+
+    objects: list[ObjectInfo]
+    folders: list[str]
 
 
 class Store(ABC):
@@ -43,12 +63,25 @@ class Store(ABC):
 
     is_writable = True
     is_listable = True
+    can_rename = False
+    """Whether finished objects can wait under another name, until all of them are there."""
+
     concurrency = 1
     """How many reads at the same time are faster than one after another."""
 
     @abstractmethod
     def name_of(self, key: str) -> str:
         """Return the name of an object for messages: a path or URL."""
+
+    def identity(self, key: str) -> str:
+        """Return a text that is the same for all names of an object or folder."""
+        return self.name_of(key)
+
+    def without_links(self) -> Store:
+        """Return this store without its links, which somebody else may have prepared."""
+        return self
+
+    # -- reading -----------------------------------------------------------------------------------
 
     @abstractmethod
     def info(self, key: str) -> ObjectInfo:
@@ -67,17 +100,20 @@ class Store(ABC):
         try:
             self.info(key)
         except FileAccessError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
                 raise
             return False
         return True
 
     @abstractmethod
-    def read(self, key: str, start: int = 0, stop: int | None = None) -> bytes:
+    def read(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> bytes:
         """Return the bytes start:stop of an object, fewer if it ends before.
 
         Raises:
-            FileAccessError: it does not exist or cannot be read.
+            FileAccessError: it does not exist or cannot be read; or is not of this version, with
+                errno ESTALE.
         """
 
     def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:
@@ -104,6 +140,16 @@ class Store(ABC):
         finally:
             pool.shutdown(cancel_futures=True)
 
+    def open_read(self, key: str) -> ObjectReader:
+        """Open an object for reading, in order and anywhere.
+
+        Raises:
+            FileAccessError: it does not exist or cannot be read.
+        """
+        return RangeReader(self, self.info(key))
+
+    # -- listing -----------------------------------------------------------------------------------
+
     @abstractmethod
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Yield the objects whose keys start with a text, in any order.
@@ -112,19 +158,43 @@ class Store(ABC):
             FileAccessError: they cannot be listed.
         """
 
-    @abstractmethod
-    def open_write(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """Open a new object for writing. It appears at the end of the block, whole and stored
-        durably, and replaces an older one; if the block raises, nothing changes.
+    def list_folder(self, key: str = "") -> FolderContents:
+        """Return what lies directly below a key, nothing if there is no such folder.
 
         Raises:
+            FileAccessError: it cannot be listed.
+        """
+        prefix = f"{key}/" if key else ""
+        objects, folders = [], set()
+        for info in self.list(prefix):
+            name, slash, _ = info.key.removeprefix(prefix).partition("/")
+            if slash:
+                folders.add(name)
+            else:
+                objects.append(info)
+        return FolderContents(sorted(objects), sorted(folders))
+
+    def is_folder(self, key: str) -> bool:
+        """Return whether there are objects below a key, or could be: the root is a folder."""
+        return not key or any(True for _ in self.list(f"{key}/"))
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def open_write(self, key: str, *, overwrite: bool = True) -> ObjectWriter:
+        """Open a new object for writing. It appears at the end of the `with` block, whole and
+        stored durably, and replaces an older one; if the block raises, nothing changes.
+
+        Raises:
+            OptionError: at the end of the block, if `overwrite` is False and the object exists.
             FileAccessError: it cannot be written.
         """
 
     def put(self, key: str, data: Data) -> None:
         """Write an object; it appears whole or not at all."""
         with self.open_write(key) as file:
-            file.writelines(pieces_of(data))
+            for piece in pieces_of(data):
+                file.write(piece)
 
     @abstractmethod
     def put_if_absent(self, key: str, data: Data) -> bool:
@@ -144,6 +214,250 @@ class Store(ABC):
     @abstractmethod
     def delete(self, key: str) -> None:
         """Delete an object, if it exists."""
+
+    def move(self, old: str, new: str) -> None:
+        """Give an object another name, and replace the object there.
+
+        Where the store cannot rename, it is copied: a killed process may leave both.
+        """
+        with self.open_read(old) as source, self.open_write(new) as target:
+            while piece := source.read(_PIECE_BYTES):
+                target.write(piece)
+        self.delete(old)
+
+    # -- what only file systems have ---------------------------------------------------------------
+
+    def make_folder(self, key: str = "") -> None:
+        """Make a folder, where folders do not come with their objects."""
+
+    def remove_empty_folder(self, key: str = "") -> None:
+        """Remove a folder in which nothing is left, where folders stay without objects."""
+
+    def sync(self, key: str = "") -> None:
+        """Make the names in a folder survive a power cut, where writing does not ensure it."""
+
+    def locked(self, key: str, *, is_shared: bool = False) -> AbstractContextManager[bool]:
+        """Lock a hidden folder against other processes until the block ends.
+
+        Yields:
+            Whether it is locked: False where there are no locks.
+
+        Raises:
+            FileAccessError: another process holds the lock, or it cannot be written.
+        """
+        return nullcontext(False)
+
+    def remove_leftovers(self, keys: Iterable[str]) -> None:
+        """Remove what killed processes left that were writing these objects."""
+
+
+class ObjectReader(io.RawIOBase):
+    """An open object: a file that is read in order, and its bytes anywhere.
+
+    Reading in order is for one thread; `read_at`, `read_pieces` and `read_headers` are thread-safe
+    and do not move the position.
+    """
+
+    size_bytes: int
+    """The size of the object; a file that grows has its current size."""
+
+    def read_at(self, start: int, stop: int) -> bytes:
+        """Return the bytes start:stop, fewer if the object ends before."""
+        raise NotImplementedError
+
+    def read_pieces(
+        self,
+        begins: Int64Array,
+        ends: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+    ) -> bool:
+        """Read pieces to a buffer; return whether all of them exist.
+
+        Args:
+            begins, ends: int64, (count,): the pieces are the bytes [begins[i], ends[i]).
+            places: int64, (count,): they go to out[places[i]:].
+            out: uint8, large enough for all.
+        """
+        raise NotImplementedError
+
+    def read_headers(self, start: int, stop: int, gap: int, out: npt.NDArray[np.uint8]) -> int:
+        """Read headers, each of which states in its first 8 bytes where the next one begins.
+
+        Args:
+            start: where the first header begins.
+            stop: no header ends after it.
+            gap: between the header and the next one are `gap` bytes, and the number of bytes that
+                the header states (uint64, little-endian).
+            out: uint8, (most, size): the headers.
+
+        Returns:
+            The number of headers that were read.
+        """
+        most, size = out.shape
+        for number in range(most):
+            header = self.read_at(start, start + size) if start + size <= stop else b""
+            if len(header) < size:
+                return number
+            out[number] = memoryview(header)
+            start += size + gap + int.from_bytes(header[:8], "little")
+        return int(most)
+
+    def read_uncached(self, start: int, stop: int) -> bytes | None:
+        """Return bytes as the device has them now, past all caches; None if that is impossible."""
+        return self.read_at(start, stop)
+
+    def drop_cached(self) -> None:
+        """Drop what is cached of the object, as far as that is possible."""
+
+    def map(self) -> mmap.mmap | None:
+        """Return a memory map of the object, where there are such maps."""
+        return None
+
+    def readable(self) -> bool:
+        return True
+
+
+class RangeReader(ObjectReader):
+    """Reads one version of an object by ranges."""
+
+    def __init__(self, store: Store, info: ObjectInfo) -> None:
+        self._store = store
+        self._key, self.size_bytes, self._version = info
+        self._at = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size_bytes}[whence]
+        if start + offset < 0:
+            raise OSError(errno.EINVAL, "the position is negative")
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, target: Any) -> int:
+        view = memoryview(target).cast("B")
+        data = self.read_at(self._at, self._at + len(view))
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def readall(self) -> bytes:
+        data = self.read_at(self._at, self.size_bytes)
+        self._at += len(data)
+        return data
+
+    def read_at(self, start: int, stop: int) -> bytes:
+        stop = min(stop, self.size_bytes)
+        return self._store.read(self._key, start, stop, self._version) if start < stop else b""
+
+    def read_pieces(
+        self,
+        begins: Int64Array,
+        ends: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+    ) -> bool:
+        if len(ends) and ends.max() > self.size_bytes:
+            return False
+        view = memoryview(out)  # type: ignore[arg-type] # for Python 3.11 and older
+        wanted = (
+            Range(self._key, start, stop, self._version)
+            for start, stop in zip(begins.tolist(), ends.tolist(), strict=True)
+        )
+        for index, data in self._store.read_many(wanted):
+            place = int(places[index])
+            view[place : place + len(data)] = data
+        return True
+
+
+class ObjectWriter(io.RawIOBase, ABC):
+    """A new object, which appears at the end of a `with` block."""
+
+    def writable(self) -> bool:
+        return True
+
+    @abstractmethod
+    def write(self, data: Any) -> int:
+        """Write all bytes of a buffer; return their number."""
+
+    @abstractmethod
+    def seal(self) -> str:
+        """Store everything durably; return the key under which it can be read now.
+
+        That is the final key where the store cannot rename.
+        """
+
+    @abstractmethod
+    def publish(self) -> None:
+        """Seal the object and give it its final name.
+
+        Raises:
+            OptionError: it is a folder; or exists and must not be replaced.
+        """
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove what was written, if the object has no final name yet. May be called twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.publish()
+        finally:
+            self.discard()
+
+
+class WholeWriter(ObjectWriter):
+    """Collects an object in memory, for a store that writes it in one call."""
+
+    def __init__(
+        self, store: Store, key: str, put: Callable[[bytes], object], *, overwrite: bool
+    ) -> None:
+        """`put`: writes the object, replacing an older one."""
+        self._store = store
+        self._key = check_key(key)
+        self._put = put
+        self._overwrite = overwrite
+        self._file = io.BytesIO()
+        self._is_sealed = self._is_published = False
+
+    def write(self, data: Any) -> int:
+        return self._file.write(data)
+
+    def seal(self) -> str:
+        if not self._is_sealed:
+            data = self._file.getvalue()
+            if self._overwrite:
+                self._put(data)
+            elif not self._store.put_if_absent(self._key, data):
+                raise exists_error(self._store.name_of(self._key))
+            self._is_sealed = True
+        return self._key
+
+    def publish(self) -> None:
+        self.seal()
+        self._is_published = True
+
+    def discard(self) -> None:
+        if self._is_sealed and not self._is_published:
+            self._store.delete(self._key)
+            self._is_sealed = False
+
+
+_PIECE_BYTES = 1 << 22
 
 
 def _arrived(waiting: dict[Future[bytes], int]) -> Iterator[tuple[int, bytes]]:
@@ -181,6 +495,18 @@ def check_range(start: int, stop: int | None) -> None:
     """
     if start < 0 or (stop is not None and stop < start):
         raise ValueError(f"invalid range {start}:{stop}")
+
+
+def check_version(name: str, found: str, wanted: str | None) -> None:
+    """Check the version of an object that is read.
+
+    Raises:
+        FileAccessError: it is not the wanted one.
+    """
+    if wanted is not None and found != wanted:
+        raise FileAccessError(
+            errno.ESTALE, "it was replaced while it was read", name, remedy="Open it again."
+        )
 
 
 def missing_error(name: str) -> MissingFileError:

@@ -5,25 +5,37 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import (
     PathLike,
     accessing,
-    create_temporary,
     is_temporary_name,
     lock_file,
+    locked,
+    make_folder,
     open_regular_descriptor,
     publish,
-    publish_if_absent,
     remove,
+    remove_leftovers,
+    sync_folder,
 )
-from recordsmith.stores.store import Data, ObjectInfo, Store, check_key, check_range, pieces_of
+from recordsmith.stores.local.reader import LocalReader
+from recordsmith.stores.local.writer import LocalWriter
+from recordsmith.stores.store import (
+    Data,
+    FolderContents,
+    ObjectInfo,
+    Store,
+    check_key,
+    check_range,
+    check_version,
+    pieces_of,
+)
 
 _PIECE_BYTES = 1 << 20
 
@@ -42,6 +54,7 @@ class LocalStore(Store):
 
     root: PathLike
     follows_links: bool = True
+    can_rename = True
 
     def __post_init__(self) -> None:
         root = os.fspath(self.root)
@@ -52,7 +65,13 @@ class LocalStore(Store):
         return 0 if self.follows_links else os.O_NOFOLLOW
 
     def name_of(self, key: str) -> str:
-        return os.path.join(self.root, key)
+        return os.path.join(self.root, key) if key else os.fspath(self.root) or os.curdir
+
+    def identity(self, key: str) -> str:
+        return os.path.realpath(self.name_of(key))
+
+    def without_links(self) -> LocalStore:
+        return replace(self, follows_links=False)
 
     def _path(self, key: str) -> str:
         """The path of a key for reading."""
@@ -92,8 +111,35 @@ class LocalStore(Store):
                 raise OSError(errno.EINVAL, "it is not a regular file")
         return ObjectInfo(key, status.st_size, _version(status))
 
-    def read(self, key: str, start: int = 0, stop: int | None = None) -> bytes:
-        return read_file(self._path(key), start, stop, follows_links=self.follows_links)
+    def read(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> bytes:
+        return read_file(
+            self._path(key), start, stop, follows_links=self.follows_links, version=version
+        )
+
+    def open_read(self, key: str) -> LocalReader:
+        return LocalReader(self._path(key), follows_links=self.follows_links)
+
+    def list_folder(self, key: str = "") -> FolderContents:
+        path = self._path(key) if key else self.root or os.curdir
+        objects: list[ObjectInfo] = []
+        folders: list[str] = []
+        with accessing(path), suppress(FileNotFoundError), os.scandir(path) as entries:
+            for entry in entries:
+                if is_temporary_name(entry.name):
+                    continue
+                with suppress(FileNotFoundError):  # deleted meanwhile, or a broken link
+                    if entry.is_dir(follow_symlinks=self.follows_links):
+                        folders.append(entry.name)
+                    elif entry.is_file(follow_symlinks=self.follows_links):
+                        status = entry.stat(follow_symlinks=self.follows_links)
+                        name = f"{key}/{entry.name}" if key else entry.name
+                        objects.append(ObjectInfo(name, status.st_size, _version(status)))
+        return FolderContents(sorted(objects), sorted(folders))
+
+    def is_folder(self, key: str) -> bool:
+        return os.path.isdir(self._path(key) if key else self.root or os.curdir)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         head, slash, _ = prefix.rpartition("/")
@@ -122,39 +168,21 @@ class LocalStore(Store):
             with suppress(FileNotFoundError):
                 yield from self._list(path, key, prefix)
 
-    def open_write(self, key: str) -> AbstractContextManager[BinaryIO]:
-        return self._open(key, publish)
-
-    @contextmanager
-    def _open(self, key: str, give_name: Callable[[Path, Path], object]) -> Iterator[BinaryIO]:
+    def open_write(self, key: str, *, overwrite: bool = True) -> LocalWriter:
         path = self._target(key)
-        temporary, held = create_temporary(path)
-        try:
-            with accessing(path, "write"), held:  # locked until it has its name
-                with open(os.dup(held.fileno()), "wb") as file:
-                    yield file
-                    file.flush()
-                    os.fsync(file.fileno())
-                give_name(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        head = key[: len(key) - len(path.name)]
+        return LocalWriter(path, lambda temporary: head + temporary.name, overwrite=overwrite)
 
     def put_if_absent(self, key: str, data: Data) -> bool:
-        was_written = False
-
-        def give_name(temporary: Path, path: Path) -> None:
-            nonlocal was_written
-            was_written = publish_if_absent(temporary, path)
-            if not was_written:
-                os.unlink(temporary)
-
         if os.path.lexists(self._target(key)):
             return False
-        with self._open(key, give_name) as file:
-            file.writelines(pieces_of(data))
-        return was_written
+        writer = self.open_write(key)
+        try:
+            for piece in pieces_of(data):
+                writer.write(piece)
+            return writer.publish_if_absent()
+        finally:
+            writer.discard()
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
         path = self._target(key)
@@ -178,13 +206,39 @@ class LocalStore(Store):
         self._check_folders(check_key(key))
         remove(os.path.join(self.root, key))
 
+    # -- what only file systems have ---------------------------------------------------------------
+
+    def move(self, old: str, new: str) -> None:
+        publish(self._target(old), self._target(new))
+
+    def make_folder(self, key: str = "") -> None:
+        make_folder(self.name_of(key))
+
+    def remove_empty_folder(self, key: str = "") -> None:
+        with suppress(OSError):
+            os.rmdir(self.name_of(key))
+
+    def sync(self, key: str = "") -> None:
+        sync_folder(self.name_of(key) or os.curdir)
+
+    def locked(self, key: str, *, is_shared: bool = False) -> AbstractContextManager[bool]:
+        return locked(self.name_of(key), self.root or os.curdir, is_shared=is_shared)
+
+    def remove_leftovers(self, keys: Iterable[str]) -> None:
+        remove_leftovers(self.name_of(key) for key in keys)
+
 
 def _version(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
 def read_file(
-    path: PathLike, start: int = 0, stop: int | None = None, *, follows_links: bool = True
+    path: PathLike,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    follows_links: bool = True,
+    version: str | None = None,
 ) -> bytes:
     """Read a file or some of its bytes with as few system calls as possible.
 
@@ -200,6 +254,8 @@ def read_file(
         else:
             descriptor = open_regular_descriptor(os.fspath(path), os.O_RDONLY | os.O_NOFOLLOW)
         try:
+            if version is not None:
+                check_version(os.fspath(path), _version(os.fstat(descriptor)), version)
             return _read(descriptor, start, stop)
         finally:
             os.close(descriptor)

@@ -1,0 +1,131 @@
+"""`LocalReader`: an open file, read in order and anywhere."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from recordsmith.files import accessing, open_regular_descriptor
+from recordsmith.stores.store import ObjectReader
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from recordsmith.buffers import Int64Array
+
+_ALIGNMENT = 4096  # of offsets, lengths and memory: enough for O_DIRECT on all current devices
+
+
+class LocalReader(ObjectReader, io.FileIO):
+    """An open file; a pipe can only be read in order."""
+
+    def __init__(self, path: str, *, follows_links: bool = True) -> None:
+        """Open a file; without following links, only a regular one.
+
+        Raises:
+            FileAccessError: it is missing, forbidden, or a folder.
+        """
+
+        def opener(path: str, flags: int) -> int:
+            if follows_links:
+                return os.open(path, flags)
+            return open_regular_descriptor(path, flags | os.O_NOFOLLOW)
+
+        with accessing(path):
+            io.FileIO.__init__(self, path, "rb", opener=opener)
+        self._path = path
+
+    @property
+    def size_bytes(self) -> int:  # type: ignore[override]
+        return os.fstat(self.fileno()).st_size
+
+    def seekable(self) -> bool:
+        return stat.S_ISREG(os.fstat(self.fileno()).st_mode)
+
+    def read_at(self, start: int, stop: int) -> bytes:
+        with accessing(self._path):
+            data = os.pread(self.fileno(), stop - start, start)
+            while 0 < len(data) < stop - start:  # the system reads at most 2 GiB at once
+                more = os.pread(self.fileno(), stop - start - len(data), start + len(data))
+                if not more:
+                    break
+                data += more
+            return data
+
+    def read_pieces(
+        self,
+        begins: Int64Array,
+        ends: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+    ) -> bool:
+        from recordsmith.stores.local import kernel
+
+        count, error = kernel.read_pieces(self.fileno(), begins, ends, places, out)
+        self._check(error)
+        return count == len(begins)
+
+    def read_headers(self, start: int, stop: int, gap: int, out: npt.NDArray[np.uint8]) -> int:
+        from recordsmith.stores.local import kernel
+
+        count, error = kernel.read_headers(self.fileno(), start, stop, gap, out)
+        self._check(error)
+        return count
+
+    def _check(self, error: int) -> None:
+        if error:
+            with accessing(self._path):
+                raise OSError(error, os.strerror(error))
+
+    def map(self) -> mmap.mmap | None:
+        with accessing(self._path):
+            return mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def read_uncached(self, start: int, stop: int) -> bytes | None:
+        self.drop_cached(start, stop)
+        try:
+            return self._read_direct(start, stop)
+        except OSError:
+            pass
+        try:
+            with accessing(self._path):
+                return self.read_at(start, stop)
+        except OSError:
+            return None
+
+    def drop_cached(self, start: int = 0, stop: int = 0) -> None:
+        """Drop cached pages of the file; to its end if `stop` is 0."""
+        if not hasattr(os, "posix_fadvise"):
+            return
+        begin = start // _ALIGNMENT * _ALIGNMENT  # only whole pages are dropped
+        length = -(-(stop - begin) // _ALIGNMENT) * _ALIGNMENT if stop else 0
+        with suppress(OSError):
+            os.posix_fadvise(self.fileno(), begin, length, os.POSIX_FADV_DONTNEED)
+
+    def _read_direct(self, start: int, stop: int) -> bytes:
+        if not hasattr(os, "O_DIRECT"):
+            raise OSError("O_DIRECT is not supported on this system")
+        begin = start // _ALIGNMENT * _ALIGNMENT
+        size = -(-(stop - begin) // _ALIGNMENT) * _ALIGNMENT
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECT)
+        try:
+            with mmap.mmap(-1, size) as memory:  # anonymous memory is page-aligned
+                done = 0
+                while done < size:
+                    with memoryview(memory) as view, view[done:] as rest:
+                        count = os.preadv(descriptor, [rest], begin + done)
+                    done += count
+                    if count == 0 or count % _ALIGNMENT:  # the end of the file
+                        break
+                return memory[start - begin : min(done, stop - begin)]
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        with accessing(self._path):
+            io.FileIO.close(self)
