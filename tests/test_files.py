@@ -22,6 +22,7 @@ from recordsmith.building import locked_folder
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset.shard_index import index_pieces
 from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.stores.local.reader import LocalReader
 
 from .raising import raises
 
@@ -360,7 +361,7 @@ def test_trees_are_removed_without_following_links(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "verb"),
     [
-        (lambda path: files.read_head(path, 4), "read"),
+        (lambda path: stores.as_location(path).open_read().close(), "read"),
         (lambda path: list(Shard(path, "").blocks()), "read"),
         (lambda path: Shard(path, "").index, "read"),
         (lambda path: Shard(path, "").read(0), "read"),
@@ -385,14 +386,23 @@ def test_errors_of_closing_have_the_path(
                 super().close()
                 raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    files._LocalFile.__bases__ = (Refusing,)
+    kinds = (files._LocalFile, LocalReader)
+    bases = [kind.__bases__ for kind in kinds]
+    for kind, of_kind in zip(kinds, bases, strict=True):
+        kind.__bases__ = (*of_kind[:-1], Refusing)
     try:
         with pytest.raises(FileAccessError) as caught:
             what(path)
     finally:
-        files._LocalFile.__bases__ = (io.FileIO,)
+        for kind, of_kind in zip(kinds, bases, strict=True):
+            kind.__bases__ = of_kind
     assert (caught.value.errno, caught.value.filename) == (errno.EDQUOT, str(path))
     assert f"cannot {verb} {path}" in str(caught.value)
+
+
+def _remove_leftovers(paths: list[Path]) -> None:
+    for path in paths:
+        files.remove_leftovers(path.parent, [path.name])
 
 
 def test_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
@@ -413,11 +423,11 @@ def test_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
         path.touch()
     temporary, held = files.create_temporary(paths[0])
     with held:
-        files.remove_leftovers(paths)
+        _remove_leftovers(paths)
         assert temporary.exists()
         assert not any(path.exists() for path in left)
         assert all(path.exists() for path in (*others, *paths[:2], tmp_path / "precious"))
-    files.remove_leftovers(paths)
+    _remove_leftovers(paths)
     assert not temporary.exists()
 
 
@@ -472,9 +482,9 @@ def test_a_lock_of_a_removed_file_does_not_count(
 
 def test_a_refused_job_leaves_the_folder_to_the_running_one(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with locked_folder(out):
+    with locked_folder(stores.as_folder(out)):
         for _ in range(2):
-            with pytest.raises(FileAccessError) as caught, locked_folder(out):
+            with pytest.raises(FileAccessError) as caught, locked_folder(stores.as_folder(out)):
                 pass
             assert caught.value.errno == errno.EBUSY
             assert os.listdir(out / ".recordsmith") == ["lock"]

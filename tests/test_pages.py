@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.building import Occurrences, ShardResult, done_path, save_result
+from recordsmith.building import Occurrences, ShardResult, done_location, save_result
 from recordsmith.dataset import PublishNote
-from recordsmith.dataset.shard_index import index_paths, load_index
+from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.files import EXPORT_NOTE
 from recordsmith.wire import crc32c, encode_record
 from recordsmith.wire.kernel import masked_crc32c
@@ -30,6 +30,11 @@ PACKAGE = Path(rs.__file__).parent
 
 LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST)_|\w+_(LIMIT|DEPTH)$")
 LAYERS = ("stores", "wire", "example", "image", "dataset", "building", "examining")
+
+
+def index_paths(shard: Path) -> list[Path]:
+    """The possible paths of an index."""
+    return [*map(Path, index_locations(shard))]
 
 
 def tables(page: str) -> list[list[list[str]]]:
@@ -161,15 +166,14 @@ def test_an_index_written_as_documented_is_used(tmp_path: Path, reference: Any) 
     data = reference.frames(payloads)
     shard.write_bytes(data)
     samples = b"".join(data[max(0, len(data) - 4096) * number // 7 :][:4096] for number in range(8))
-    magic = bytes.fromhex("52 53 49 4e 44 45 58 01")
-    assert "`52 53 49 4e 44 45 58 01`" in FORMAT
+    magic = bytes.fromhex("52 53 49 4e 44 45 58 02")
+    assert "`52 53 49 4e 44 45 58 02`" in FORMAT
     head = magic + struct.pack("<QIIQ", len(data), reference.crc32c(samples), 0, 5)
     offsets = [3016 * number for number in range(6)]
     table = struct.pack("<6q", *offsets)
+    head += struct.pack("<I", reference.crc32c(table))
     index_paths(shard)[0].parent.mkdir()
-    index_paths(shard)[0].write_bytes(
-        head + table + struct.pack("<I", reference.crc32c(head + table))
-    )
+    index_paths(shard)[0].write_bytes(head + struct.pack("<I", reference.crc32c(head)) + table)
     found = load_index(shard)
     assert found is not None
     np.testing.assert_array_equal(found.offsets, offsets)
@@ -194,7 +198,7 @@ def test_notes_have_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
         None,
         ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Occurrences(1)}),
     )
-    note = json.loads(done_path(tmp_path, "s").read_bytes())
+    note = json.loads(done_location(tmp_path, "s").read_bytes())
     keys |= set(note) | set(note["notes"]["n"])
     rs.export(tmp_path / "a.tfrecord", tmp_path / "csv", "csv")
     keys |= set(json.loads((tmp_path / "csv" / EXPORT_NOTE).read_bytes()))

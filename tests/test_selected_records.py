@@ -126,7 +126,7 @@ def test_statistics_inspect_and_schema(dataset: rs.Dataset, tmp_path: Path, name
 def test_places_are_those_in_the_files(tmp_path: Path, compression: str) -> None:
     folder = write(tmp_path / "in", {"train": [[0, 1, 2], [3, 2, 1, 9]]}, compression)
     part = rs.open(folder)[[2, 3, 4, 6]]  # ids 2, 3, 2, 9
-    first, second = (str(shard.path) for shard in part.shards)
+    first, second = (str(shard.location) for shard in part.shards)
     (repeats,) = rs.stats(part).duplicates
     (places,) = repeats.places
     assert [(place.path, place.record) for place in places] == [(first, 2), (second, 1)]
@@ -186,7 +186,7 @@ def test_diff_and_reshard_need_the_order_of_the_files(
 
 
 def test_verify_reads_whole_files(dataset: rs.Dataset) -> None:
-    folder = dataset.shards[0].path.parent
+    folder = dataset.shards[0].location.parent
     assert rs.verify(dataset).to_json() == rs.verify(folder).to_json()
     train = rs.verify(dataset.splits["train"])
     assert train.to_json() == rs.verify(folder, "train").to_json()
@@ -220,7 +220,7 @@ def test_reshard_and_edit(dataset: rs.Dataset, tmp_path: Path, name: str) -> Non
 def test_whole_datasets_and_splits_are_inputs_as_their_paths_are(
     dataset: rs.Dataset, tmp_path: Path
 ) -> None:
-    folder = dataset.shards[0].path.parent
+    folder = dataset.shards[0].location.parent
     rs.reshard(folder, tmp_path / "a", split="train")
     assert not rs.reshard(dataset.splits["train"], tmp_path / "a").is_new
     assert not rs.reshard(rs.open(folder, "train"), tmp_path / "a").is_new

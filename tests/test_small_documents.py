@@ -16,16 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.building.finished import done_path, load_result
+from recordsmith.building.finished import done_location, load_result
 from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
 from recordsmith.dataset.labels import read_labels
-from recordsmith.dataset.shard_index import index_paths, load_index
+from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.example import MessageDecoder
 from recordsmith.exporting.staging import EXPORT_NOTE, _earlier_entries
 from recordsmith.packing import PackPlan
 from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.voc_xml import read_voc_xml
 from recordsmith.sources.yolo_lists import read_data_yaml
+from recordsmith.stores import as_folder
 
 from .raising import raises
 
@@ -53,9 +54,11 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "schema.json": verify,
     "descriptors.pb": lambda path, _: MessageDecoder(path, "a.B"),
     "plan.json": lambda path, _: PackPlan.load(path),
-    "labels.txt": lambda path, _: read_labels(path.parent),
+    "labels.txt": lambda path, _: read_labels(as_folder(path.parent)),
     "label_map.pbtxt": lambda path, _: read_label_map(path),
-    ".recordsmith/publishing.json": lambda path, _: read_publish_note(path.parent.parent),
+    ".recordsmith/publishing.json": lambda path, _: read_publish_note(
+        as_folder(path.parent.parent)
+    ),
     "a.xml": lambda path, _: read_voc_xml(str(path), "a.xml"),
     "data.yaml": lambda path, _: read_data_yaml(str(path), "data.yaml"),
 }
@@ -116,10 +119,10 @@ def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, numbered: Simple
 
 def test_notes_without_end_are_passed_over(tmp_path: Path, numbered: SimpleNamespace) -> None:
     shard = numbered.write_shard(tmp_path / "a.tfrecord", [0, 1])
-    huge(index_paths(shard)[0])
+    huge(Path(index_locations(shard)[0]))
     assert load_index(shard) is None
     assert len(rs.open(shard)) == 2
-    huge(done_path(tmp_path, "a.tfrecord"))
+    huge(done_location(tmp_path, "a.tfrecord"))
     assert load_result(tmp_path, "plan", lambda: None, "a.tfrecord", trusting=True) is None
     huge(tmp_path / EXPORT_NOTE)
     assert _earlier_entries(tmp_path) == []

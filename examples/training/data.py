@@ -58,7 +58,8 @@ def packed_flowers(folder: Path, count: int) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             draw_flower(number, species).image.save(path, quality=90)
     source = rs.ImageFolder(flowers)  # or your folder with a folder for each class
-    return rs.pack(source, f"{flowers}-packed", splits=SPLITS, stratify=True, shards=2).folder
+    report = rs.pack(source, f"{flowers}-packed", splits=SPLITS, stratify=True, shards=2)
+    return Path(report.folder)
 
 
 def packed_meadows(folder: Path, count: int, *, boxes: bool = False) -> Path:
@@ -75,9 +76,9 @@ def packed_meadows(folder: Path, count: int, *, boxes: bool = False) -> Path:
             drawn.mask.save(meadows / "masks" / f"{number:04d}.png")
             lines.write_text("\n".join(drawn.boxes))
     if boxes:
-        return rs.pack(rs.Yolo(meadows), f"{meadows}-boxes", splits=SPLITS).folder
+        return Path(rs.pack(rs.Yolo(meadows), f"{meadows}-boxes", splits=SPLITS).folder)
     source = rs.ImagePairs(images=meadows / "images", masks=meadows / "masks")
-    return rs.pack(source, f"{meadows}-masks", splits=SPLITS).folder
+    return Path(rs.pack(source, f"{meadows}-masks", splits=SPLITS).folder)
 
 
 def draw_flower(number: int, species: int) -> Drawn:

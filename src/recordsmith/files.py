@@ -14,7 +14,7 @@ import shutil
 import signal
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -79,7 +79,7 @@ _REMEDIES = {
 
 
 @contextmanager
-def accessing(path: PathLike, verb: str = "read") -> Iterator[None]:
+def accessing(path: object, verb: str = "read") -> Iterator[None]:
     """Convert an OSError to a FileAccessError with the path, the operation and the reason."""
     try:
         yield
@@ -89,7 +89,7 @@ def accessing(path: PathLike, verb: str = "read") -> Iterator[None]:
         raise access_error(error, path, verb) from error
 
 
-def access_error(error: OSError, path: PathLike, verb: str = "read") -> FileAccessError:
+def access_error(error: OSError, path: object, verb: str = "read") -> FileAccessError:
     """Return the FileAccessError for an OSError about a path."""
     reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
     kind = FileAccessError
@@ -97,7 +97,7 @@ def access_error(error: OSError, path: PathLike, verb: str = "read") -> FileAcce
         kind = MissingFileError
     elif isinstance(error, PermissionError):
         kind = ForbiddenFileError
-    name = os.fspath(path)
+    name = str(path)
     remedy = _REMEDIES.get(error.errno or 0, "")
     return kind(error.errno, reason, name, operation=verb, remedy=remedy)
 
@@ -281,7 +281,7 @@ def create(path: PathLike, named: PathLike | None = None) -> BinaryIO:
 
 def create_temporary(path: Path) -> tuple[Path, BinaryIO]:
     """Create a file next to a path, locked where the file system supports it."""
-    while True:
+    for _ in range(_LOCK_TRIES):
         temporary = temporary_name(path)
         file = create(temporary, path)
         if not lock_file(file.fileno(), shared=False, wait=True) or _is_at(
@@ -289,30 +289,33 @@ def create_temporary(path: Path) -> tuple[Path, BinaryIO]:
         ):
             return temporary, file
         file.close()  # `remove_leftovers` removed it before it was locked
+    raise busy_error(path.parent)
 
 
-def remove_leftovers(paths: Iterable[PathLike]) -> None:
-    """Remove the temporary files of killed processes that were writing these files atomically.
+def remove_leftovers(folder: PathLike, names: Collection[str] | None) -> None:
+    """Remove the temporary files of killed processes that were writing files in a folder.
 
     A file that another process is still writing is locked and stays, as do files that cannot be
     removed.
+
+    Args:
+        names: of the files that were written; None for all, in a folder in which no other process
+            writes.
     """
-    names: dict[Path, set[str]] = {}
-    for path in map(Path, paths):
-        names.setdefault(path.parent, set()).add(path.name)
-    for folder, wanted in names.items():
-        with suppress(OSError):
-            for entry in list_folder(folder):
-                match = _TEMPORARY.fullmatch(entry.name)
-                if match and match[1] in wanted:
-                    _remove_unlocked(entry.path)
+    with suppress(OSError):
+        for entry in list_folder(folder):
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match and (names is None or match[1] in names):
+                _remove_unlocked(entry.path, needs_lock=names is not None)
 
 
-def _remove_unlocked(path: str) -> None:
+def _remove_unlocked(path: str, *, needs_lock: bool) -> None:
+    """Remove a file that no process has locked; without locks, only if they are not needed."""
     with suppress(OSError):
         descriptor = open_regular_descriptor(path, os.O_RDWR | os.O_NOFOLLOW)
         try:
-            if lock_file(descriptor, shared=False) and _is_at(path, descriptor):
+            is_locked = lock_file(descriptor, shared=False)
+            if (is_locked or not needs_lock) and _is_at(path, descriptor):
                 os.unlink(path)
         finally:
             os.close(descriptor)
@@ -334,10 +337,10 @@ def check_target(path: PathLike, *, overwrite: bool) -> None:
         os.stat(file.parent)
 
 
-def exists_error(path: PathLike) -> OptionError:
+def exists_error(path: object) -> OptionError:
     """Return the error for an output that exists and must not be replaced."""
     return OptionError(
-        f"{os.fspath(path)} already exists",
+        f"{path} already exists",
         option="overwrite",
         remedy=f"Choose another name, or pass {option('overwrite', True)}.",
     )
@@ -404,10 +407,10 @@ def holding_signals() -> Iterator[None]:
             signal.raise_signal(held)
 
 
-def folder_error(path: PathLike) -> OptionError:
+def folder_error(path: object) -> OptionError:
     """Return the error for a folder where a job must write a file."""
     return OptionError(
-        f"{os.fspath(path)} is a folder, but the job writes a file of this name",
+        f"{path} is a folder, but the job writes a file of this name",
         remedy="Move or rename the folder.",
     )
 
@@ -475,10 +478,11 @@ def _hold(path: Path, named: PathLike, *, shared: bool) -> tuple[int, bool]:
     raise busy_error(named)
 
 
-def busy_error(folder: PathLike) -> FileAccessError:
+def busy_error(folder: object) -> FileAccessError:
     """Return the error for a folder that another process has locked."""
-    name = os.fspath(folder)
-    return FileAccessError(errno.EBUSY, "another process is writing to it", name, operation="write")
+    return FileAccessError(
+        errno.EBUSY, "another process is writing to it", str(folder), operation="write"
+    )
 
 
 def lock_file(descriptor: int, *, shared: bool, wait: bool = False) -> bool:
@@ -507,7 +511,7 @@ def _is_at(path: PathLike, descriptor: int) -> bool:
         return False
 
 
-def no_lock_notice(folder: Path) -> str:
+def no_lock_notice(folder: object) -> str:
     """Return the notice for a job that runs without a lock."""
     return (
         f"{folder} could not be locked: its file system does not support locks. Do not run a "

@@ -237,14 +237,14 @@ def test_renaming_is_finished_before_a_signal_ends_the_job(
     out = images.parent / "out"
     program = (
         "import os, signal, sys, time\n"
-        "import recordsmith.building.publishing as publishing\n"
+        "from recordsmith.stores.local import store\n"
         "from recordsmith.cli import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "publish = publishing.publish\n"
+        "publish = store.publish\n"
         "def publishing_one(*paths):\n"
         "    publish(*paths)\n"
         f"    os.kill(os.getpid(), signal.{name}); time.sleep(0.01)\n"
-        "publishing.publish = publishing_one\n"
+        "store.publish = publishing_one\n"
         f"sys.argv = ['recordsmith', 'pack', {str(images)!r}, {str(out)!r}, *sys.argv[1:]]\n"
         "main()\n"
     )

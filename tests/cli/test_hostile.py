@@ -343,10 +343,11 @@ def with_index(offsets: list[int], says: int, compression: str = "none") -> Case
             samples = crc32c(data[at : at + 4096], samples)
         stops = [len(data) if offset < -(2**63) else offset for offset in offsets]
         table = np.array(stops, np.int64).tobytes()
-        head = struct.pack("<8sQIIQ", b"RSINDEX\1", len(data), samples, says, len(offsets) - 1)
+        head = struct.pack("<8sQIIQ", b"RSINDEX\2", len(data), samples, says, len(offsets) - 1)
+        head += struct.pack("<I", crc32c(table))
         (folder / ".recordsmith").mkdir()
         (folder / ".recordsmith" / "a.tfrecord.index").write_bytes(
-            head + table + struct.pack("<I", crc32c(table, crc32c(head)))
+            head + struct.pack("<I", crc32c(head)) + table
         )
 
     return write

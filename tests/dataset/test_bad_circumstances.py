@@ -21,13 +21,18 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
-from recordsmith.dataset.shard_index import index_paths
+from recordsmith.dataset.shard_index import index_locations
 from recordsmith.errors import MissingFileError
 from recordsmith.wire import encode_record, encode_records
 
 from ..raising import raises
 
 PAYLOADS = [bytes([number]) * 400_000 for number in range(8)]  # more than is read at a time
+
+
+def index_paths(shard: Path) -> list[Path]:
+    """The possible paths of an index."""
+    return [*map(Path, index_locations(shard))]
 
 
 @pytest.fixture

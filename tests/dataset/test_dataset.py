@@ -140,7 +140,7 @@ def test_located_records_have_shard_and_number(dataset: rs.Dataset, cut: slice) 
     located = list(records_of(part).located_records())
     assert [record for _, _, record in located] == list(part.records())
     for shard, number, record in located:
-        assert list(rs.open(shard.path).records())[number] == record
+        assert list(rs.open(shard.location).records())[number] == record
     assert records_of(part).known_record_count == len(located)
 
 
@@ -576,12 +576,12 @@ def test_spans_of_slices(dataset: rs.Dataset, slices: list[slice]) -> None:
     located = [records.locate_record(position)[:2] for position in range(len(dataset))]
     parts = [part for part in records.in_file_order().parts() if part.record_count]
     found = [
-        (str(part.path), part.number_of(number))
+        (str(part.location), part.number_of(number))
         for part in parts
         for number in range(part.record_count)
     ]
     assert found == sorted(located)
-    assert {part.path for part in parts} <= {shard.path for shard in records.used_shards()}
+    assert {part.location for part in parts} <= {shard.location for shard in records.used_shards()}
     if records.positions.is_ascending:
         assert records.span_lengths() == [
             len(list(group)) for _, group in itertools.groupby(located, key=operator.itemgetter(0))

@@ -15,15 +15,30 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import frames as frames_module
 from recordsmith.dataset import open_shards, records_of
-from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
-from recordsmith.wire import encode_record, encode_records, read_pieces, scan
+from recordsmith.dataset.frames import (
+    FrameReader,
+    MappedFrames,
+    ReadFrames,
+    maps_well,
+    open_frames,
+    walk,
+)
+from recordsmith.stores import as_location
+from recordsmith.stores.local.reader import LocalReader
+from recordsmith.wire import encode_record, encode_records, scan
 
 DICE = random.Random(0)
 PAYLOADS = [DICE.randbytes(size) for size in (0, 1, 300, 5_000, 70_000, 3, 40_000, 0, 9, 200_000)]
 STARTS = np.cumsum([0, *(len(payload) + 16 for payload in PAYLOADS)])
 BEGINS, ENDS = STARTS[:-1], STARTS[1:]
 
-FORMS = pytest.mark.parametrize("form", [MappedFrames, ReadFrames])
+FORMS = pytest.mark.parametrize("may_map", [True, False])
+
+
+def opened(path: Path, *, may_map: bool = False) -> FrameReader:
+    frames = open_frames(as_location(path), may_map=may_map)
+    assert type(frames) is (MappedFrames if may_map else ReadFrames)
+    return frames
 
 
 @pytest.fixture
@@ -46,10 +61,10 @@ def _gathered(
 @FORMS
 @pytest.mark.parametrize("group_bytes", [1, 50_000, 1 << 20])
 def test_payloads_in_any_order(
-    path: Path, form: type[FrameReader], group_bytes: int, monkeypatch: pytest.MonkeyPatch
+    path: Path, may_map: bool, group_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frames_module, "_GROUP_BYTES", group_bytes)
-    frames = form(path)  # type: ignore[call-arg]
+    frames = opened(path, may_map=may_map)
     everything = list(range(len(PAYLOADS)))
     for numbers in (
         everything,
@@ -68,26 +83,27 @@ def test_payloads_in_any_order(
 def test_adjacent_frames_are_read_together(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def note(file: int, begins: Any, *rest: Any) -> bool:
+    def note(file: LocalReader, begins: Any, *rest: Any) -> bool:
         calls.extend(begins.tolist())
         return read_pieces(file, begins, *rest)
 
-    monkeypatch.setattr("recordsmith.dataset.frames.read_pieces", note)
-    _gathered(ReadFrames(path), [3, 1, 7, 2, 6])
+    read_pieces = LocalReader.read_pieces
+    monkeypatch.setattr(LocalReader, "read_pieces", note)
+    _gathered(opened(path), [3, 1, 7, 2, 6])
     assert calls == [BEGINS[1], BEGINS[6]]
 
 
 def test_short_reads_are_continued(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    preadv = os.preadv
-    monkeypatch.setattr(os, "preadv", lambda file, views, at: preadv(file, [views[0][:999]], at))
-    frames = ReadFrames(path)
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, 999), at))
+    frames = opened(path)
     assert frames.view(5, 3_000) == path.read_bytes()[5:3_000]
 
 
 @FORMS
-def test_file_truncated_while_open(path: Path, form: type[FrameReader]) -> None:
+def test_file_truncated_while_open(path: Path, may_map: bool) -> None:
     """A process that reads past the end of a map is killed by the system."""
-    frames = form(path)  # type: ignore[call-arg]
+    frames = opened(path, may_map=may_map)
     assert _gathered(frames, [9])[0] == 1
     os.truncate(path, 100)
     assert _gathered(frames, [9])[0] == 0
@@ -97,24 +113,22 @@ def test_file_truncated_while_open(path: Path, form: type[FrameReader]) -> None:
 
 
 @FORMS
-def test_damaged_frames_are_not_copied(path: Path, form: type[FrameReader]) -> None:
+def test_damaged_frames_are_not_copied(path: Path, may_map: bool) -> None:
     data = bytearray(path.read_bytes())
     data[int(ENDS[3]) - 1] ^= 1
     path.write_bytes(data)
-    frames = form(path)  # type: ignore[call-arg]
+    frames = opened(path, may_map=may_map)
     assert _gathered(frames, [1, 2])[0] == 2
     assert _gathered(frames, [1, 3, 2])[0] < 2
 
 
 @FORMS
 @pytest.mark.parametrize("whole", [False, True])
-def test_copied_bytes_are_the_verified_bytes(
-    path: Path, form: type[FrameReader], *, whole: bool
-) -> None:
+def test_copied_bytes_are_the_verified_bytes(path: Path, may_map: bool, *, whole: bool) -> None:
     """A record that is overwritten in place is the old or the new one, or an error."""
     versions = [encode_record(letter * 8_000) for letter in (b"a", b"b")]
     path.write_bytes(versions[0])
-    frames = form(path)  # type: ignore[call-arg]
+    frames = opened(path, may_map=may_map)
     begins, ends = np.zeros(2, np.int64), np.full(2, len(versions[0]))
     payloads = {version if whole else version[12:-4] for version in versions}
     size = len(next(iter(payloads)))
@@ -144,7 +158,7 @@ def test_copied_bytes_are_the_verified_bytes(
 
 
 def test_unused_file_is_closed(path: Path, open_files: Any) -> None:
-    frames = ReadFrames(path)
+    frames = opened(path)
     view = frames.view(12, 12)
     assert len(open_files(path.parent)) == 1
     del frames
@@ -187,8 +201,8 @@ def test_walking_in_pieces(
 
     def walked(data: bytes) -> tuple[list[int], bool]:
         path.write_bytes(data)
-        with path.open("rb") as file:
-            found, is_whole = walk(file.fileno())
+        with as_location(path).open_read() as file:
+            found, is_whole = walk(file)
         assert found.dtype == np.int64
         return found.tolist(), is_whole
 

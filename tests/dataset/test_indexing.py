@@ -14,7 +14,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shard_index import find_index, index_paths
+from recordsmith.dataset.shard_index import find_index, index_locations
 from recordsmith.wire import encode_record
 
 from ..raising import raises
@@ -161,8 +161,8 @@ def test_own_indexes_of_small_shards_are_saved(folder: Path) -> None:
     for file in report.files:
         found = find_index(Path(file.shard))
         assert found is not None
-        assert file.path == str(found[0])
-        assert found[1].record_count == file.record_count
+        assert file.path == str(found.location)
+        assert found.load().record_count == file.record_count
     again = rs.index(folder)
     assert not again.new_count
     assert [file.path for file in again.files] == [file.path for file in report.files]
@@ -177,11 +177,11 @@ def test_folders_that_cannot_be_written(
 ) -> None:
     (folder / ".recordsmith").write_text("a file, where a folder should be")
     (file,) = rs.index(folder / "a.tfrecord").files
-    assert file.path == str(index_paths(folder / "a.tfrecord")[1])
+    assert file.path == str(index_locations(folder / "a.tfrecord")[1])
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "a.tfrecord"))
     with pytest.raises(rs.FileAccessError) as caught:
         rs.index(folder / "a.tfrecord", overwrite=True)
-    assert caught.value.operation == "make folder"
+    assert caught.value.operation == "write"
     with pytest.raises(rs.FileAccessError) as caught:
         rs.index(folder / "a.tfrecord", format="dali", to=folder / "b.tfrecord" / "idx")
     assert caught.value.operation == "make folder"

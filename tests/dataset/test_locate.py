@@ -18,7 +18,7 @@ from ..raising import raises
 
 def _found(path: object, split: str | None = None) -> list[tuple[str, str]]:
     """(file name, split) of each shard."""
-    return [(shard.path.name, shard.split) for shard in locate(path, split).shards]  # type: ignore[arg-type]
+    return [(shard.location.name, shard.split) for shard in locate(path, split).shards]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

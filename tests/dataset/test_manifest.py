@@ -30,6 +30,7 @@ from recordsmith.dataset import (
 from recordsmith.dataset import manifest as manifest_module
 from recordsmith.dataset.labels import read_labels
 from recordsmith.example import FeatureSchema, Schema
+from recordsmith.stores import LocalStore
 
 FEATURE = FeatureSchema("none", 0, 0, 0)
 COUNTS = st.integers(0, 2**63 - 1)
@@ -401,11 +402,11 @@ def test_a_manifest_that_changes_while_it_is_converted_is_kept(
     path.write_text(json.dumps(VERSION_1))
 
     @contextmanager
-    def late(*_: object) -> Iterator[bool]:
+    def late(*_: object, **__: object) -> Iterator[bool]:
         path.write_text("of another job")
         yield True
 
-    monkeypatch.setattr(manifest_module, "locked", late)
+    monkeypatch.setattr(LocalStore, "locked", late)
     with pytest.raises(rs.FileAccessError) as caught:
         upgrade_manifest(tmp_path)
     assert (caught.value.errno, caught.value.path) == (errno.EBUSY, str(tmp_path))

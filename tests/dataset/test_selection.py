@@ -219,7 +219,9 @@ def test_what_keeps_the_order_works_on_compressed_shards(
 ) -> None:
     part, expected = composed(dataset, steps)
     assert ids_of(part) == expected
-    located = [(str(shard.path), number) for shard, number, _ in records_of(part).located_records()]
+    located = [
+        (str(shard.location), number) for shard, number, _ in records_of(part).located_records()
+    ]
     assert located == sorted(located)
     if not is_compressed(dataset):
         at = [records_of(part).locate_record(place)[:2] for place in range(len(part))]
@@ -272,7 +274,7 @@ def test_split_by_divides_the_records_as_reshard_does(dataset: rs.Dataset, tmp_p
         return
     found = {name: ids_of(part) for name, part in dataset.split_by(SHARES, seed=5).items()}
     assert sorted(number for ids in found.values() for number in ids) == IDS
-    paths = list(dict.fromkeys(str(shard.path.parent) for shard in dataset.shards))
+    paths = list(dict.fromkeys(str(shard.location.parent) for shard in dataset.shards))
     rs.reshard(paths, tmp_path / "out", splits=SHARES, seed=5, shards=1)
     for name, ids in found.items():
         assert ids_of(rs.open(tmp_path / "out", name)) == ids == sorted(ids)

@@ -20,14 +20,20 @@ from recordsmith.dataset import Shard, records_of
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     ShardIndex,
-    index_paths,
+    find_index,
+    index_locations,
     index_pieces,
     load_index,
     save_index,
 )
-from recordsmith.wire import encode_record, scan
+from recordsmith.wire import encode_record, encode_records, scan
 
 BIG_PAYLOADS = [bytes([number]) * (KEEP_FROM_BYTES // 3 + number) for number in range(4)]
+
+
+def index_paths(shard: Path) -> list[Path]:
+    """The possible paths of an index."""
+    return [*map(Path, index_locations(shard))]
 
 
 @pytest.fixture
@@ -153,7 +159,7 @@ def test_stale_index_that_looks_valid_returns_no_wrong_record(foreign: Path) -> 
     assert found == [*expected, *BIG_PAYLOADS[2:]]
 
 
-@pytest.mark.parametrize("place", range(32 + 8 * (len(BIG_PAYLOADS) + 1) + 4))
+@pytest.mark.parametrize("place", range(40 + 8 * (len(BIG_PAYLOADS) + 1)))
 def test_index_damaged_at_any_byte_is_rebuilt(foreign: Path, place: int) -> None:
     Shard(foreign, "")._build_index()
     path = index_paths(foreign)[0]
@@ -164,7 +170,7 @@ def test_index_damaged_at_any_byte_is_rebuilt(foreign: Path, place: int) -> None
     ):
         path.write_bytes(damaged)
         assert load_index(foreign) is None
-        assert Shard(foreign, "").record_count == len(BIG_PAYLOADS)
+        assert Shard(foreign, "").index.record_count == len(BIG_PAYLOADS)
         assert path.read_bytes() == good
 
 
@@ -223,7 +229,8 @@ def test_indexes_of_writer_and_reader_are_equal(
     writer = rs.ShardWriter(path, compression=compression)
     for number in range(7):
         writer.write_example(numbered.features(number))
-    writer.publish()
+    writer.close()
+    save_index(path, writer._index())
     written = load_index(path)
     assert written is not None
     built = Shard(path, "")._build_index()
@@ -249,7 +256,7 @@ def test_impossible_record_counts_take_no_memory(foreign: Path, count: int) -> N
     good = b"".join(index_pieces(foreign, Shard(foreign, "").index))
     own.write_bytes(good[:24] + count.to_bytes(8, "little"))
     with open(own, "r+b") as file:
-        file.truncate(min(32 + 8 * (count + 1) + 4, 1 << 28))
+        file.truncate(min(32 + 4 * (count // 8192 + 2) + 8 * (count + 1), 1 << 28))
     tracemalloc.start()
     try:
         assert load_index(foreign) is None
@@ -272,3 +279,49 @@ def test_a_pipe_is_not_read_as_index(foreign: Path) -> None:
         assert ends.is_alive()
     finally:
         ends.cancel()
+
+
+def test_few_offsets_of_an_index_need_few_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    sizes = np.arange(20_000) % 7
+    path.write_bytes(encode_records([bytes(size) for size in sizes]))
+    shard = Shard(path, "")
+    expected = np.concatenate([[0], np.cumsum(sizes + 16)])
+    np.testing.assert_array_equal(shard.index.offsets, expected)
+    save_index(path, shard.index)
+    found = find_index(path)
+    assert found is not None
+    assert found.record_count == 20_000
+    for start, stop in ((0, 0), (0, 1), (8191, 8191), (8192, 8192), (8190, 8193), (19_999, 20_000),
+                        (20_000, 20_000), (5, 20_000), (0, 20_000)):  # fmt: skip
+        offsets = found.offsets(start, stop)
+        np.testing.assert_array_equal(offsets, expected[start : stop + 1])
+    index = index_paths(path)[0]
+    data = bytearray(index.read_bytes())
+    data[-8 * 8_000] ^= 1  # in the block of records 8,192 to 16,383
+    index.write_bytes(data)
+    found = find_index(path)
+    assert found is not None
+    assert found.offsets(8191, 8191) is not None
+    assert found.offsets(8191, 8192) is None
+    assert found.offsets(9000, 9001) is None
+    assert found.offsets(16_384, 20_000) is not None
+    assert load_index(path) is None
+    assert Shard(path, "").record_count == 20_000
+    assert len(next(Shard(path, "").blocks(9000))) > 0
+
+
+def test_hostile_offsets_in_one_block_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(encode_records([b"x"] * 4))
+    for offsets in (
+        [0, 17, 16, 51, 68],
+        [1, 17, 34, 51, 68],
+        [0, 17, 34, 51, 67],
+        [0, 9, 34, 51, 68],
+    ):
+        save_index(path, ShardIndex(np.array(offsets), "none"))
+        found = find_index(path)
+        assert found is not None
+        assert found.offsets(0, 4) is None
+        assert load_index(path) is None

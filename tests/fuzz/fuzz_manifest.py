@@ -16,7 +16,7 @@ from pathlib import Path
 from harness import mutated, mutated_json
 
 import recordsmith as rs
-from recordsmith.building import Occurrences, ShardResult, done_path, load_result, save_result
+from recordsmith.building import Occurrences, ShardResult, done_location, load_result, save_result
 from recordsmith.dataset import (
     MANIFEST_NAME,
     Manifest,
@@ -24,7 +24,7 @@ from recordsmith.dataset import (
     ShardEntry,
     label_map_to_bytes,
     labels_to_bytes,
-    publish_note_path,
+    publish_note_location,
     read_label_map,
     read_manifest,
     read_publish_note,
@@ -32,6 +32,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
 from recordsmith.example import Schema
+from recordsmith.stores import as_folder
 
 NAMES = (None, "daisy", 'a "b" \\c', "it's", "müsli", "", "x\ty")
 
@@ -82,7 +83,7 @@ class Fuzz:
             "s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Occurrences(1, ["p"])}
         )
         save_result(folder, "plan", None, result)
-        self.note = done_path(folder, "s").read_bytes()
+        self.note = done_location(folder, "s").read_bytes()
         self.note = PublishNote("x", ("a.tfrecord", "b")).to_bytes()
 
     def text(self, good: bytes, dice: random.Random) -> bytes:
@@ -102,7 +103,7 @@ class Fuzz:
         elif choice == 4:
             self.last = mutated(dice.choice(self.labels), self.labels, dice)
             (self.folder / "labels.txt").write_bytes(self.last)
-            names = read_labels(self.folder)
+            names = read_labels(as_folder(self.folder))
             assert names is None or len(names) <= LARGEST_LABEL + 1
             counts["labels"] += names is not None
         elif choice == 5:
@@ -115,17 +116,17 @@ class Fuzz:
             except rs.OptionError:
                 counts["no label maps"] += 1
         elif choice == 6:
-            done_path(self.folder, "s").write_bytes(self.text(self.note, dice))
-            note = load_result(self.folder, "plan", lambda: None, "s", trusting=True)
+            done_location(as_folder(self.folder), "s").put(self.text(self.note, dice))
+            note = load_result(as_folder(self.folder), "plan", lambda: None, "s", trusting=True)
             assert note is None  # there is no such shard
             counts["notes"] += 1
         else:
-            publish_note_path(self.folder).write_bytes(self.text(self.note, dice))
-            note = read_publish_note(self.folder)
+            publish_note_location(as_folder(self.folder)).put(self.text(self.note, dice))
+            note = read_publish_note(as_folder(self.folder))
             assert note is not None
             assert all(Path(name).name == name for name in note.removed)
             counts["publishing"] += bool(note.removed)
-            publish_note_path(self.folder).unlink()
+            publish_note_location(as_folder(self.folder)).delete()
 
     def one_manifest(self, dice: random.Random, counts: Counter[str]) -> None:
         good = dice.choice((self.manifest, self.manifest, self.manifest_of_version_1))

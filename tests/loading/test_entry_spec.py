@@ -143,7 +143,7 @@ def test_pixels_lie_where_frameworks_take_them_without_a_copy(dataset: rs.Datase
 
 def test_a_spec_needs_no_file(dataset: rs.Dataset, tmp_path: Path) -> None:
     loader = rs.Loader(dataset, FEATURES, batch_size=2)
-    path = Path(dataset.shards[0].path)
+    path = Path(dataset.shards[0].location)
     moved = path.rename(tmp_path / "elsewhere")
     try:
         assert told(loader.spec()) == SPECS

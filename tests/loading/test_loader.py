@@ -102,7 +102,7 @@ def test_threads_and_prefetch_change_nothing(dataset: rs.Dataset, shuffle: Any) 
 def test_slices_and_foreign_shards(dataset: rs.Dataset) -> None:
     backwards = rs.Loader(dataset[50:3:-5], ID, batch_size=5)
     assert ids(backwards) == [[50, 45, 40, 35, 30], [25, 20, 15, 10, 5]]
-    one = rs.open(dataset.shards[3].path)
+    one = rs.open(dataset.shards[3].location)
     assert ids(rs.Loader(one, ID, batch_size=4)) == [[50, 51, 52, 53], [54, 55, 56]]
     both = rs.Loader(dataset[17:24], ID, batch_size=100, shuffle=True)
     assert sorted(ids(both)[0]) == list(range(17, 24))
@@ -363,7 +363,12 @@ iteration = iter(loader)
 
 def python(script: str, dataset: rs.Dataset) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CHILD + textwrap.dedent(script), str(dataset.shards[0].path.parent)],
+        [
+            sys.executable,
+            "-c",
+            CHILD + textwrap.dedent(script),
+            str(dataset.shards[0].location.parent),
+        ],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr, done.returncode) == ("good\n", "", 0)
@@ -410,7 +415,7 @@ def test_forks_in_mid_iteration(dataset: rs.Dataset) -> None:
 
 
 def test_no_files_stay_open(dataset: rs.Dataset, numbered: Any, open_files: Any) -> None:
-    folder = dataset.shards[0].path.parent
+    folder = dataset.shards[0].location.parent
 
     def open_count() -> int:
         gc.collect()

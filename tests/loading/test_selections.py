@@ -44,7 +44,7 @@ def dataset(numbered: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Datas
 @pytest.fixture(scope="module")
 def compressed(dataset: rs.Dataset, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
     folder = tmp_path_factory.mktemp("gzip") / "out"
-    rs.edit(dataset.shards[0].path.parent, folder, add={"x": 1}, compression="gzip")
+    rs.edit(dataset.shards[0].location.parent, folder, add={"x": 1}, compression="gzip")
     return rs.open(folder)
 
 
@@ -128,7 +128,7 @@ def test_a_state_of_another_selection_is_refused(dataset: rs.Dataset) -> None:
 
 
 def test_a_state_fits_an_equal_selection(dataset: rs.Dataset, tmp_path: Path) -> None:
-    copy = rs.open(dataset.shards[0].path.parent)
+    copy = rs.open(dataset.shards[0].location.parent)
     for select in SELECTIONS.values():
         loader_of(select(copy)).load_state_dict(loader_of(select(dataset)).state_dict())
     assert loader_of(dataset[:]).state_dict() == loader_of(dataset).state_dict()
@@ -158,7 +158,7 @@ def test_an_error_names_the_file_and_its_record(numbered: Any, tmp_path: Path) -
     part = dataset.shuffle(3)
     with pytest.raises(rs.CorruptDataError) as caught:
         list(loader_of(part))
-    assert caught.value.path == str(dataset.shards[1].path)
+    assert caught.value.path == str(dataset.shards[1].location)
     assert caught.value.record == 3
     skipping = loader_of(part, skip_errors=1)
     assert sorted(ids_of(skipping)) == [number for number in range(20) if number != 13]

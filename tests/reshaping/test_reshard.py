@@ -37,12 +37,15 @@ def ids_in(path: Any, split: str | None = None) -> list[int]:
     return [id_of(record) for record in rs.open(path, split).records()]
 
 
-def shard_bytes(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+def shard_bytes(folder: Path | str) -> dict[str, bytes]:
+    return {
+        path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.is_file()
+    }
 
 
-def assert_is_true(folder: Path) -> None:
+def assert_is_true(folder: Path | str) -> None:
     """Every checksum is right, and the manifest agrees with the records."""
+    folder = Path(folder)
     report = rs.verify(folder)
     assert report.is_good, report.defects
     manifest = read_manifest(folder)
@@ -253,7 +256,7 @@ def test_errors_of_edits_are_located(
         rs.reshard(tmp_path / "in", tmp_path / "out", edits=NEGATE, **options)
     error = caught.value
     shard = rs.open(tmp_path / "in").shards[1]
-    assert (error.path, error.record) == (str(shard.path), 27)
+    assert (error.path, error.record) == (str(shard.location), 27)
     assert error.offset == shard.index.offsets[27]
     assert not (tmp_path / "out").exists()
 
@@ -306,7 +309,7 @@ def test_splits_stay_separate(tmp_path: Path, numbered) -> None:
 def test_label_maps_are_copied(tmp_path: Path, numbered) -> None:
     numbered.packed(tmp_path / "in", {"train": [3]})
     (tmp_path / "in" / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(numbered.class_names))
-    out = rs.reshard(tmp_path / "in", tmp_path / "out").folder
+    out = Path(rs.reshard(tmp_path / "in", tmp_path / "out").folder)
     for name in (LABEL_MAP_NAME, "labels.txt"):
         assert (out / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,11 +21,13 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, publish_note_path
+from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, publish_note_location
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.salvage_report import MOST_LISTED, SalvagedShard
+from recordsmith.stores import Location
+from recordsmith.stores.local.reader import LocalReader
 from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records
 
 from ..raising import raises
@@ -253,8 +256,8 @@ def test_around_a_broken_manifest(numbered, packed: Path, tmp_path: Path) -> Non
 def test_around_a_job_that_was_stopped(numbered, packed: Path, tmp_path: Path) -> None:
     (packed / "dataset.json").unlink()
     (packed / "train-00001-of-00002.tfrecord").unlink()
-    publish_note_path(packed).parent.mkdir()
-    publish_note_path(packed).write_text("{}")
+    publish_note_location(packed).parent.mkdir()
+    publish_note_location(packed).write_text("{}")
     report = rs.salvage(packed, tmp_path / "out")
     assert "unfinished-dataset" in report.notices[0]
     assert len(report.missing) == 1
@@ -517,14 +520,14 @@ def test_a_job_that_was_killed_while_it_gave_names(
     from recordsmith.building import publishing
 
     out = tmp_path / "out"
-    name = publishing._rename
+    name = publishing._move
 
-    def dying(partial: Path, final: Path) -> None:
+    def dying(partial: Location, final: Location) -> None:
         if final.name == "labels.txt":
             raise SystemExit
         name(partial, final)
 
-    monkeypatch.setattr(publishing, "_rename", dying)
+    monkeypatch.setattr(publishing, "_move", dying)
     with pytest.raises(SystemExit):
         rs.salvage(packed, out)
     monkeypatch.undo()
@@ -540,26 +543,24 @@ def test_a_disk_that_fails_here_and_there(
 ) -> None:
     (packed / SHARD).unlink()
     numbered.write_shard(packed / SHARD, range(1000))
-    module = sys.modules["recordsmith.reshaping.salvaging.shard_recovery"]
 
-    class Failing(io.FileIO):
+    def readinto(file: LocalReader, target: Any) -> int:
         """Bytes 8,192 to 16,384 cannot be read."""
+        start = file.tell()
+        if start < 16384 and start + len(target) > 8192:
+            raise OSError(errno.EIO, "Input/output error")
+        return io.FileIO.readinto(file, target)
 
-        def readinto(self, target: Any) -> int:
-            start = self.tell()
-            if start < 16384 and start + len(target) > 8192:
-                raise OSError(errno.EIO, "Input/output error")
-            return super().readinto(target)
-
-    monkeypatch.setattr(module, "open_file", Failing)
+    monkeypatch.setattr(LocalReader, "readinto", readinto, raising=False)
     (packed / "dataset.json").unlink()
     report = rs.salvage(packed, tmp_path / "out")
-    first = next(shard for shard in report.shards if shard.path == packed / SHARD)
+    first = next(shard for shard in report.shards if shard.path == str(packed / SHARD))
     assert first.breaks == [LostBytes(8192, 16384, Defect.UNREADABLE_SHARD)]
     (lost,) = first.lost
     assert 8192 - 100 < lost.start <= 8192
     assert 16384 <= lost.stop < 16384 + 100
     assert 800 < first.record_count < 1000
+    monkeypatch.undo()
     assert rs.verify(tmp_path / "out").is_good
 
 
@@ -573,22 +574,17 @@ def test_what_the_system_refuses_is_not_damage(
     """Nothing is noted, so that the same job rescues everything once the system allows it."""
     if (step, number) == ("read", errno.EIO):
         pytest.skip("that is a failing disk")
-    module = sys.modules["recordsmith.reshaping.salvaging.shard_recovery"]
-    open_file = module.open_file
+    name = "__init__" if step == "open" else "readinto"
+    original = getattr(LocalReader, name)
 
-    class Failing(io.FileIO):
-        def readinto(self, _: Any) -> int:
+    def refused(file: LocalReader, *arguments: Any, **options: Any) -> Any:
+        path = str(arguments[0] if step == "open" else file.name)
+        if path != str(packed / SHARD):
+            return original(file, *arguments, **options)
+        with accessing(path) if step == "open" else nullcontext():
             raise OSError(number, os.strerror(number))
 
-    def opened(path: Path) -> Any:
-        if path != packed / SHARD:
-            return open_file(path)
-        if step == "open":
-            with accessing(path):
-                raise OSError(number, os.strerror(number))
-        return Failing(path)
-
-    monkeypatch.setattr(module, "open_file", opened)
+    monkeypatch.setattr(LocalReader, name, refused, raising=False)
     with pytest.raises(FileAccessError) as caught:
         rs.salvage(packed, tmp_path / "out")
     assert (caught.value.errno, caught.value.filename) == (number, str(packed / SHARD))

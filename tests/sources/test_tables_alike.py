@@ -98,7 +98,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, name: str) -> None:
     found = pack(_FORMATS[name](tmp_path), tmp_path / name)
     assert (found.sample_count, found.class_count) == (expected.sample_count, 4)
     for shard in rs.open(tmp_path / "expected").shards:
-        assert (tmp_path / name / shard.path.name).read_bytes() == shard.path.read_bytes()
+        assert (tmp_path / name / shard.location.name).read_bytes() == shard.location.read()
     columns = rs.open(tmp_path / name).read_columns()
     order = np.argsort(columns["id"])
     table = _table()

@@ -86,7 +86,13 @@ class DelayedStore(Store):
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         yield from [self.info(key) for key in [*self.objects] if key.startswith(prefix)]
 
-    def open_write(self, key: str, *, overwrite: bool = True) -> ObjectWriter:
+    def open_write(
+        self,
+        key: str,
+        *,
+        overwrite: bool = True,
+        is_durable: bool = True,  # noqa: ARG002
+    ) -> ObjectWriter:
         return WholeWriter(self, key, lambda data: self.set(key, data), overwrite=overwrite)
 
     def set(self, key: str, data: bytes) -> None:

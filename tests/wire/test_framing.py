@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from recordsmith.wire import (
     encode_record_into,
     encode_records,
     encode_slices,
-    read_pieces,
     scan,
 )
 from recordsmith.wire.framing import describe_defect
@@ -280,38 +277,3 @@ def test_framing_into_a_buffer_is_the_same_and_stays_inside() -> None:
     for outside in (-1, len(frames) + 1):
         with pytest.raises(IndexError):
             encode_record_into(b"", frames, outside)
-
-
-@given(data=st.data())
-def test_pieces_of_a_file(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
-    """Any pieces in any order are read to their places; nothing else changes."""
-    content = random.Random(3).randbytes(1000)
-    path = tmp_path_factory.mktemp("pieces") / "file"
-    path.write_bytes(content)
-    edges = data.draw(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), max_size=20))
-    begins, ends = np.array([sorted(edge) for edge in edges], np.int64).reshape(-1, 2).T.copy()
-    places = np.cumsum(ends - begins + 1) - (ends - begins)  # a byte before each
-    out = np.full(int((ends - begins + 1).sum()), 7, np.uint8)
-    with open(path, "rb") as file:
-        assert read_pieces(file.fileno(), begins, ends, places, out)
-        assert file.tell() == 0
-    expected = b"".join(b"\x07" + content[a:b] for a, b in zip(begins, ends, strict=True))
-    assert out.tobytes() == expected
-
-
-def test_missing_pieces_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"0123456789")
-    out = np.zeros(8, np.uint8)
-    one, two, four, eleven = (np.array([n], np.int64) for n in (1, 2, 4, 11))
-    with open(path, "rb") as file:
-        assert not read_pieces(file.fileno(), four, eleven, one, out)
-        for begins, ends, places in ((four, two, one), (-one, two, one), (one, four, -one)):
-            with pytest.raises(IndexError):
-                read_pieces(file.fileno(), begins, ends, places, out)
-        with pytest.raises(IndexError, match="does not fit"):
-            read_pieces(file.fileno(), one, four, np.array([6], np.int64), out)
-        with pytest.raises(IndexError, match="differ"):
-            read_pieces(file.fileno(), one, four, np.array([1, 2], np.int64), out)
-    with open(path, "wb") as file, pytest.raises(OSError, match="descriptor"):
-        read_pieces(file.fileno(), one, four, one, out)

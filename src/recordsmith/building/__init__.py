@@ -8,9 +8,9 @@ from recordsmith.building.finished import (
     ShardResult,
     VersionHash,
     completed_files,
-    done_path,
+    done_location,
     load_result,
-    partial_path,
+    partial_location,
     save_result,
 )
 from recordsmith.building.folder import (
@@ -20,13 +20,15 @@ from recordsmith.building.folder import (
     locked_folder,
 )
 from recordsmith.building.publishing import (
+    begin,
     clean_up,
     clean_up_after_kill,
-    cleaning_up,
     files_to_replace,
     finish_publishing,
     make_manifest,
+    names_in,
     publish_dataset,
+    writing,
 )
 from recordsmith.building.shard_writing import complete_shard, open_partial_shard, survey_written
 from recordsmith.building.shares import (
@@ -46,14 +48,14 @@ __all__ = [
     "ShardCounts",
     "ShardResult",
     "VersionHash",
+    "begin",
     "check_folder",
     "check_shard_options",
     "clean_up",
     "clean_up_after_kill",
-    "cleaning_up",
     "complete_shard",
     "completed_files",
-    "done_path",
+    "done_location",
     "existing_dataset",
     "files_to_replace",
     "finish_publishing",
@@ -61,12 +63,14 @@ __all__ = [
     "load_result",
     "locked_folder",
     "make_manifest",
+    "names_in",
     "open_partial_shard",
-    "partial_path",
+    "partial_location",
     "publish_dataset",
     "save_result",
     "shard_bounds",
     "shard_counts",
     "shard_files_by_split",
     "survey_written",
+    "writing",
 ]

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
 from recordsmith.errors import FileAccessError
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, accessing, open_regular_file, remove
-from recordsmith.stores import LocalStore, read_note, write_atomically
+from recordsmith.files import INTERNAL_FOLDER, accessing
+from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.wire import crc32c
 
 MAX_PLACES = 1000
@@ -82,7 +81,7 @@ class ShardResult:
     ) -> ShardResult:
         """Make the result of a sealed shard."""
         return cls(
-            writer.path.name,
+            writer.location.name,
             writer.record_count,
             writer.size_bytes,
             writer.crc32c,
@@ -98,13 +97,20 @@ class ShardResult:
         return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
 
 
-def partial_path(folder: Path, file: str) -> Path:
-    """The temporary path of a shard or index until it is published."""
-    return folder / INTERNAL_FOLDER / f"{file}{PARTIAL_SUFFIX}"
+def partial_location(folder: Location, file: str) -> Location:
+    """Where a shard or index waits until it is published: its own name, without renaming."""
+    if folder.store.can_rename:
+        return folder / INTERNAL_FOLDER / f"{file}{PARTIAL_SUFFIX}"
+    return final_location(folder, file)
 
 
-def done_path(folder: Path, file: str) -> Path:
-    """The path of the note that a shard is complete."""
+def final_location(folder: Location, file: str) -> Location:
+    """Where a shard or index is in a complete dataset."""
+    return folder / INTERNAL_FOLDER / file if file.endswith(".index") else folder / file
+
+
+def done_location(folder: Location, file: str) -> Location:
+    """Where the note is that a shard is complete."""
     return folder / INTERNAL_FOLDER / f"{file}{DONE_SUFFIX}"
 
 
@@ -132,13 +138,15 @@ class VersionHash:
         return self._digest.hexdigest() if self._are_known else None
 
 
-def completed_files(folder: Path) -> list[str]:
+def completed_files(folder: Location) -> list[str]:
     """The names of the shards that an interrupted job completed, according to their notes."""
-    notes = (info.key for info in LocalStore(folder / INTERNAL_FOLDER).list())
-    return sorted(key.removesuffix(DONE_SUFFIX) for key in notes if key.endswith(DONE_SUFFIX))
+    names = (location.name for location in (folder / INTERNAL_FOLDER).list())
+    return sorted(name.removesuffix(DONE_SUFFIX) for name in names if name.endswith(DONE_SUFFIX))
 
 
-def save_result(folder: Path, fingerprint: str, versions: str | None, result: ShardResult) -> None:
+def save_result(
+    folder: Location, fingerprint: str, versions: str | None, result: ShardResult
+) -> None:
     """Write the note that a shard is complete; `fingerprint` is of the job."""
     document = {
         "version": _VERSION,
@@ -153,11 +161,16 @@ def save_result(folder: Path, fingerprint: str, versions: str | None, result: Sh
         "skipped": list(result.skipped.items()),
         "notes": {what: vars(noted) for what, noted in result.notes.items()},
     }
-    write_atomically(done_path(folder, result.file), json.dumps(document).encode())
+    write_atomically(done_location(folder, result.file), json.dumps(document).encode())
 
 
 def load_result(
-    folder: Path, fingerprint: str, versions: Callable[[], str | None], file: str, *, trusting: bool
+    folder: Location,
+    fingerprint: str,
+    versions: Callable[[], str | None],
+    file: str,
+    *,
+    trusting: bool,
 ) -> ShardResult | None:
     """The result of a complete and verified shard; None if it must be written.
 
@@ -166,7 +179,7 @@ def load_result(
         trusting: whether to assume that a source without version information is unchanged.
     """
     try:
-        document = json.loads(read_note(done_path(folder, file)))
+        document = json.loads(read_note(done_location(folder, file)))
         result = _parse(document)
     except (FileAccessError, *NOT_AS_EXPECTED):
         return None
@@ -176,15 +189,13 @@ def load_result(
     if document.get("versions_hash") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
-    for path in (
-        partial_path(folder, file),
-        folder / file,
-    ):  # the latter if the job was killed while publishing
+    # under its final name if the job was killed while publishing
+    for location in (partial_location(folder, file), folder / file):
         with suppress(FileAccessError):
-            if _size_and_checksum(path) == expected:
+            if _size_and_checksum(location) == expected:
                 return result
-            if path.name != file:
-                remove(path)
+            if location.name != file:
+                location.delete()
     return None
 
 
@@ -209,13 +220,13 @@ def _parse(document: Any) -> ShardResult:
     )
 
 
-def _size_and_checksum(path: Path) -> tuple[int, int]:
+def _size_and_checksum(location: Location) -> tuple[int, int]:
     """The size and the CRC-32C of a file."""
     buffer = bytearray(_BLOCK_BYTES)
     view = memoryview(buffer)
     size, checksum = 0, 0
-    with open_regular_file(path, follow_links=False) as file, accessing(path):
-        while count := file.readinto(buffer):  # type: ignore[attr-defined]
+    with location.without_links().open_read() as file, accessing(location):
+        while count := file.readinto(buffer):
             checksum = crc32c(view[:count], checksum)
             size += count
     return size, checksum

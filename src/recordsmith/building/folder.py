@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
+import errno
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 
-from recordsmith.building.publishing import make_small_files
+from recordsmith.building.publishing import make_small_files, names_in
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
@@ -18,15 +16,15 @@ from recordsmith.dataset import (
     read_manifest,
     read_publish_note,
 )
-from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, option
-from recordsmith.files import (
-    INTERNAL_FOLDER,
-    accessing,
-    list_folder,
-    locked,
-    no_lock_notice,
-    size_of,
+from recordsmith.errors import (
+    CorruptDataError,
+    FileAccessError,
+    MissingFileError,
+    OptionError,
+    option,
 )
+from recordsmith.files import INTERNAL_FOLDER, no_lock_notice
+from recordsmith.stores import Location, as_location
 
 WRITING_THREADS = 8
 """The default maximum of threads that write shards: more would wait for the disk."""
@@ -34,22 +32,28 @@ WRITING_THREADS = 8
 _REPLACE = f"Choose another folder, or pass {option('overwrite', True)} to replace it."
 
 
-def check_folder(folder: Path) -> None:
-    """Validate the path of a folder, which need not exist.
+def check_folder(folder: Location) -> None:
+    """Validate the location of a folder, which need not exist.
 
     Raises:
         OptionError: it is a file.
         FileAccessError: the path is unusable.
     """
-    with accessing(folder, "write"), suppress(FileNotFoundError):
-        if not stat.S_ISDIR(os.stat(folder).st_mode):
-            raise OptionError(
-                f"{folder} is a file", option="out", value=str(folder), expected="a folder"
-            )
+    if folder.is_folder():
+        return
+    try:
+        (folder if folder.key else as_location(str(folder))).info()
+    except MissingFileError:
+        return
+    except FileAccessError as error:
+        if error.errno != errno.EINVAL:
+            error.operation = "write"
+            raise
+    raise OptionError(f"{folder} is a file", option="out", value=str(folder), expected="a folder")
 
 
 @contextmanager
-def locked_folder(folder: Path, *, needs_lock: bool = False) -> Iterator[tuple[str, ...]]:
+def locked_folder(folder: Location, *, needs_lock: bool = False) -> Iterator[tuple[str, ...]]:
     """Lock the folder for this job, and remove it at the end if it is new and empty.
 
     Args:
@@ -62,25 +66,30 @@ def locked_folder(folder: Path, *, needs_lock: bool = False) -> Iterator[tuple[s
         FileAccessError: another process is writing to the folder, or it cannot be written.
         OptionError: locks are required but unsupported.
     """
-    is_new = not folder.exists()
+    is_new = not folder.is_folder()
+    is_safe = not folder.store.can_rename  # a note that the job has begun keeps others out
     try:
-        with locked(folder / INTERNAL_FOLDER, folder) as is_locked:
-            if needs_lock and not is_locked:
+        with (folder / INTERNAL_FOLDER).locked() as is_locked:
+            if needs_lock and not is_locked and not is_safe:
                 raise OptionError(
                     f"{folder} cannot be locked, because its file system does not support locks",
                     option="lock",
                     remedy="Two jobs that change the dataset at the same time would damage it. If "
                     f"no other job is running, pass {option('lock', False)}.",
                 )
-            yield () if is_locked else (no_lock_notice(folder),)
+            yield () if is_locked or is_safe else (no_lock_notice(folder),)
     finally:
         if is_new:
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
+            folder.store.remove_empty_folder(folder.key)
 
 
 def existing_dataset(
-    folder: Path, fingerprint: str, files: Sequence[str], *, has_label_map: bool, overwrite: bool
+    folder: Location,
+    fingerprint: str,
+    files: Sequence[str],
+    *,
+    has_label_map: bool,
+    overwrite: bool,
 ) -> Manifest | None:
     """The manifest of an existing dataset: of the same plan, or of any with `overwrite`.
 
@@ -124,10 +133,9 @@ def existing_dataset(
     wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(note.removed if note else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}
     in_the_way = [
-        entry.name
-        for entry in list_folder(folder)
-        if entry.name in wanted
-        or ((number := parse_shard_name(entry.name)) and number.split in splits)
+        name
+        for name in names_in(folder)
+        if name in wanted or ((number := parse_shard_name(name)) and number.split in splits)
     ]
     if in_the_way:
         raise OptionError(
@@ -139,12 +147,12 @@ def existing_dataset(
     return None
 
 
-def _is_complete(folder: Path, manifest: Manifest, *, has_label_map: bool) -> bool:
+def _is_complete(folder: Location, manifest: Manifest, *, has_label_map: bool) -> bool:
     """Whether all files exist with their sizes; `verify` checks their content."""
     expected = {shard.file: shard.size_bytes for shard in manifest.shards}
     small_files = make_small_files(manifest, has_label_map=has_label_map)
     expected |= {name: len(data) for name, data in small_files.items() if name != MANIFEST_NAME}
     try:
-        return all(size_of(folder / name) == size for name, size in expected.items())
+        return all((folder / name).size() == size for name, size in expected.items())
     except FileAccessError:
         return False

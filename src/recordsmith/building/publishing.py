@@ -9,21 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
-from recordsmith.building.finished import ShardResult, done_path, partial_path
+from recordsmith.building.finished import (
+    ShardResult,
+    completed_files,
+    done_location,
+    final_location,
+    partial_location,
+)
 from recordsmith.dataset import (
+    BEGUN_NAME,
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     Manifest,
     PublishNote,
+    begun_location,
     is_shard_name,
     label_map_to_bytes,
     labels_to_bytes,
     parse_shard_name,
-    publish_note_path,
+    publish_note_location,
     read_manifest,
     read_publish_note,
 )
@@ -34,20 +41,14 @@ from recordsmith.errors import (
     Defect,
     FileAccessError,
     FunctionError,
+    MissingFileError,
     OptionError,
     SourceError,
+    option,
 )
 from recordsmith.example import Schema
-from recordsmith.files import (
-    INTERNAL_FOLDER,
-    folder_error,
-    holding_signals,
-    list_folder,
-    publish,
-    remove,
-    sync_folder,
-)
-from recordsmith.stores import write_atomically
+from recordsmith.files import INTERNAL_FOLDER, busy_error, folder_error, holding_signals
+from recordsmith.stores import Location, write_atomically
 from recordsmith.wire import Compression
 
 
@@ -88,7 +89,7 @@ def make_manifest(
 
 
 def publish_dataset(
-    folder: Path,
+    folder: Location,
     fingerprint: str,
     manifest: Manifest,
     *,
@@ -97,29 +98,35 @@ def publish_dataset(
     renamed: Mapping[str, str] | None = None,
     base: str = "",
 ) -> None:
-    """Rename all files to their final names.
+    """Give all files their final names.
 
     Args:
         fingerprint: the fingerprint of the job, which identifies it if it is killed now.
         replaced: files of an earlier dataset to remove.
         renamed: new names of shards of an earlier dataset that stay, by old name.
         base: identifies that earlier dataset.
+
+    Raises:
+        FileAccessError: another job writes to the folder.
     """
     small_files = make_small_files(manifest, has_label_map=has_label_map)
+    folders = set(folder.without_links().list_folder().folders)
     for name in (*replaced, *(renamed or {}), *_shard_files(manifest), *small_files):
-        if (folder / name).is_dir() and not (folder / name).is_symlink():
+        if name in folders:
             raise folder_error(folder / name)
+    if not folder.store.can_rename and not check_begun(folder, fingerprint, manifest):
+        return
     for name, data in small_files.items():
-        write_atomically(partial_path(folder, name), data)
+        write_atomically(_waiting(folder, name), data)
     renamed = renamed or {}
     removed = {*replaced, *renamed, *_shard_files(manifest), *small_files}
     note = PublishNote(fingerprint, tuple(sorted(removed)), renamed, base)
-    write_atomically(publish_note_path(folder), note.to_bytes())
-    sync_folder(folder / INTERNAL_FOLDER)
-    _rename_files(folder, manifest, list(small_files), replaced, renamed)
+    write_atomically(publish_note_location(folder), note.to_bytes())
+    folder.store.sync((folder / INTERNAL_FOLDER).key)
+    _move_files(folder, manifest, list(small_files), replaced, renamed)
 
 
-def finish_publishing(folder: Path, note: PublishNote) -> Manifest:
+def finish_publishing(folder: Location, note: PublishNote) -> Manifest:
     """Finish the publication of a killed job that adds to a dataset.
 
     Needs only the note and the files; the inputs of the job may be gone.
@@ -127,17 +134,17 @@ def finish_publishing(folder: Path, note: PublishNote) -> Manifest:
     Raises:
         CorruptDataError: files of the job are missing.
     """
-    path = partial_path(folder, MANIFEST_NAME)  # the last file to be renamed
-    manifest = read_manifest(folder, path)
+    waiting = _waiting(folder, MANIFEST_NAME)  # the last file to be moved
+    manifest = read_manifest(waiting.parent, waiting.name)
     if manifest is not None:
         small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
-        _rename_files(folder, manifest, small_files, set(), note.renamed)
+        _move_files(folder, manifest, small_files, set(), note.renamed)
         return manifest
     manifest = read_manifest(folder)
     if manifest is None:
         raise CorruptDataError(
             Defect.UNFINISHED_DATASET,
-            f"a job was interrupted while it renamed the finished shards, and {path} is missing",
+            f"a job was interrupted while it renamed the finished shards, and {waiting} is missing",
             remedy="Open the existing shards by name or with a glob.",
             path=folder,
         )
@@ -145,8 +152,13 @@ def finish_publishing(folder: Path, note: PublishNote) -> Manifest:
     return manifest
 
 
-def _rename_files(
-    folder: Path,
+def _waiting(folder: Location, name: str) -> Location:
+    """Where a small file waits until everything else has its name."""
+    return folder / INTERNAL_FOLDER / f"{name}{PARTIAL_SUFFIX}"
+
+
+def _move_files(
+    folder: Location,
     manifest: Manifest,
     small_files: Sequence[str],
     replaced: set[str],
@@ -154,49 +166,114 @@ def _rename_files(
 ) -> None:
     """Idempotent: a killed job may repeat any step. Ctrl-C waits until it is done."""
     with holding_signals():
-        _rename_all(folder, manifest, small_files, replaced, renamed)
+        _move_all(folder, manifest, small_files, replaced, renamed)
 
 
-def _rename_all(
-    folder: Path,
+def _move_all(
+    folder: Location,
     manifest: Manifest,
     small_files: Sequence[str],
     replaced: set[str],
     renamed: Mapping[str, str],
 ) -> None:
-    internal = folder / INTERNAL_FOLDER
     shards = _shard_files(manifest)
-    remove(folder / MANIFEST_NAME)  # from here on the folder is not a dataset
+    (folder / MANIFEST_NAME).delete()  # from here on the folder is not a dataset
     removed = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}
     for name in sorted(removed):
-        remove(folder / name)
-        remove(internal / f"{name}.index")
+        (folder / name).delete()
+        final_location(folder, f"{name}.index").delete()
     for old, new in renamed.items():
-        _rename(folder / old, folder / new)
-        _rename(internal / f"{old}.index", internal / f"{new}.index")
-    for file in shards:
-        _rename(partial_path(folder, file), folder / file)
-        _rename(partial_path(folder, f"{file}.index"), internal / f"{file}.index")
+        _move(folder / old, folder / new)
+        _move(final_location(folder, f"{old}.index"), final_location(folder, f"{new}.index"))
+    if folder.store.can_rename:
+        for file in (name for shard in shards for name in (shard, f"{shard}.index")):
+            _move(partial_location(folder, file), final_location(folder, file))
     for name in small_files:  # the manifest is the last of them
-        _rename(partial_path(folder, name), folder / name)
+        _move(_waiting(folder, name), folder / name)
     _finish(folder, manifest)
 
 
-def _finish(folder: Path, manifest: Manifest) -> None:
-    sync_folder(folder)
-    remove(publish_note_path(folder))
+def _finish(folder: Location, manifest: Manifest) -> None:
+    folder.store.sync(folder.key)
+    publish_note_location(folder).delete()
     for file in _shard_files(manifest):
-        remove(done_path(folder, file))
+        done_location(folder, file).delete()
+    begun_location(folder).delete()
 
 
-def _rename(partial: Path, final: Path) -> None:
-    """Rename a file, unless a killed job has already renamed it."""
-    if partial.is_file() and not partial.is_symlink():
-        publish(partial, final)
+def _move(partial: Location, final: Location) -> None:
+    """Move a file, unless a killed job has already moved it."""
+    if _is_own(partial):
+        partial.move(final)
+
+
+def _is_own(location: Location) -> bool:
+    """Whether there is a file that is no link."""
+    try:
+        location.without_links().info()
+    except FileAccessError:
+        return False
+    return True
 
 
 def _shard_files(manifest: Manifest) -> list[str]:
     return [shard.file for shard in manifest.shards]
+
+
+# -- without renaming: a note that a job has begun -------------------------------------------------
+
+
+def begin(
+    folder: Location, fingerprint: str, *, overwrite: bool, earlier: Manifest | None = None
+) -> None:
+    """Note that a job writes to a folder in which its shards appear under their final names.
+
+    Jobs of the same plan may write at the same time: they write equal bytes. With `overwrite`, the
+    manifest of an earlier dataset is removed, and a job of another plan cannot end.
+
+    Raises:
+        OptionError: a job of another plan has begun.
+    """
+    if folder.store.can_rename:
+        return
+    location = begun_location(folder)
+    files = [] if earlier is None else _shard_files(earlier)
+    data = PublishNote(fingerprint, tuple(files)).to_bytes()
+    while not location.put_if_absent(data):
+        try:
+            version = location.info().version
+        except MissingFileError:  # that job ended just now
+            continue
+        note = read_publish_note(folder, BEGUN_NAME)
+        if note is None or note.fingerprint == fingerprint:
+            break
+        if not overwrite:
+            raise OptionError(
+                f"another job has begun to write to {folder}",
+                option="out",
+                value=str(folder),
+                remedy="Choose another folder, or wait until that job is done. If it was killed, "
+                f"rerun it, or pass {option('overwrite', True)} to replace what it wrote.",
+            )
+        data = PublishNote(fingerprint, tuple({*files, *note.removed})).to_bytes()
+        if location.put_if_match(data, version):
+            break
+    if overwrite:
+        (folder / MANIFEST_NAME).delete()
+
+
+def check_begun(folder: Location, fingerprint: str, manifest: Manifest) -> bool:
+    """Return whether the manifest is still to be written.
+
+    Raises:
+        FileAccessError: a job of another plan has replaced the note of this one.
+    """
+    note = read_publish_note(folder, BEGUN_NAME)
+    if note is not None and note.fingerprint == fingerprint:
+        return True
+    if note is None and read_manifest(folder) == manifest:
+        return False  # another job of the same plan was faster
+    raise busy_error(folder)
 
 
 def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, bytes]:
@@ -209,48 +286,70 @@ def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, by
     return files | {MANIFEST_NAME: manifest.to_bytes()}
 
 
-def files_to_replace(folder: Path, splits: Collection[str], earlier: Manifest | None) -> set[str]:
+def names_in(folder: Location) -> list[str]:
+    """The names of all files and folders directly in a folder, sorted."""
+    objects, folders = folder.list_folder()
+    return sorted([*(info.key.rpartition("/")[2] for info in objects), *folders])
+
+
+def files_to_replace(
+    folder: Location, splits: Collection[str], earlier: Manifest | None
+) -> set[str]:
     """Files of an earlier dataset or of a killed job, to be removed when the job publishes."""
     names = set()
     if earlier is not None:
         names.update(_shard_files(earlier))
     else:  # no manifest: files that would be taken for shards of the new splits
-        for entry in list_folder(folder):
-            number = parse_shard_name(entry.name)
+        for name in names_in(folder):
+            number = parse_shard_name(name)
             if number is not None and number.split in splits:
-                names.add(entry.name)
-    note = read_publish_note(folder)
-    if note is not None:
-        names.update(note.removed)
+                names.add(name)
+    for note in (read_publish_note(folder), read_publish_note(folder, BEGUN_NAME)):
+        if note is not None:
+            names.update(note.removed)
     # a manifest or a note may name any file: remove only names of shards
     return {name for name in names if is_shard_name(name)}
 
 
 @contextmanager
-def cleaning_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
+def writing(
+    folder: Location,
+    fingerprint: str,
+    files: Sequence[str],
+    *,
+    overwrite: bool = False,
+    earlier: Manifest | None = None,
+) -> Iterator[None]:
     """Remove unfinished files when the block ends, but keep completed shards for a rerun.
 
     If a rerun would fail as well, the completed shards are removed too.
 
     Args:
+        fingerprint: of the job.
         files: the names of the job's shards; may change during the block.
+        overwrite: whether the job may replace what is there.
+        earlier: the manifest that it replaces.
+
+    Raises:
+        OptionError: without renaming, another job has begun to write there.
     """
+    begin(folder, fingerprint, overwrite=overwrite, earlier=earlier)
     try:
         yield
     except (SourceError, OptionError, CorruptDataError, FunctionError):
-        clean_up(folder)
+        _abandon(folder)
         raise
     finally:
         clean_up(folder, keeping=files)
 
 
-def clean_up_after_kill(folder: Path) -> None:
+def clean_up_after_kill(folder: Location) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
-    remove(publish_note_path(folder))
+    publish_note_location(folder).delete()
     clean_up(folder)
 
 
-def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
+def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
     """Remove files without a final name, except completed shards in `keeping`.
 
     Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
@@ -260,14 +359,26 @@ def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
         return
     kept = set()
     for file in keeping:
-        if done_path(folder, file).exists():
+        if done_location(folder, file).exists():
             kept |= {
                 f"{file}{DONE_SUFFIX}",
                 f"{file}{PARTIAL_SUFFIX}",
                 f"{file}.index{PARTIAL_SUFFIX}",
             }
+    internal = (folder / INTERNAL_FOLDER).without_links()
+    internal.store.remove_leftovers(internal.key)
     with suppress(FileAccessError):
-        for entry in list_folder(folder / INTERNAL_FOLDER):
-            if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and entry.name not in kept:
-                with suppress(FileAccessError):  # a folder: not created by a job
-                    remove(entry.path)
+        for info in internal.list_folder().objects:
+            location = Location(internal.store, info.key)
+            if location.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and location.name not in kept:
+                location.delete()
+
+
+def _abandon(folder: Location) -> None:
+    """Remove everything of a job that would fail again."""
+    if not folder.store.can_rename and not (folder / MANIFEST_NAME).exists():
+        for file in completed_files(folder):
+            (folder / file).delete()
+            final_location(folder, f"{file}.index").delete()
+        begun_location(folder).delete()
+    clean_up(folder)

@@ -4,48 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from recordsmith.building.finished import (
     ShardResult,
-    done_path,
+    done_location,
     load_result,
-    partial_path,
+    partial_location,
     save_result,
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import publish, remove, temporary_name
-from recordsmith.stores import write_atomically
+from recordsmith.stores import Location
 from recordsmith.wire import Compression
 
 
 @contextmanager
-def open_partial_shard(folder: Path, file: str, compression: Compression) -> Iterator[ShardWriter]:
-    """Open a writer for a shard that ends at `partial_path`, together with its index.
+def open_partial_shard(
+    folder: Location, file: str, compression: Compression
+) -> Iterator[ShardWriter]:
+    """Open a writer for a shard that ends at `partial_location`, together with its index.
 
     Leaves no file if the block discards the writer or raises.
     """
-    partial = partial_path(folder, file)
     writer = ShardWriter(
-        folder / file,
-        compression=compression,
-        overwrite=True,
-        temporary=temporary_name(partial),  # two processes may write the same shard
+        folder / file, compression=compression, temporary=partial_location(folder, file)
     )
     try:
         yield writer
         if writer.is_open:
-            write_atomically(partial_path(folder, f"{file}.index"), writer.index_pieces())
-            publish(writer.release(), partial)
+            partial_location(folder, f"{file}.index").put(writer.index_pieces())
+            writer.publish()
     except BaseException:
         writer.discard()
         raise
 
 
 def complete_shard(
-    folder: Path,
+    folder: Location,
     file: str,
     compression: Compression,
     write: Callable[[ShardWriter], tuple[ShardResult, str | None]],
@@ -66,7 +62,7 @@ def complete_shard(
     result = load_result(folder, fingerprint, versions, file, trusting=trusting)
     if result is not None:
         return result, False
-    remove(done_path(folder, file))
+    done_location(folder, file).delete()
     with open_partial_shard(folder, file, compression) as writer:
         result, found = write(writer)
     save_result(folder, fingerprint, found, result)
@@ -87,6 +83,6 @@ def survey_written(writer: ShardWriter) -> Schema:
             found=str(records),
             expected=str(writer.record_count),
             remedy="The disk or its file system is failing.",
-            path=writer.path,
+            path=writer.location,
         )
     return survey.finish()

@@ -366,7 +366,7 @@ def note_text(number: int, sentence: str) -> str:
     return f"{number:,} {sentence}"
 
 
-def place(number: int, noun: str, folder: Path) -> str:
+def place(number: int, noun: str, folder: object) -> str:
     """Return a text such as `3 shards in out`."""
     return f"{count(number, noun)} in {printable(str(folder))}"
 

@@ -100,7 +100,7 @@ def head(
     if [*places] != sorted(places):
         records = sorted(records, key=lambda found: places[found[0]])
     for position, (shard, number, record) in islice(records, count):
-        fields = None if decoder is None else _decoded(decoder, record, str(shard.path), number)
+        fields = None if decoder is None else _decoded(decoder, record, str(shard.location), number)
         if json:
             document = (
                 to_document(record)

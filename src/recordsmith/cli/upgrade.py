@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from recordsmith.cli import console
-from recordsmith.files import as_path
 
 
 def upgrade(
@@ -21,6 +20,6 @@ def upgrade(
     """
     from recordsmith.dataset import upgrade_manifest  # loads NumPy
 
-    is_upgraded = upgrade_manifest(as_path(folder))
+    is_upgraded = upgrade_manifest(folder)
     done = "converted the manifest" if is_upgraded else "nothing to do: the manifest is up to date"
     print(f"{console.printable(folder)}: {done}")

@@ -201,11 +201,12 @@ def how_to_resume(
 
 def complete_shards_text(command: str, given: Mapping[str, Any]) -> str:
     """Describe the complete shards of a stopped job, which another run keeps; empty without any."""
-    if command not in _RESUMING or not os.path.isdir(given["out"]):
+    if command not in _RESUMING:
         return ""
     from recordsmith.building import completed_files  # NumPy only when needed
+    from recordsmith.stores import as_folder
 
-    done = completed_files(Path(given["out"]))
+    done = completed_files(as_folder(given["out"]))
     if not done:
         return ""
     return (

@@ -20,11 +20,13 @@ from recordsmith.dataset.labels import (
     read_label_map,
 )
 from recordsmith.dataset.manifest import (
+    BEGUN_NAME,
     MANIFEST_NAME,
     Manifest,
     PublishNote,
     ShardEntry,
-    publish_note_path,
+    begun_location,
+    publish_note_location,
     read_manifest,
     read_publish_note,
     upgrade_manifest,
@@ -49,6 +51,7 @@ from recordsmith.dataset.splits import is_split_name, tells_split
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
+    "BEGUN_NAME",
     "DEFAULT_TEMPLATE",
     "LABELS_NAME",
     "LABEL_MAP_NAME",
@@ -68,6 +71,7 @@ __all__ = [
     "Shard",
     "ShardEntry",
     "ShardWriter",
+    "begun_location",
     "carried_class_names",
     "class_names_of",
     "dataset_of",
@@ -82,7 +86,7 @@ __all__ = [
     "open",
     "parse_shard_name",
     "preview_schema",
-    "publish_note_path",
+    "publish_note_location",
     "read_label_map",
     "read_manifest",
     "read_publish_note",

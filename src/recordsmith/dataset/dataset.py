@@ -686,7 +686,7 @@ def known_schema(dataset: Dataset) -> Schema | None:
 def source_of(dataset: Dataset) -> DatasetSource:
     """Return the paths and splits that were opened, or all files of the dataset."""
     source = dataset._source  # noqa: SLF001
-    return source or DatasetSource(tuple(str(shard.path) for shard in dataset.shards))
+    return source or DatasetSource(tuple(str(shard.location) for shard in dataset.shards))
 
 
 def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> ChosenPositions:
@@ -733,7 +733,7 @@ def _decode(shard: Shard, number: int, payload: memoryview) -> Any:
     try:
         return decode_payload(payload)
     except CorruptDataError as error:
-        error.path, error.record = str(shard.path), number
+        error.path, error.record = str(shard.location), number
         raise
 
 

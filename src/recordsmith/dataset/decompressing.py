@@ -6,15 +6,15 @@ A shard without its end mark is read to its end, as in TensorFlow, and a notice 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from recordsmith.errors import CorruptDataError, Defect, located
-from recordsmith.files import accessing, open_file
+from recordsmith.files import accessing
+from recordsmith.stores import Location
 from recordsmith.wire import Compression, RecordBlock, read_blocks
 
 
 def decompress(
-    path: Path,
+    location: Location,
     compression: Compression,
     record_count: int | None,
     put: Callable[[RecordBlock], None],
@@ -38,11 +38,11 @@ def decompress(
     def collect(error: CorruptDataError) -> None:
         if error.defect is not Defect.TRUNCATED_COMPRESSION:
             raise error
-        error.path = str(path)
+        error.path = str(location)
         notices.append(str(error))
 
     seen = reported = 0
-    with open_file(path) as file, located(path), accessing(path):
+    with location.open_read() as file, located(location), accessing(location):
         for block in read_blocks(file, compression=compression, on_defect=collect):
             put(block)
             seen += len(block)
@@ -56,6 +56,6 @@ def decompress(
             found=str(seen),
             expected=str(record_count),
             remedy="Fetch it again.",
-            path=path,
+            path=location,
         )
     return notices

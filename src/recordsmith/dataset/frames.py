@@ -10,9 +10,7 @@ Both readers are thread-safe and keep the file open while they exist.
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -20,8 +18,8 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.files import accessing, open_file
-from recordsmith.wire import gather, read_lengths, read_pieces, scan
+from recordsmith.stores import Location, ObjectReader
+from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_headers, scan
 from recordsmith.wire.stream import BLOCK_BYTES
 
 _SMALL_BYTES = 16 << 10
@@ -66,10 +64,8 @@ class MappedFrames:
     beyond the end. The size is checked before each access, but it can change in between.
     """
 
-    def __init__(self, path: Path) -> None:
-        with open_file(path) as file, accessing(path):
-            _check_not_empty(file.fileno(), path)
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    def __init__(self, mapped: mmap.mmap) -> None:
+        self._map = mapped
 
     def view(self, begin: int, end: int) -> memoryview | None:
         if end > len(self._map) or self._map.size() < end:
@@ -92,24 +88,17 @@ class MappedFrames:
 
 
 class ReadFrames:
-    """Reads frames with system calls. Safe if the file is truncated meanwhile."""
+    """Reads frames by ranges. Safe if a file is truncated meanwhile."""
 
-    def __init__(self, path: Path) -> None:
-        with open_file(path) as file, accessing(path):
-            _check_not_empty(file.fileno(), path)
-            self._file = os.dup(file.fileno())
-            self._size_bytes = os.fstat(self._file).st_size
-        self._path = path
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            os.close(self._file)
+    def __init__(self, reader: ObjectReader) -> None:
+        self._reader = reader
+        self._size_bytes = reader.size_bytes
 
     def view(self, begin: int, end: int) -> memoryview | None:
         if not self._reaches(end):
             return None
-        buffer = bytearray(end - begin)
-        return memoryview(buffer).toreadonly() if self._read(begin, memoryview(buffer)) else None
+        data = self._reader.read_at(begin, end)
+        return memoryview(data) if len(data) == end - begin else None
 
     def gather(
         self,
@@ -152,53 +141,68 @@ class ReadFrames:
             np.append(True, begins[1:] != ends[:-1])
         )  # first frames of adjacent runs
         lasts = np.append(firsts[1:], len(begins)) - 1
-        with accessing(self._path):
-            if not read_pieces(self._file, begins[firsts], ends[lasts], starts[firsts], buffer):
-                return False
+        if not self._reader.read_pieces(begins[firsts], ends[lasts], starts[firsts], buffer):
+            return False
         return gather(buffer, starts, stops, places, out, whole=whole) == len(begins)
 
     def _reaches(self, end: int) -> bool:
         """Whether the file is that long; checked before memory is allocated."""
         if end > self._size_bytes:
-            self._size_bytes = os.fstat(self._file).st_size
+            self._size_bytes = self._reader.size_bytes
         return end <= self._size_bytes
 
-    def _read(self, begin: int, target: memoryview) -> bool:
-        """Fill `target` from an offset of the file; return whether there were enough bytes.
 
-        For one record, the arrays for `read_pieces` would cost as much as reading it.
-        """
-        done = 0
-        with accessing(self._path):
-            while done < len(target):
-                count = os.preadv(self._file, [target[done:]], begin + done)
-                if count == 0:
-                    return False
-                done += count
-        return True
+def open_frames(location: Location, *, may_map: bool) -> FrameReader:
+    """Open a file for random access.
+
+    Args:
+        may_map: map the file into memory, if its store has such maps.
+
+    Raises:
+        CorruptDataError: the file is empty.
+        FileAccessError: it cannot be read.
+    """
+    reader = location.open_read()
+    try:
+        if reader.size_bytes == 0:
+            raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=location)
+        mapped = reader.map() if may_map else None
+    except BaseException:
+        reader.close()
+        raise
+    if mapped is None:
+        return ReadFrames(reader)
+    reader.close()
+    return MappedFrames(mapped)
 
 
-def walk(file: int, report: Callable[[int], None] | None = None) -> tuple[Int64Array, bool]:
+def walk(
+    reader: ObjectReader, report: Callable[[int], None] | None = None
+) -> tuple[Int64Array, bool]:
     """Return the payload lengths of a file from its headers, and whether the file ends at a frame.
 
     Small records are read completely, which is cheaper than mapping the file; of large records only
     the headers are read.
 
     Args:
-        file: a file descriptor.
+        reader: the open file.
         report: called with the number of bytes processed so far.
     """
-    size = os.fstat(file).st_size
+    size = reader.size_bytes
     buffer = memoryview(bytearray(min(BLOCK_BYTES, size)))
+    headers = np.empty((_HEADERS_AT_A_TIME, HEADER_BYTES), np.uint8)
     pieces = [np.empty(0, np.int64)]
     at, reported, is_dense = 0, 0, True
     while at < size:
         if is_dense:
-            view = buffer[: os.preadv(file, [buffer], at)]
+            reader.seek(at)
+            view = buffer[: reader.readinto(buffer)]
             frames = scan(view, check_payloads=False, expected=len(pieces[-1]) * 9 // 8 + 64)
             lengths, stop = frames.lengths, at + frames.stop
         else:
-            lengths, stop = read_lengths(file, at, size, _HEADERS_AT_A_TIME)
+            count = reader.read_headers(at, size, FOOTER_BYTES, headers)
+            lengths, count_bytes = lengths_of_headers(headers[:count], size - at)
+            stop = at + count_bytes
             if stop == at:
                 break
         pieces.append(lengths)
@@ -208,8 +212,3 @@ def walk(file: int, report: Callable[[int], None] | None = None) -> tuple[Int64A
             report(at)
             reported = at
     return np.concatenate(pieces), at == size
-
-
-def _check_not_empty(file: int, path: Path) -> None:
-    if os.fstat(file).st_size == 0:
-        raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=path)

@@ -10,11 +10,10 @@ Only headers are read, with their checksums. Files are written atomically.
 from __future__ import annotations
 
 import errno
-import os
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -26,22 +25,14 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     ShardIndex,
     find_index,
-    index_paths,
+    index_locations,
     index_pieces,
     save_index,
 )
-from recordsmith.errors import FileAccessError, OptionError, option
-from recordsmith.files import (
-    PathLike,
-    Progress,
-    accessing,
-    as_path,
-    make_folder,
-    make_hidden_folder,
-    remove_leftovers,
-)
+from recordsmith.errors import ForbiddenFileError, OptionError, option
+from recordsmith.files import Progress, accessing
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import write_atomically
+from recordsmith.stores import Location, PlaceLike, as_folder, write_atomically
 from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
@@ -89,7 +80,7 @@ def index(
     split: str | None = None,
     *,
     format: IndexFormat = "recordsmith",
-    to: PathLike | None = None,
+    to: PlaceLike | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> IndexReport:
@@ -131,12 +122,11 @@ def index(
     shards = locate_whole(paths, split).shards
     work = Work(thread_count(None), progress, sum(shard.size_bytes for shard in shards))
     if format == "recordsmith":
-        own = (path for shard in shards for path in index_paths(shard.path))
-        remove_leftovers(path for path in own if not path.parent.is_symlink())
+        _remove_leftovers(at for shard in shards for at in index_locations(shard.location))
         jobs = [partial(_write_own, shard, work, overwrite) for shard in shards]
     else:
-        targets = _text_files(shards, None if to is None else as_path(to))
-        remove_leftovers(targets)
+        targets = _text_files(shards, None if to is None else as_folder(to))
+        _remove_leftovers(targets)
         jobs = [
             partial(_write_text, shard, target, work, overwrite)
             for shard, target in zip(shards, targets, strict=True)
@@ -164,66 +154,78 @@ def _walk(shard: Shard, work: Work) -> ShardIndex:
 
 
 def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
-    found = None if overwrite else find_index(shard.path)
-    if found is None:
-        built = _walk(shard, work)
-        path = save_index(shard.path, built) or _raise_reason(shard, built)
-    else:
-        path, built = found
+    found = None if overwrite else find_index(shard.location)
+    index = None if found is None else found.load()
+    if found is not None and index is not None:
         work.advance(shard.size_bytes)
-    return IndexFile(str(shard.path), str(path), built.record_count, is_new=found is None)
+        return IndexFile(str(shard.location), str(found.location), index.record_count, False)
+    index = _walk(shard, work)
+    location = save_index(shard.location, index) or _raise_reason(shard, index)
+    return IndexFile(str(shard.location), str(location), index.record_count, True)
 
 
 def _raise_reason(shard: Shard, index: ShardIndex) -> NoReturn:
     """Raise the error of the operating system for an index next to its shard."""
-    path = index_paths(shard.path)[0]
-    make_hidden_folder(path.parent)
-    write_atomically(path, index_pieces(shard.path, index))
-    raise FileAccessError(errno.EACCES, "permission denied before", str(path), operation="write")
+    location = index_locations(shard.location)[0]
+    location.put(index_pieces(shard.location, index))
+    raise ForbiddenFileError(
+        errno.EACCES, "permission denied before", str(location), operation="write"
+    )
 
 
 # -- the text that DALI reads ----------------------------------------------------------------------
 
 
-def _text_files(shards: Sequence[Shard], folder: Path | None) -> list[Path]:
-    """The paths of the text files of the shards."""
+def _text_files(shards: Sequence[Shard], folder: Location | None) -> list[Location]:
+    """The locations of the text files of the shards."""
     for shard in shards:
         if shard.compression != "none":
             raise OptionError(
-                f"{shard.path} is compressed with {shard.compression}, which DALI does not support",
+                f"{shard.location} is compressed with {shard.compression}, which DALI does not "
+                "support",
                 option="paths",
-                value=str(shard.path),
+                value=str(shard.location),
                 remedy="Write uncompressed shards: `recordsmith pack PATH OUT --format shards`",
             )
-    shard_of: dict[Path, Path] = {}
+    shard_of: dict[Location, Location] = {}
     for shard in shards:
-        target = (folder or shard.path.parent) / f"{shard.path.name}{TEXT_INDEX_SUFFIX}"
+        location = shard.location
+        target = (folder or location.parent) / f"{location.name}{TEXT_INDEX_SUFFIX}"
         if target in shard_of:
             raise OptionError(
-                f"{shard_of[target]} and {shard.path} would have the same index {target}",
+                f"{shard_of[target]} and {location} would have the same index {target}",
                 option="to",
                 value=str(target.parent),
                 remedy=f"Omit {option('to')}, or index the shards into different folders.",
             )
-        shard_of[target] = shard.path
+        shard_of[target] = location
     if folder is not None:
-        make_folder(folder)
+        folder.make_folder()
     return list(shard_of)
 
 
-def _write_text(shard: Shard, target: Path, work: Work, overwrite: bool) -> IndexFile:
+def _write_text(shard: Shard, target: Location, work: Work, overwrite: bool) -> IndexFile:
     offsets = _walk(shard, work).offsets
     is_new = not _holds_lines(target, offsets)
     if is_new:
-        if not overwrite and os.path.lexists(target):
+        if not overwrite and target.exists():
             raise OptionError(
-                f"{target} already exists and is not the index of {shard.path}",
+                f"{target} already exists and is not the index of {shard.location}",
                 option="to",
                 value=str(target),
                 remedy=f"Pass {option('overwrite', True)} to replace it.",
             )
         write_atomically(target, _lines(offsets), overwrite=overwrite)
-    return IndexFile(str(shard.path), str(target), len(offsets) - 1, is_new)
+    return IndexFile(str(shard.location), str(target), len(offsets) - 1, is_new)
+
+
+def _remove_leftovers(locations: Iterable[Location]) -> None:
+    """Remove what killed processes left that were writing these files."""
+    names: dict[Location, set[str]] = {}
+    for location in locations:
+        names.setdefault(location.parent, set()).add(location.name)
+    for folder, of_folder in names.items():
+        folder.store.remove_leftovers(folder.key, of_folder)
 
 
 def _lines(offsets: Int64Array) -> Iterator[bytes]:
@@ -237,8 +239,8 @@ def _lines(offsets: Int64Array) -> Iterator[bytes]:
         ).encode()
 
 
-def _holds_lines(target: Path, offsets: Int64Array) -> bool:
-    if not target.is_file():
+def _holds_lines(target: Location, offsets: Int64Array) -> bool:
+    if not target.exists():
         return False
-    with accessing(target), open(target, "rb") as file:
+    with io.BufferedReader(target.open_read()) as file, accessing(target):
         return all(file.read(len(lines)) == lines for lines in _lines(offsets)) and not file.read(1)

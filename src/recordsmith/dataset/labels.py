@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 from recordsmith.dataset.documents import other_than_text
 from recordsmith.errors import OptionError
-from recordsmith.files import accessing
-from recordsmith.stores import read_document
+from recordsmith.stores import Location, PlaceLike, read_document
 
 LABELS_NAME = "labels.txt"
 LABEL_MAP_NAME = "label_map.pbtxt"
@@ -59,13 +57,12 @@ def labels_to_bytes(class_names: Sequence[str | None]) -> bytes:
     return lines.encode("utf-8", "surrogateescape")
 
 
-def read_labels(folder: Path) -> ClassNames | None:
+def read_labels(folder: Location) -> ClassNames | None:
     """Read `labels.txt`; None if it is missing or its labels are not ascending."""
-    path = folder / LABELS_NAME
-    with accessing(path):
-        if not path.is_file():
-            return None
-        lines = read_document(path).decode("utf-8", "surrogateescape").split("\n")
+    location = folder / LABELS_NAME
+    if not location.exists():
+        return None
+    lines = read_document(location).decode("utf-8", "surrogateescape").split("\n")
     names: list[str | None] = []
     for line in (line.removesuffix("\r") for line in lines if line.strip()):
         label, colon, name = line.partition(":")
@@ -76,7 +73,9 @@ def read_labels(folder: Path) -> ClassNames | None:
     return tuple(names)
 
 
-def carried_class_names(folder: Path, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
+def carried_class_names(
+    folder: Location, known: ClassNames | None
+) -> tuple[ClassNames | None, bool]:
     """The class names to copy with records of a folder, and whether they are from a label map.
 
     Args:
@@ -85,10 +84,10 @@ def carried_class_names(folder: Path, known: ClassNames | None) -> tuple[ClassNa
     Raises:
         OptionError: the label map is invalid.
     """
-    path = folder / LABEL_MAP_NAME
-    if not path.is_file():
+    location = folder / LABEL_MAP_NAME
+    if not location.exists():
         return known, False
-    return read_label_map(path), True
+    return read_label_map(location), True
 
 
 def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
@@ -101,7 +100,7 @@ def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
     return "".join(items).encode("utf-8", "surrogateescape")
 
 
-def read_label_map(path: Path) -> ClassNames:
+def read_label_map(path: PlaceLike) -> ClassNames:
     """Read a label map, with the `name` of each item, or `display_name` without a name.
 
     Raises:
@@ -128,7 +127,7 @@ def read_label_map(path: Path) -> ClassNames:
     return class_names_of(names)
 
 
-def _items(data: bytes, path: Path) -> list[tuple[int, dict[str, str]]]:
+def _items(data: bytes, path: PlaceLike) -> list[tuple[int, dict[str, str]]]:
     """Each item with its line; nested messages (keypoints) are ignored."""
     text = data.decode("utf-8-sig", "surrogateescape")
     items: list[tuple[int, dict[str, str]]] = []

@@ -7,15 +7,16 @@ in it, detected by their first bytes or by name; if there are none, those in its
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeAlias
 
 from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
 from recordsmith.dataset.manifest import (
+    BEGUN_NAME,
     MANIFEST_NAME,
     Manifest,
     read_manifest,
@@ -40,29 +41,23 @@ from recordsmith.dataset.splits import (
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
+    FileAccessError,
     ForbiddenFileError,
+    MissingFileError,
     OptionError,
     option,
     suggest_names,
 )
-from recordsmith.files import (
-    INTERNAL_FOLDER,
-    PathLike,
-    access_error,
-    accessing,
-    as_path,
-    list_folder,
-    read_head,
-    similar_path,
-)
-from recordsmith.stores import LocalStore
+from recordsmith.files import INTERNAL_FOLDER
+from recordsmith.stores import Location, PlaceLike, as_location, as_place, matching
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
 
-Paths: TypeAlias = PathLike | Sequence[PathLike]
+Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 
 _NAMED = 5
+_MOST_COMPARED = 1000
 _MOST_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
@@ -84,24 +79,26 @@ class Located:
     class_names: ClassNames | None = None
     missing: tuple[tuple[str, CorruptDataError], ...] = ()
     ignored: tuple[CorruptDataError, ...] = ()
-    folder: Path | None = None
+    folder: Location | None = None
 
     def keep_splits(self, splits: Sequence[str]) -> None:
         """Remove the shards of other splits, and put these in this order."""
         self.shards = [shard for split in splits for shard in self.shards if shard.split == split]
         self.missing = tuple(missing for missing in self.missing if missing[0] in splits)
 
-    def set_splits(self, splits: Mapping[Path, str]) -> None:
+    def set_splits(self, splits: Mapping[str, str]) -> None:
         """Set the splits, by folder, of shards without a manifest and without a split word."""
         for shard in self.shards:
-            if shard.entry is None and not has_split_word(shard.path.name):
-                shard.split = splits[shard.path.parent]
-        self.missing = tuple(
-            (split, error)
-            if error.path is None or has_split_word(Path(error.path).name)
-            else (splits.get(Path(error.path).parent, split), error)
-            for split, error in self.missing
-        )
+            if shard.entry is None and not has_split_word(shard.location.name):
+                shard.split = splits[str(shard.location.parent)]
+        missing = []
+        for split, error in self.missing:
+            location = None if error.path is None else as_location(error.path)
+            if location is not None and not has_split_word(location.name):
+                missing.append((splits.get(str(location.parent), split), error))
+            else:
+                missing.append((split, error))
+        self.missing = tuple(missing)
 
     def check_whole(self) -> None:
         """Verify that all shards exist, with the sizes in their manifest.
@@ -115,17 +112,17 @@ class Located:
             shard.check_size()
 
 
-def as_paths(paths: Paths) -> list[Path]:
-    """Convert one path or several to a list.
+def as_places(paths: Paths) -> list[Location]:
+    """Convert one path or several to locations.
 
     Raises:
         OptionError: an item is not a path, or the list is empty.
     """
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
-        return [as_path(paths)]
+        return [as_place(paths)]
     if isinstance(paths, bytes) or hasattr(paths, "read"):
         raise OptionError(option="paths", value=paths, expected="a path or a list of paths")
-    listed = [as_path(path) for path in paths]
+    listed = [as_place(path) for path in paths]
     if not listed:
         raise OptionError(option="paths", value=listed, expected="at least one path")
     return listed
@@ -141,7 +138,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         OptionError: no TFRecord files were found, or the split is unknown.
         CorruptDataError: broken-manifest, unfinished-dataset.
     """
-    parts = locate_each(as_paths(paths), around_defects=around_defects)
+    parts = locate_each(as_places(paths), around_defects=around_defects)
     located = Located(
         [shard for part in parts for shard in part.shards],
         manifest=parts[0].manifest if len(parts) == 1 else None,
@@ -156,14 +153,14 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
     return located
 
 
-def locate_each(paths: Iterable[Path], *, around_defects: bool = False) -> list[Located]:
+def locate_each(places: Iterable[Location], *, around_defects: bool = False) -> list[Located]:
     """Find the shards of each path; the folders of all paths together can determine splits.
 
     Raises:
         FileAccessError, OptionError, CorruptDataError: as `locate`.
     """
-    parts = [_locate_one(path, around_defects) for path in paths]
-    unnamed = [shard.path for part in parts for shard in part.shards if shard.entry is None]
+    parts = [_locate_one(place, around_defects) for place in places]
+    unnamed = [shard.location for part in parts for shard in part.shards if shard.entry is None]
     splits = splits_of_folders(unnamed)
     for part in parts if splits else ():
         part.set_splits(splits)
@@ -209,55 +206,54 @@ def check_split(split: str, names: Collection[str]) -> None:
         )
 
 
-def _locate_one(path: Path, around_defects: bool) -> Located:
-    with accessing(path):
-        if path.is_dir():
-            return _locate_folder(path, around_defects)
-        if not path.exists() and glob.has_magic(str(path)):
-            # a pattern may match manifests, labels and text indexes as well: ignore them
-            found = [
-                Path(name)
-                for name in sorted(glob.glob(str(path), recursive=True))
-                if os.path.isfile(name) and not _is_companion(Path(name))
-            ]
-            if not found:
-                raise OptionError(f"no file matches {path}", option="paths", value=str(path))
-            return Located(
-                [Shard(file, split_of(file.name)) for file in found],
-                class_names=_common_labels(found),
-            )
-        try:
-            path.stat()
-        except FileNotFoundError as error:
-            similar = similar_path(path)
-            failure = access_error(error, path)
+def _locate_one(place: Location, around_defects: bool) -> Located:
+    if place.is_folder():
+        return _locate_folder(place, around_defects)
+    try:
+        place.info()
+    except MissingFileError as error:
+        if not glob.has_magic(str(place)):
+            similar = similar_name(place)
             if similar is not None:
-                failure.advise(f"Did you mean {similar}?")
-            raise failure from None
-    if path.name in (MANIFEST_NAME, LABELS_NAME):
-        raise OptionError(
-            f"{path} is not a shard but describes a dataset",
-            option="paths",
-            value=str(path),
-            remedy=f"Open its folder, {path.parent}.",
+                error.advise(f"Did you mean {similar}?")
+            raise
+        # a pattern may match manifests, labels and text indexes as well: ignore them
+        found = [location for location in matching(place) if not _is_companion(location)]
+        if not found:
+            raise OptionError(
+                f"no file matches {place}", option="paths", value=str(place)
+            ) from None
+        return Located(
+            [Shard(location, split_of(location.name)) for location in found],
+            class_names=_common_labels(found),
         )
-    if _is_text_index(path):
+    except FileAccessError as error:
+        if error.errno != errno.EINVAL:  # a pipe can be read in order
+            raise
+    if place.name in (MANIFEST_NAME, LABELS_NAME):
         raise OptionError(
-            f"{path} is a text index without records",
+            f"{place} is not a shard but describes a dataset",
             option="paths",
-            value=str(path),
+            value=str(place),
+            remedy=f"Open its folder, {place.parent}.",
+        )
+    if _is_text_index(place):
+        raise OptionError(
+            f"{place} is a text index without records",
+            option="paths",
+            value=str(place),
             remedy="Open the file that it belongs to, or quote a pattern ('out/train-*'), which "
             "ignores text indexes.",
         )
-    return Located([Shard(path, split_of(path.name))], class_names=read_labels(path.parent))
+    return Located([Shard(place, split_of(place.name))], class_names=read_labels(place.parent))
 
 
-def _is_companion(path: Path) -> bool:
-    return path.name in (MANIFEST_NAME, LABELS_NAME) or _is_text_index(path)
+def _is_companion(location: Location) -> bool:
+    return location.name in (MANIFEST_NAME, LABELS_NAME) or _is_text_index(location)
 
 
-def _is_text_index(path: Path) -> bool:
-    return is_text_index_name(path.name) and not looks_like_records(path)
+def _is_text_index(location: Location) -> bool:
+    return is_text_index_name(location.name) and not looks_like_records(location)
 
 
 def _common_names(parts: Iterable[Located]) -> ClassNames | None:
@@ -266,20 +262,21 @@ def _common_names(parts: Iterable[Located]) -> ClassNames | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _common_labels(files: Iterable[Path]) -> ClassNames | None:
+def _common_labels(files: Iterable[Location]) -> ClassNames | None:
     folders = {file.parent for file in files}
     return read_labels(folders.pop()) if len(folders) == 1 else None
 
 
-def _locate_folder(folder: Path, around_defects: bool) -> Located:
+def _locate_folder(folder: Location, around_defects: bool) -> Located:
     try:
         manifest = read_manifest(folder)
         if manifest is not None:
             return _locate_packed(folder, manifest)
-        if read_publish_note(folder) is not None:
+        is_begun = not folder.store.can_rename and read_publish_note(folder, BEGUN_NAME)
+        if is_begun or read_publish_note(folder) is not None:
             raise CorruptDataError(
                 Defect.UNFINISHED_DATASET,
-                "a job was interrupted while it renamed the finished shards, so files may be "
+                "the job that writes this dataset is running or was interrupted, so files may be "
                 "missing",
                 remedy="Rerun the same job to finish the dataset.",
                 path=folder,
@@ -291,13 +288,9 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
     return _locate_files(folder)
 
 
-def _no_shards_error(folder: Path, files: list[str]) -> OptionError:
+def _no_shards_error(folder: Location, files: list[str]) -> OptionError:
     """The error for a folder without shards, with its contents."""
-    folders = sorted(
-        entry.name
-        for entry in list_folder(folder)
-        if os.path.isdir(entry) and not entry.name.startswith(".")
-    )
+    folders = [name for name in folder.list_folder().folders if not name.startswith(".")]
     found = f"found {first_of(files, _NAMED) if files else 'no files'}"
     remedy = ""
     if folders:
@@ -317,7 +310,7 @@ def _no_shards_error(folder: Path, files: list[str]) -> OptionError:
     )
 
 
-def _locate_files(folder: Path) -> Located:
+def _locate_files(folder: Location) -> Located:
     """Find the TFRecord files in a folder, or otherwise in its split folders.
 
     Raises:
@@ -339,29 +332,27 @@ def _locate_files(folder: Path) -> Located:
     )
 
 
-def _folders_of_splits(folder: Path) -> list[Path]:
+def _folders_of_splits(folder: Location) -> list[Location]:
     """The folders with names of splits; empty if one of them is a dataset itself."""
-    found = [
-        Path(entry.path)
-        for entry in list_folder(folder)
-        if is_split_name(entry.name) and os.path.isdir(entry)
-    ]
+    found = [folder / name for name in folder.list_folder().folders if is_split_name(name)]
     return [] if any((below / MANIFEST_NAME).exists() for below in found) else found
 
 
-def _files_of(folder: Path) -> tuple[Located, list[str]]:
+def _files_of(folder: Location) -> tuple[Located, list[str]]:
     """The TFRecord files in a folder, and the names of other files."""
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
     other = []
-    for entry in list_folder(folder):
-        if entry.name.startswith(".") or not os.path.isfile(entry):  # also skips circular links
+    for info in folder.list_folder().objects:
+        location = Location(folder.store, info.key)
+        name = location.name
+        if name.startswith("."):
             continue
-        if not looks_like_records(Path(entry.path)):
-            other.append(entry.name)
+        if not looks_like_records(location):
+            other.append(name)
             continue
-        shards.append(Shard(Path(entry.path), split_of(entry.name)))
-        number = parse_shard_name(entry.name)
+        shards.append(Shard(location, split_of(name)))
+        number = parse_shard_name(name)
         if number is not None:
             numbered.setdefault((number.split, number.shard_count), set()).add(number.number)
     shards.sort(key=lambda shard: shard.split)
@@ -381,10 +372,10 @@ def _files_of(folder: Path) -> tuple[Located, list[str]]:
     return Located(shards, class_names=read_labels(folder), missing=tuple(missing)), other
 
 
-def _check_unfinished(folder: Path) -> None:
+def _check_unfinished(folder: Location) -> None:
     """Raise if a folder has only unpublished shards of a job."""
     internal = folder / INTERNAL_FOLDER
-    names = [info.key for info in LocalStore(internal).list()]
+    names = [location.name for location in internal.list()]
     if any(
         name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and not name.startswith(".") for name in names
     ):
@@ -404,29 +395,52 @@ def _missing_numbers(numbers: set[int], count: int) -> list[int]:
     return [number for number in range(stop) if number not in numbers][:_MOST_MISSING]
 
 
-def _locate_packed(folder: Path, manifest: Manifest) -> Located:
+def _locate_packed(folder: Location, manifest: Manifest) -> Located:
     shards = []
     missing = []
+    sizes = {info.key: info.size_bytes for info in folder.list_folder().objects}
     for split, entries in manifest.splits.items():
         for entry in entries:
-            path = folder / entry.file
-            if not path.is_file():
+            location = folder / entry.file
+            if location.key not in sizes:
                 error = CorruptDataError(
                     Defect.MISSING_SHARD,
                     f"the manifest lists {entry.file}, which is missing",
                     remedy="Fetch it again, or open the existing shards by name or with a glob.",
-                    path=path,
+                    path=location,
                 )
                 missing.append((split, error))
                 continue
-            shards.append(Shard(path, split, entry=entry, compression=manifest.compression))
+            shards.append(
+                Shard(
+                    location,
+                    split,
+                    entry=entry,
+                    compression=manifest.compression,
+                    listed_bytes=sizes[location.key],
+                )
+            )
     return Located(shards, manifest, manifest.class_names, tuple(missing), folder=folder)
 
 
-def looks_like_records(path: Path) -> bool:
-    """Whether a file is a TFRecord by its first bytes, or by its name."""
+def looks_like_records(location: Location) -> bool:
+    """Whether a file is a TFRecord by its name, or by its first bytes."""
+    if looks_like_shard(location.name):
+        return True
     try:
-        head = read_head(path, HEAD_BYTES)
-    except ForbiddenFileError:  # reading it will raise
-        head = b""
-    return starts_with_frame(head) or looks_like_shard(path.name)
+        return starts_with_frame(location.read(0, HEAD_BYTES))
+    except ForbiddenFileError:
+        return False
+
+
+def similar_name(missing: Location) -> Location | None:
+    """Return the file or folder with the most similar name in the folder of a missing one."""
+    import difflib
+
+    try:
+        contents = missing.parent.list_folder()
+    except FileAccessError:
+        return None
+    names = [*(info.key.rpartition("/")[2] for info in contents.objects), *contents.folders]
+    close = difflib.get_close_matches(missing.name, names[:_MOST_COMPARED], 1)
+    return missing.with_name(close[0]) if close else None

@@ -12,19 +12,26 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, INTERNAL_NAMES, accessing, busy_error, locked
-from recordsmith.stores import NOTE_BYTES, as_location, read_document, read_note
+from recordsmith.files import INTERNAL_FOLDER, INTERNAL_NAMES, busy_error
+from recordsmith.stores import (
+    NOTE_BYTES,
+    Location,
+    PlaceLike,
+    as_folder,
+    read_document,
+    read_note,
+)
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
 PUBLISH_NOTE_NAME = "publishing.json"
+BEGUN_NAME = "begun.json"
 FORMAT = "recordsmith-dataset"
 VERSION = 2
 
@@ -150,22 +157,21 @@ class Manifest:
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
-def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
-    """Read the manifest of a folder, or of `path`; None if it does not exist.
+def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | None:
+    """Read the manifest of a folder; None if it does not exist.
 
     Raises:
         CorruptDataError: broken-manifest.
     """
-    path = path or folder / MANIFEST_NAME
-    with accessing(path):
-        if not path.is_file():
-            return None
+    location = as_folder(folder) / name
+    if not location.exists():
+        return None
     try:
-        data = read_document(path, NOTE_BYTES)
+        data = read_document(location, NOTE_BYTES)
     except FileAccessError as error:
         if error.errno != errno.EFBIG:
             raise
-        raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error), path=path) from None
+        raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error), path=location) from None
     try:
         document = json_of(data)
         if not _has_version_1(document):
@@ -175,26 +181,26 @@ def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
             Defect.BROKEN_MANIFEST,
             f"the manifest is invalid: {describe_fault(error)}",
             remedy="Pack again, or remove the manifest and open the shards by name.",
-            path=path,
+            path=location,
         ) from None
     raise CorruptDataError(
         Defect.BROKEN_MANIFEST,
         "an earlier version of recordsmith wrote the manifest",
         found="version 1",
         expected=f"version {VERSION}",
-        remedy=f"Convert it with `recordsmith upgrade {path.parent}`.",
-        path=path,
+        remedy=f"Convert it with `recordsmith upgrade {folder}`.",
+        path=location,
     )
 
 
-def upgrade_manifest(folder: Path) -> bool:
+def upgrade_manifest(folder: PlaceLike) -> bool:
     """Convert a manifest of version 1; returns whether it had to be converted.
 
     Raises:
         CorruptDataError: broken-manifest.
         FileAccessError: the manifest does not exist or cannot be replaced.
     """
-    location = as_location(folder / MANIFEST_NAME)
+    location = as_folder(folder) / MANIFEST_NAME
     version = location.info().version
     data = read_document(location, NOTE_BYTES)
     try:
@@ -207,7 +213,7 @@ def upgrade_manifest(folder: Path) -> bool:
     if not is_old:
         read_manifest(folder)
         return False
-    with locked(folder / INTERNAL_FOLDER, folder):
+    with (location.parent / INTERNAL_FOLDER).locked():
         if not location.put_if_match(data, version):
             raise busy_error(folder)
     return True
@@ -239,20 +245,29 @@ class PublishNote:
         return json.dumps(document).encode()
 
 
-def publish_note_path(folder: Path) -> Path:
-    """The path of the note."""
+def publish_note_location(folder: Location) -> Location:
+    """The location of the note."""
     return folder / INTERNAL_FOLDER / PUBLISH_NOTE_NAME
 
 
-def read_publish_note(folder: Path) -> PublishNote | None:
+def begun_location(folder: Location) -> Location:
+    """The location of the note that a job has begun, where it cannot rename files."""
+    return folder / INTERNAL_FOLDER / BEGUN_NAME
+
+
+def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> PublishNote | None:
     """Read the note of a folder; None if it does not exist.
 
     Raises:
         CorruptDataError: unfinished-dataset: an earlier version of recordsmith wrote the note.
     """
-    path = publish_note_path(folder)
-    earlier = path.with_name(_VERSION_1_NOTE)
-    if os.path.lexists(earlier):
+    location = (folder / INTERNAL_FOLDER / name).without_links()
+    earlier = location.with_name(_VERSION_1_NOTE)
+    try:
+        is_earlier = earlier.exists()
+    except FileAccessError:  # the folder is a link, which no job made
+        return None
+    if is_earlier:
         raise CorruptDataError(
             Defect.UNFINISHED_DATASET,
             "an earlier version of recordsmith was interrupted while it published this dataset",
@@ -260,11 +275,15 @@ def read_publish_note(folder: Path) -> PublishNote | None:
             f"{earlier} and start again with {option('overwrite', True)}.",
             path=folder,
         )
-    with accessing(path):
-        if path.is_symlink() or not path.is_file():
-            return None
     try:
-        document = json.loads(read_note(path))
+        document = json.loads(read_note(location))
+    except FileAccessError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL):
+            return None  # EINVAL: a link or pipe, which no job wrote
+        raise
+    except NOT_AS_EXPECTED:
+        return PublishNote("")  # truncated: begun, but nothing renamed yet
+    try:
         return PublishNote(
             str(document["fingerprint"]),
             tuple(map(_plain_name, document["removed"])),

@@ -10,7 +10,7 @@ from recordsmith.dataset.dataset import Dataset, DatasetSource, records_of
 from recordsmith.dataset.locate import (
     Located,
     Paths,
-    as_paths,
+    as_places,
     check_split,
     locate,
     locate_whole,
@@ -89,7 +89,7 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
         elif len(known) == len(schemas):
             schema = known[0] if len(known) == 1 else Schema.merged(known)
     source = DatasetSource(
-        tuple(str(path) for path in as_paths(paths)), None if splits is None else tuple(splits)
+        tuple(map(str, as_places(paths))), None if splits is None else tuple(splits)
     )
     return Dataset(
         located.shards,

@@ -79,7 +79,7 @@ class LocatedBlock:
         except CorruptDataError as error:
             if error.path is None:
                 shard, number = self.place(first_row + (error.record or 0))
-                error.path = str(shard.path)
+                error.path = str(shard.location)
                 error.record = None if error.record is None else number
             raise
 
@@ -105,7 +105,7 @@ class ShardPart:
             numbers: int64 or a range, ascending and not empty.
         """
         self.shard = shard
-        self.path = shard.path
+        self.location = shard.location
         self.split = shard.split
         self._records = records
         self._first = first
@@ -279,7 +279,7 @@ class SelectedRecords:
             IndexError: the index is out of range.
         """
         shard, number = self._records.find(self._position(index))
-        return RecordLocation(str(shard.path), number, int(shard.index.offsets[number]))
+        return RecordLocation(str(shard.location), number, int(shard.index.offsets[number]))
 
     def _position(self, index: int) -> int:
         return self.positions.one(one_place(index, len(self.positions)))
@@ -397,10 +397,10 @@ class SelectedRecords:
         shard = self.compressed_shard()
         if shard is not None:
             raise OptionError(
-                f"{shard.path} is compressed with {shard.compression}, so its records can only be "
-                "read in their order",
+                f"{shard.location} is compressed with {shard.compression}, so its records can only "
+                "be read in their order",
                 option="dataset",
-                value=str(shard.path),
+                value=str(shard.location),
                 remedy="Select records in ascending order, shuffle with a Loader and "
                 "BufferShuffle(), or write the dataset uncompressed with `recordsmith reshard`.",
             )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,20 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
-from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
+from recordsmith.dataset.frames import FrameReader, maps_well, open_frames, walk
 from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
+    SavedIndex,
     ShardIndex,
+    find_index,
     load_index,
     most_bytes,
     save_index,
 )
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
-from recordsmith.files import accessing, open_file, read_head, size_of
+from recordsmith.files import accessing
+from recordsmith.stores import PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,
     HEAD_BYTES,
@@ -46,21 +48,24 @@ class Shard:
 
     def __init__(
         self,
-        path: Path,
+        location: PlaceLike,
         split: str,
         *,
         entry: ShardEntry | None = None,
         compression: Compression | None = None,
         keeps_index: bool = True,
+        listed_bytes: int | None = None,
     ) -> None:
         """
         Args:
             entry: the entry of the shard in a manifest.
             compression: the compression, if it is known.
             keeps_index: False for a temporary file, whose index is not saved.
+            listed_bytes: the size of the file, if its folder was listed just now.
         """
-        self.path = path
+        self.location = as_location(location)
         self._keeps_index = keeps_index
+        self._listed_bytes = listed_bytes
         self.split = split
         self.entry = entry
         self._record_count = None if entry is None else entry.record_count
@@ -98,18 +103,18 @@ class Shard:
         self._reset()
 
     def __repr__(self) -> str:
-        return f"Shard({str(self.path)!r}, split={self.split!r})"
+        return f"Shard({str(self.location)!r}, split={self.split!r})"
 
     @property
     def size_bytes(self) -> int:
         """The size of the file."""
-        return size_of(self.path)
+        return self.location.size()
 
     @property
     def compression(self) -> Compression:
         """none, gzip or zlib, detected from the first bytes."""
         if self._compression is None:
-            self._compression = detect_compression(read_head(self.path, HEAD_BYTES))
+            self._compression = detect_compression(self.location.read(0, HEAD_BYTES))
         return self._compression
 
     def check_size(self) -> None:
@@ -121,15 +126,16 @@ class Shard:
         """
         if self.entry is None:
             return
-        size = self.size_bytes
+        size = self.size_bytes if self._listed_bytes is None else self._listed_bytes
+        self._listed_bytes = None
         if size != self.entry.size_bytes:
             raise CorruptDataError(
                 Defect.SHARD_SIZE,
                 "the shard was changed after it was packed",
                 found=f"{size} bytes",
                 expected=f"{self.entry.size_bytes} bytes",
-                remedy=f"Copy or pack it again, or open only this file: {self.path}",
-                path=self.path,
+                remedy=f"Copy or pack it again, or open only this file: {self.location}",
+                path=self.location,
             )
         most = most_bytes(size, self.compression) // FRAME_BYTES
         if self.entry.record_count > most:
@@ -139,7 +145,7 @@ class Shard:
                 found=f"{self.entry.record_count} records",
                 expected=f"at most {most}",
                 remedy="Fetch the manifest again, or open the shard by name.",
-                path=self.path,
+                path=self.location,
             )
 
     @property
@@ -155,8 +161,29 @@ class Shard:
             CorruptDataError: frames are damaged.
         """
         if self._record_count is None:
-            self._record_count = self.index.record_count
+            saved = self._saved_index()
+            self._record_count = (self.index if saved is None else saved).record_count
         return self._record_count
+
+    def _saved_index(self) -> SavedIndex | None:
+        """The index file, if it is not loaded yet: few of its offsets need not load all."""
+        if self._index is not None or not self._keeps_index:
+            return None
+        saved = find_index(self.location)
+        return saved if saved is not None and saved.compression == self.compression else None
+
+    def _offset_of(self, number: int) -> int:
+        """The offset of a frame, from the index file if that is enough."""
+        saved = self._saved_index()
+        if saved is not None:
+            if number > saved.record_count:
+                raise self._count_error(saved.record_count, number)
+            offsets = saved.offsets(number, number)
+            if offsets is not None:
+                return int(offsets[0])
+        if number > self.index.record_count:
+            raise self._count_error(self.index.record_count, number)
+        return int(self.index.offsets[number])
 
     def number_of(self, number: int) -> int:
         """Return the number in the file of a record: the same, unlike in a part of a shard."""
@@ -175,7 +202,7 @@ class Shard:
         """
         with self._lock:
             if self._index is None:
-                kept = load_index(self.path) if self._keeps_index else None
+                kept = load_index(self.location) if self._keeps_index else None
                 if kept is not None and kept.compression == self.compression:
                     self._index, self._is_index_kept = kept, True
             if self._index is None:
@@ -201,16 +228,14 @@ class Shard:
         compression = self._compression
         skip_bytes = 0
         if start and self.compression == "none":
-            if start > self.index.record_count:
-                raise self._count_error(self.index.record_count, start)
-            skip_bytes = int(self.index.offsets[start])
+            skip_bytes = self._offset_of(start)
             compression = "none"
         position = start if skip_bytes else 0  # number of the first record to read
         seen = position
         with (
-            open_file(self.path) as file,
-            located(self.path, position, skip_bytes),
-            accessing(self.path),
+            self.location.open_read() as file,
+            located(self.location, position, skip_bytes),
+            accessing(self.location),
         ):
             if skip_bytes:
                 file.seek(skip_bytes)
@@ -333,10 +358,10 @@ class Shard:
     def _check_plain(self) -> None:
         if self.compression != "none":
             raise OptionError(
-                f"{self.path} is compressed with {self.compression}, so its records can only be "
-                "read in order",
+                f"{self.location} is compressed with {self.compression}, so its records can only "
+                "be read in order",
                 option="paths",
-                value=str(self.path),
+                value=str(self.location),
                 remedy="Iterate over the dataset, or write it uncompressed for random access.",
             )
 
@@ -345,7 +370,7 @@ class Shard:
             Defect.SHARD_SIZE,
             f"record {number} has moved, because the file was changed since it was opened",
             remedy="Open the dataset again.",
-            path=self.path,
+            path=self.location,
         )
 
     def _count_error(self, found: int, expected: int) -> CorruptDataError:
@@ -355,7 +380,7 @@ class Shard:
             found=f"{found} records",
             expected=f"{expected} records",
             remedy="Fetch it again, or open it again by name, without the manifest.",
-            path=self.path,
+            path=self.location,
         )
 
     def _read_at(self, number: int) -> memoryview | None:
@@ -374,15 +399,14 @@ class Shard:
             length = int.from_bytes(view[:8], "little")
             if length + FRAME_BYTES == len(view):
                 error = describe_defect(frames, view, record=number, offset=begin)
-                error.path = str(self.path)
+                error.path = str(self.location)
                 raise error
         return None
 
     def _open_frames(self) -> FrameReader:
         with self._lock:
             if self._frames is None:
-                form = MappedFrames if self._may_be_mapped else ReadFrames
-                self._frames = form(self.path)
+                self._frames = open_frames(self.location, may_map=self._may_be_mapped)
             return self._frames
 
     def walk(self, report: Callable[[int], None] | None = None) -> ShardIndex:
@@ -399,16 +423,20 @@ class Shard:
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")
         if self.compression == "none":
-            with open_file(self.path) as file, accessing(self.path):
-                lengths, is_whole = walk(file.fileno(), report)
+            with self.location.open_read() as file, accessing(self.location):
+                lengths, is_whole = walk(file, report)
                 if not is_whole:
-                    with located(self.path):
-                        # raises the specific error
+                    with located(self.location):
+                        file.seek(0)  # raises the specific error
                         for _ in read_blocks(file, check_payloads=False):
                             pass
                     raise self._count_error(len(lengths), len(lengths) + 1)
         else:
-            with open_file(self.path) as file, located(self.path), accessing(self.path):
+            with (
+                self.location.open_read() as file,
+                located(self.location),
+                accessing(self.location),
+            ):
                 pieces = [block.lengths for block in read_blocks(file)]
             lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
         return ShardIndex.from_lengths(lengths, self.compression)
@@ -416,5 +444,5 @@ class Shard:
     def _build_index(self) -> ShardIndex:
         index = self.walk()
         if self._keeps_index and self.size_bytes >= KEEP_FROM_BYTES:
-            save_index(self.path, index)
+            save_index(self.location, index)
         return index

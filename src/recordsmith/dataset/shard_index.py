@@ -2,45 +2,36 @@ r"""Index files, which store the offset of each record of a shard.
 
 An index lies in a hidden folder next to the shard, or in the user's cache if that folder is not
 writable. It has the size of the shard and a checksum over samples of its bytes, so that the index
-of a changed shard is not used, and a checksum of itself. Files are replaced atomically, so several
-processes may build an index at once.
+of a changed shard is not used, and checksums of itself. A reader that needs few offsets reads the
+head and the blocks that they are in. Files are replaced atomically, so several processes may build
+an index at once.
 
 Layout, little-endian:
-    0   8  b"RSINDEX\\1"
+    0   8  b"RSINDEX\\2"
     8   8  size of the shard in bytes
     16  4  CRC-32C over samples of the shard
     20  4  compression: 0 none, 1 gzip, 2 zlib
     24  8  number of records
-    32  8 * (records + 1)  where each frame begins, then where the last one ends; in the
-           decompressed stream, if the shard is compressed
+    32  4 * blocks  CRC-32C of each block of 8,192 offsets; the last block may be shorter
     ..  4  CRC-32C of all bytes before
+    ..  8 * (records + 1)  the offsets: where each frame begins, then where the last one ends; in
+           the decompressed stream, if the shard is compressed
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
-from recordsmith.errors import FileAccessError
-from recordsmith.files import (
-    INTERNAL_FOLDER,
-    accessing,
-    cache_folder,
-    make_folder,
-    open_file,
-    open_regular_file,
-    read_head,
-    size_of,
-)
-from recordsmith.stores import write_atomically
+from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.files import INTERNAL_FOLDER, accessing, cache_folder
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
@@ -51,11 +42,11 @@ from recordsmith.wire import (
 )
 from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES
 
-_MAGIC = b"RSINDEX\x01"
+_MAGIC = b"RSINDEX\x02"
 _HEADER = struct.Struct("<8sQIIQ")
+_BLOCK_OFFSETS = 1 << 13
 _DEFLATE_RATIO = 1032  # the maximum expansion of a deflate stream (RFC 1951)
 _MOST_BYTES = 1 << 26  # plus 8 per byte of the shard; limits compressed shards
-_CHECKED_AT_A_TIME = 1 << 14
 _SAMPLE_BYTES = 4096
 _SAMPLE_COUNT = 8
 
@@ -88,6 +79,57 @@ class ShardIndex:
         return cls(offsets, compression)
 
 
+@dataclass(frozen=True)
+class SavedIndex:
+    """An index file of the current content of a shard, of which only the head was read.
+
+    location: of the index file.
+    shard_bytes: the size of the shard.
+    """
+
+    location: Location
+    compression: Compression
+    record_count: int
+    shard_bytes: int
+    _checksums: Int64Array
+
+    def offsets(self, start: int, stop: int) -> Int64Array | None:
+        """Read where the records start:stop begin, and where the last of them ends.
+
+        Returns:
+            int64, (stop - start + 1,); None if the file is damaged.
+        """
+        first, last = start // _BLOCK_OFFSETS, stop // _BLOCK_OFFSETS + 1
+        table_start = _table_start(self.record_count)
+        end = min(last * _BLOCK_OFFSETS, self.record_count + 1)
+        data = self.location.read(table_start + 8 * first * _BLOCK_OFFSETS, table_start + 8 * end)
+        if len(data) != 8 * (end - first * _BLOCK_OFFSETS):
+            return None
+        found = np.frombuffer(data, "<i8").astype(np.int64, copy=False)
+        if _checksums(found) != self._checksums[first:last].tolist():
+            return None
+        if not _are_frames(found):
+            return None
+        if first == 0 and found[0] != 0:
+            return None
+        if end == self.record_count + 1 and not self._ends_well(int(found[-1])):
+            return None
+        return found[start - first * _BLOCK_OFFSETS : stop + 1 - first * _BLOCK_OFFSETS]
+
+    def _ends_well(self, end: int) -> bool:
+        if self.compression == "none":
+            return end == self.shard_bytes
+        return end <= most_bytes(self.shard_bytes, self.compression)
+
+    def load(self) -> ShardIndex | None:
+        """Read the whole index; None if the file is damaged or cannot be read."""
+        with suppress(FileAccessError):
+            offsets = self.offsets(0, self.record_count)
+            if offsets is not None:
+                return ShardIndex(offsets, self.compression)
+        return None
+
+
 def most_bytes(size_bytes: int, compression: Compression) -> int:
     """The maximum number of bytes of frames in a file of a given size."""
     if compression == "none":
@@ -95,97 +137,126 @@ def most_bytes(size_bytes: int, compression: Compression) -> int:
     return min(_DEFLATE_RATIO * size_bytes, MAX_DECOMPRESSED_BYTES)
 
 
-def index_paths(shard: Path) -> tuple[Path, Path]:
-    """The possible paths of an index: next to the shard, and in the user's cache."""
-    name = hashlib.sha256(os.fsencode(os.path.realpath(shard))).hexdigest()[:32]
+def index_locations(shard: PlaceLike) -> tuple[Location, Location]:
+    """The possible locations of an index: next to the shard, and in the user's cache."""
+    location = as_location(shard)
+    name = hashlib.sha256(location.identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return (
-        shard.parent / INTERNAL_FOLDER / f"{shard.name}.index",
-        cache_folder() / "index" / f"{name}.index",
+        location.parent / INTERNAL_FOLDER / f"{location.name}.index",
+        as_folder(cache_folder()) / "index" / f"{name}.index",
     )
 
 
-def load_index(shard: Path) -> ShardIndex | None:
+def load_index(shard: PlaceLike) -> ShardIndex | None:
     """Load the index of a shard; None if there is no valid one."""
-    found = find_index(shard)
-    return None if found is None else found[1]
-
-
-def find_index(shard: Path) -> tuple[Path, ShardIndex] | None:
-    """The path and the index of a shard; None if there is no valid one."""
-    for path in index_paths(shard):
-        with suppress(FileAccessError), open_regular_file(path) as file, accessing(path):
-            index = _read(file, shard)
-            if index is not None:
-                return path, index
+    for saved in _saved_indexes(as_location(shard)):
+        index = saved.load()
+        if index is not None:
+            return index
     return None
 
 
-def index_pieces(shard: Path, index: ShardIndex) -> tuple[bytes | memoryview, ...]:
+def find_index(shard: PlaceLike) -> SavedIndex | None:
+    """Find the index of a shard, reading only its head; None if there is no valid one."""
+    return next(_saved_indexes(as_location(shard)), None)
+
+
+def _saved_indexes(shard: Location) -> Iterator[SavedIndex]:
+    for location in index_locations(shard):
+        with suppress(FileAccessError):
+            found = _read_head(location, shard)
+            if found is not None:
+                yield found
+
+
+def index_pieces(shard: PlaceLike, index: ShardIndex) -> tuple[bytes | memoryview, ...]:
     """The content of an index file for the current file `shard`."""
-    size = size_of(shard)
+    location = as_location(shard)
+    size = location.size()
     head = _HEADER.pack(
         _MAGIC,
         size,
-        _sample_checksum(shard, size),
+        _sample_checksum(location, size),
         COMPRESSIONS.index(index.compression),
         index.record_count,
     )
+    head += np.array(_checksums(index.offsets), "<u4").tobytes()
     table = np.ascontiguousarray(index.offsets, "<i8").view(np.uint8)
-    return head, as_view(table), struct.pack("<I", crc32c(table, crc32c(head)))
+    return head, struct.pack("<I", crc32c(head)), as_view(table)
 
 
-def save_index(shard: Path, index: ShardIndex) -> Path | None:
-    """Save an index; return its path, or None if no location is writable."""
+def save_index(shard: PlaceLike, index: ShardIndex) -> Location | None:
+    """Save an index; return its location, or None if none is writable."""
     pieces = index_pieces(shard, index)
-    for path in index_paths(shard):
-        if path.parent.is_symlink():  # the link may come from the author of the shard
-            continue
-        with suppress(FileAccessError):
-            make_folder(path.parent)
-            write_atomically(path, pieces)
-            return path
+    for location in index_locations(shard):
+        # an option error: the hidden folder is a link, which the author of the shard may have made
+        with suppress(FileAccessError, OptionError):
+            put_index(location, pieces)
+            return location
     return None
 
 
-def _read(file: BinaryIO, shard: Path) -> ShardIndex | None:
-    """Read an index file; None if anything is wrong, because an index can be rebuilt.
+def put_index(location: Location, pieces: tuple[bytes | memoryview, ...]) -> None:
+    """Write an index file.
+
+    Raises:
+        FileAccessError: it cannot be written.
+        OptionError: its folder is a link.
+    """
+    if location.parent.name != INTERNAL_FOLDER:  # the cache
+        location.store.make_folder()
+    location.put(pieces)
+
+
+def _table_start(record_count: int) -> int:
+    return _HEADER.size + 4 * (record_count // _BLOCK_OFFSETS + 1) + 4
+
+
+def _read_head(location: Location, shard: Location) -> SavedIndex | None:
+    """Read the head of an index file; None if anything is wrong, because it can be rebuilt.
 
     The file is untrusted: the author of the shard may have made it with matching checksums. Its
     length is checked before memory is allocated.
     """
-    head = file.read(_HEADER.size)
+    info = location.info()
+    head = location.read(0, _HEADER.size)
     if len(head) < _HEADER.size or head[:8] != _MAGIC:
         return None
     _, size, samples, compression, count = _HEADER.unpack(head)
-    if compression >= len(COMPRESSIONS) or size_of(shard) != size:
+    if compression >= len(COMPRESSIONS) or shard.size() != size:
         return None
     name = COMPRESSIONS[compression]
-    table_bytes = 8 * (count + 1)
-    if os.fstat(file.fileno()).st_size != _HEADER.size + table_bytes + 4:
+    table_start, table_bytes = _table_start(count), 8 * (count + 1)
+    if info.size_bytes != table_start + table_bytes:
         return None
     if count > most_bytes(size, name) // FRAME_BYTES or table_bytes > _MOST_BYTES + 8 * size:
         return None
-    table, checksum = file.read(table_bytes), file.read(4)
-    if len(table) != table_bytes or crc32c(table, crc32c(head)) != int.from_bytes(
-        checksum, "little"
-    ):
+    checksums = location.read(_HEADER.size, table_start)
+    if len(checksums) != table_start - _HEADER.size:
+        return None
+    if crc32c(checksums[:-4], crc32c(head)) != int.from_bytes(checksums[-4:], "little"):
         return None
     if _sample_checksum(shard, size) != samples:
         return None
-    if size and detect_compression(read_head(shard, HEAD_BYTES)) != name:
+    if size and detect_compression(shard.read(0, HEAD_BYTES)) != name:
         return None
-    offsets = np.frombuffer(table, "<i8")
-    if offsets[0] != 0 or not _are_frames(offsets):
-        return None
-    if offsets[-1] != size if name == "none" else offsets[-1] > most_bytes(size, name):
-        return None
-    return ShardIndex(offsets.astype(np.int64, copy=False), name)
+    blocks = np.frombuffer(checksums[:-4], "<u4").astype(np.int64)
+    return SavedIndex(location, name, count, size, blocks)
+
+
+def _checksums(offsets: Int64Array) -> list[int]:
+    """The CRC-32C of each block of offsets."""
+    table = np.ascontiguousarray(offsets, "<i8")
+    return [
+        crc32c(table[start : start + _BLOCK_OFFSETS].view(np.uint8))
+        for start in range(0, len(table), _BLOCK_OFFSETS)
+    ]
 
 
 def _are_frames(offsets: Int64Array) -> bool:
     """Whether the offsets leave room for each frame; checked in parts that fit the cache."""
-    for start in range(0, len(offsets) - 1, _CHECKED_AT_A_TIME):
-        part = offsets[start : start + _CHECKED_AT_A_TIME + 1]
+    for start in range(0, len(offsets) - 1, _BLOCK_OFFSETS):
+        part = offsets[start : start + _BLOCK_OFFSETS + 1]
         if (part[1:] <= part[:-1]).any():
             return False  # differences of descending offsets could overflow
         if (np.diff(part) < FRAME_BYTES).any():
@@ -193,11 +264,14 @@ def _are_frames(offsets: Int64Array) -> bool:
     return True
 
 
-def _sample_checksum(shard: Path, size: int) -> int:
+def _sample_checksum(shard: Location, size: int) -> int:
     """CRC-32C over evenly spaced samples, from the first to the last bytes."""
+    starts = [
+        max(0, size - _SAMPLE_BYTES) * number // (_SAMPLE_COUNT - 1)
+        for number in range(_SAMPLE_COUNT)
+    ]
     value = 0
-    with open_file(shard) as file, accessing(shard):
-        for number in range(_SAMPLE_COUNT):
-            file.seek(max(0, size - _SAMPLE_BYTES) * number // (_SAMPLE_COUNT - 1))
-            value = crc32c(file.read(_SAMPLE_BYTES), value)
+    with shard.open_read() as file, accessing(shard):
+        for start in starts:
+            value = crc32c(file.read_at(start, start + _SAMPLE_BYTES), value)
     return value

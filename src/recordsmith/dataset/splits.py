@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 from recordsmith.dataset.names import parse_shard_name
+from recordsmith.stores import Location
 
 SPLIT_NAMES = frozenset(
     (
@@ -48,10 +48,10 @@ def tells_split(file_name: str, split: str) -> bool:
     return parse_shard_name(file_name) is not None or has_split_word(split)
 
 
-def splits_of_folders(paths: Iterable[Path]) -> dict[Path, str]:
+def splits_of_folders(files: Iterable[Location]) -> dict[str, str]:
     """Map folders to splits, for files without a split word; empty if folders are ambiguous."""
-    folders = {path.parent for path in paths if not has_split_word(path.name)}
-    splits = {folder: folder.absolute().name for folder in folders}
+    folders = {file.parent for file in files if not has_split_word(file.name)}
+    splits = {str(folder): folder.name for folder in folders}
     names = set(splits.values())
     return splits if len(names) > 1 and all(map(is_split_name, names)) else {}
 

@@ -6,11 +6,9 @@ and index are computed while writing.
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -23,16 +21,8 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_pieces, save_index
 from recordsmith.errors import FileAccessError, OptionError, option
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
-from recordsmith.files import (
-    PathLike,
-    accessing,
-    as_path,
-    create,
-    publish,
-    remove,
-    sync_folder,
-    temporary_name,
-)
+from recordsmith.files import accessing
+from recordsmith.stores import Location, ObjectWriter, PlaceLike, as_location, check_target
 from recordsmith.wire import (
     FRAME_BYTES,
     RecordBlock,
@@ -64,44 +54,35 @@ class ShardWriter:
 
     def __init__(
         self,
-        path: PathLike,
+        path: PlaceLike,
         *,
         compression: str | None = None,
         overwrite: bool = False,
-        temporary: PathLike | None = None,
+        temporary: Location | None = None,
     ) -> None:
         """Open a new shard.
 
         Args:
-            path: the final name.
+            path: the final path or URL.
             compression: none, gzip or zlib.
             overwrite: replace an existing file.
-            temporary: the path of the temporary file, on the same file system.
+            temporary: where `publish` leaves the file instead, in the same store.
 
         Raises:
             OptionError: the file exists, or the compression is unsupported.
             FileAccessError: the folder is missing or cannot be written.
         """
         self._is_open = False
-        self.path = as_path(path)
+        self.location = as_location(path)
         self.compression = check_compression(compression)
-        self._overwrite = overwrite
-        if self.path.is_dir():
-            raise OptionError(
-                f"{self.path} is a folder", option="path", value=str(self.path), expected="a file"
-            )
-        if self.path.exists() and not overwrite:
-            raise OptionError(
-                f"{self.path} already exists",
-                option="path",
-                value=str(self.path),
-                remedy=f"Pass {option('overwrite', True)} to replace it.",
-            )
-        self._temporary = Path(temporary or temporary_name(self.path))
+        if temporary is None:
+            check_target(self.location, overwrite=overwrite)
         self._lengths = array("q")
         self._frames = bytearray()  # a buffer for records, filled up to _used; allocated on demand
         self._used = 0
-        self._file = _CountedFile(self._temporary, self.path)
+        self._file = _CountedFile(
+            (temporary or self.location).open_write(overwrite=overwrite or temporary is not None)
+        )
         self._records = RecordWriter(cast(BinaryIO, self._file), compression=self.compression)
         self._is_open = True
         self._is_sealed = False
@@ -231,7 +212,10 @@ class ShardWriter:
         """
         if not self._is_open:
             return
-        self.publish(with_index=self.size_bytes + self._used >= KEEP_FROM_BYTES)
+        self.publish()
+        self.location.store.sync(self.location.parent.key)
+        if self.size_bytes >= KEEP_FROM_BYTES:
+            save_index(self.location, self._index())
 
     def seal(self) -> None:
         """Write buffered records and sync; the file keeps its temporary name."""
@@ -239,36 +223,26 @@ class ShardWriter:
             return
         self._check_open()
         self._flush()
-        with accessing(self.path, "write"):
+        with accessing(self.location, "write"):
             self._records.finish()
-            self._file.sync()
-            self._file.close()
+        self._sealed = Location(self.location.store, self._file.writer.seal())
         self._is_sealed = True
 
     def written_blocks(self) -> Iterator[RecordBlock]:
         """Seal, and read the file back with every checksum."""
         self.seal()
-        return Shard(self._temporary, "", compression=self.compression).blocks()
+        return Shard(self._sealed, "", compression=self.compression).blocks()
 
-    def publish(self, *, with_index: bool = True) -> None:
-        """Seal, give the file its final name, and save its index."""
+    def publish(self) -> None:
+        """Seal, and give the file its name."""
         self.seal()
-        publish(self._temporary, self.path, overwrite=self._overwrite)
-        self._is_open = False
-        sync_folder(self.path.parent)
-        if with_index:
-            save_index(self.path, self._index())
+        self._file.writer.publish()
+        self.discard()
 
     def index_pieces(self) -> tuple[bytes | memoryview, ...]:
         """Seal, and return the content of the index file."""
         self.seal()
-        return index_pieces(self._temporary, self._index())
-
-    def release(self) -> Path:
-        """Seal, and pass the file to the caller; return its temporary path."""
-        self.seal()
-        self._is_open = False
-        return self._temporary
+        return index_pieces(self._sealed, self._index())
 
     def write_piece(self, frames: BytesLike, lengths: Int64Array) -> None:
         """Write a piece of a stream of valid frames.
@@ -284,16 +258,14 @@ class ShardWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether the writer was neither closed, released nor discarded."""
+        """Whether the writer was neither closed nor discarded."""
         return self._is_open
 
     def discard(self) -> None:
-        """Remove the temporary file."""
+        """Remove what was written."""
         self._is_open = False
-        with suppress(OSError):
-            self._file.close()
         with suppress(FileAccessError):
-            remove(self._temporary)
+            self._file.writer.discard()
 
     def __enter__(self) -> Self:
         return self
@@ -319,7 +291,7 @@ class ShardWriter:
 
     def _check_open(self) -> None:
         if not self._is_open or self._is_sealed:
-            raise OptionError(f"{self.path} is closed, so no more records can be written")
+            raise OptionError(f"{self.location} is closed, so no more records can be written")
 
     def _index(self) -> ShardIndex:
         return ShardIndex.from_lengths(np.asarray(self._lengths, np.int64), self.compression)
@@ -333,29 +305,21 @@ class ShardWriter:
             self._used = 0
 
     def _write_frames(self, frames: BytesLike) -> None:
-        with accessing(self.path, "write"):
+        with accessing(self.location, "write"):
             self._records.write_frames(frames)
 
 
 class _CountedFile:
-    """An unbuffered file that counts its size and checksum."""
+    """A new file that counts its size and checksum."""
 
-    def __init__(self, path: Path, named: Path) -> None:
-        self._file = create(path, named)
+    def __init__(self, writer: ObjectWriter) -> None:
+        self.writer = writer
         self.size_bytes = 0
         self.crc32c = 0
 
     def write(self, data: BytesLike) -> int:
         view = as_view(data)
-        written = 0
-        while written < len(view):
-            written += self._file.write(view[written:])
+        written = self.writer.write(view)
         self.size_bytes += written
         self.crc32c = crc32c(view, self.crc32c) if written else self.crc32c
         return written
-
-    def sync(self) -> None:
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        self._file.close()

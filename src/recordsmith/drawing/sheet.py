@@ -248,9 +248,9 @@ def _classes(scene: Scene, class_names: Sequence[str | None] | None) -> set[tupl
 
 def _title(dataset: Dataset) -> str:
     """The name of the file, or of the folder with the shards."""
-    path = dataset.shards[0].path.absolute()
-    is_alone = len(dataset.shards) == 1 and parse_shard_name(path.name) is None
-    return path.name if is_alone else path.parent.name or path.name
+    location = dataset.shards[0].location
+    is_alone = len(dataset.shards) == 1 and parse_shard_name(location.name) is None
+    return location.name if is_alone else location.parent.name or location.name
 
 
 def _order(total: int, positions: Sequence[int], split: str | None, seed: int | None) -> str:

@@ -93,7 +93,7 @@ def inspect(
     else:
         schema, counts = known, [shard.record_count for shard in shards]
     summaries = tuple(
-        ShardSummary(str(shard.path), shard.split, count, shard.size_bytes, shard.compression)
+        ShardSummary(str(shard.location), shard.split, count, shard.size_bytes, shard.compression)
         for shard, count in zip(shards, counts, strict=True)
     )
     return Inspection(

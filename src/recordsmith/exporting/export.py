@@ -154,7 +154,7 @@ def export(
     _check_apart(dataset, folder)
     report = ExportReport(folder, format)
     note = {"format": "recordsmith-export", "version": 2, "export_format": format}
-    shards = [shard.path for shard in dataset.shards]
+    shards = [Path(shard.location) for shard in dataset.shards]
     problems = Problems()
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
         writer = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
@@ -201,7 +201,7 @@ def _exporter(name: str, shard_size_bytes: int | None) -> Exporter | TableExport
 def _check_apart(dataset: Dataset, folder: Path) -> None:
     place = os.path.realpath(folder)
     for shard in dataset.shards:
-        if os.path.dirname(os.path.realpath(shard.path)) == place:
+        if os.path.dirname(shard.location.identity) == place:
             raise OptionError(
                 f"{folder} is the folder of the dataset itself",
                 option="out",
@@ -304,7 +304,7 @@ def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
 
 def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:
     for shard, number, payload in records_of(dataset).located_records():
-        with located(shard.path):
+        with located(shard.location):
             try:
                 example = decode_example(payload)
             except CorruptDataError as error:
@@ -312,7 +312,7 @@ def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:
                 kind = classify(payload)
                 if kind == "Example":
                     raise
-                raise _wrong_kind(kind, str(shard.path), number) from error
+                raise _wrong_kind(kind, str(shard.location), number) from error
         yield shard.split, example
 
 

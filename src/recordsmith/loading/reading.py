@@ -174,7 +174,7 @@ def check_random_access(dataset: Dataset) -> None:
 def compressed_shard(dataset: Dataset) -> str | None:
     """Return the path of the dataset's first compressed shard; None if none is compressed."""
     shard = records_of(dataset).compressed_shard()
-    return None if shard is None else str(shard.path)
+    return None if shard is None else str(shard.location)
 
 
 def _check_sizes(dataset: Dataset | Mix, buckets: BucketBySize) -> None:

@@ -25,7 +25,7 @@ def cached_share(shards: Sequence[Shard]) -> float | None:
         if place >= size:
             place -= size
             continue
-        with open_file(shard.path) as file:
+        with open_file(shard.location) as file:
             for offset in range(place, size, step):
                 probed += 1
                 try:

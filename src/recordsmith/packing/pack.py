@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from recordsmith.building import (
     WRITING_THREADS,
@@ -18,28 +17,29 @@ from recordsmith.building import (
     check_folder,
     clean_up,
     clean_up_after_kill,
-    cleaning_up,
     existing_dataset,
     files_to_replace,
     locked_folder,
     make_manifest,
     publish_dataset,
+    writing,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
-from recordsmith.files import PathLike, Progress, as_path
+from recordsmith.files import Progress
 from recordsmith.image import ImageOptions
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.work import Work, thread_count
 
 
 def pack(
     source: Source,
-    out: PathLike,
+    out: PlaceLike,
     *,
     splits: Mapping[str, float] | None = None,
     shards: ShardCounts | None = None,
@@ -125,7 +125,7 @@ def pack(
 def pack_from_recipe(
     recipe: Recipe,
     source: Source,
-    out: PathLike,
+    out: PlaceLike,
     *,
     skip_errors: bool,
     overwrite: bool,
@@ -138,7 +138,9 @@ def pack_from_recipe(
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     listing = source.list_samples()
     plan = recipe.plan(source, listing)
-    report = PackReport(folder, notices=listing.notices, images_are_checked=recipe.check_images)
+    report = PackReport(
+        str(folder), notices=listing.notices, images_are_checked=recipe.check_images
+    )
     if listing.splits and recipe.splits is not None:
         report.notices += (
             f"the source defines its own splits, which were used: {', '.join(plan.splits)}",
@@ -159,10 +161,10 @@ def pack_from_recipe(
             _report_existing(report, earlier, len(listing.samples), skip_errors)
             clean_up_after_kill(folder)
             return report
-        clean_up(folder, keeping=files)
         work = Work(thread_count(threads, most=WRITING_THREADS), progress)
         jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
-        with cleaning_up(folder, files):
+        with writing(folder, plan.fingerprint, files, overwrite=overwrite, earlier=earlier):
+            clean_up(folder, keeping=files)
             results = jobs.run(trusting=not overwrite)
             _collect(report, plan, listing, results, skip_errors)
             provenance = {
@@ -243,19 +245,19 @@ def _collect(
             )
 
 
-def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
+def check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Location:
     """Validate arguments and return the folder of the dataset.
 
     Raises:
         OptionError: an argument is invalid, or the folder lies inside the source.
         FileAccessError: the path of the folder is unusable.
     """
-    folder = as_path(out)
+    folder = as_folder(out)
     check_source(source)
     thread_count(threads)
     root = getattr(source, "root", None)
-    if root is not None and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
-        is_same = os.path.realpath(folder) == os.path.realpath(root)
+    if root is not None and (source_folder := as_folder(root)).contains(folder):
+        is_same = folder.identity == source_folder.identity
         where = "is the source folder" if is_same else f"is inside the source folder {root}"
         raise OptionError(
             f"{folder} {where}",

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import WRITING_THREADS, ShardResult
+from recordsmith.building import WRITING_THREADS, ShardResult, begin
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.files import INTERNAL_FOLDER, PathLike, Progress, locked
+from recordsmith.files import INTERNAL_FOLDER, Progress
 from recordsmith.packing.pack import (
     check_arguments,
     check_source,
@@ -68,7 +68,7 @@ class PackPlan(Report):
     def pack_shards(
         self,
         source: Source,
-        out: PathLike,
+        out: PlaceLike,
         numbers: Iterable[int],
         *,
         threads: int | None = None,
@@ -105,7 +105,8 @@ class PackPlan(Report):
                     expected=f"integers from 0 to {len(plan.shards) - 1}",
                 )
             chosen.append(plan.shards[number])
-        with locked(folder / INTERNAL_FOLDER, folder, is_shared=True):
+        with (folder / INTERNAL_FOLDER).locked(is_shared=True):
+            begin(folder, plan.fingerprint, overwrite=False)
             work = Work(thread_count(threads, most=WRITING_THREADS), progress)
             jobs = ShardJobs(source, listing, plan, folder, self.recipe.preparation(source), work)
             return jobs.run(shards=chosen)
@@ -113,7 +114,7 @@ class PackPlan(Report):
     def pack(
         self,
         source: Source,
-        out: PathLike,
+        out: PlaceLike,
         *,
         skip_errors: bool = False,
         overwrite: bool = False,

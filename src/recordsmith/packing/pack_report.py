@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from recordsmith.building import Occurrences
 from recordsmith.dataset import Manifest
@@ -30,7 +29,7 @@ class PackReport(Report):
     is_new: False if the finished dataset of the same plan already existed.
     """
 
-    folder: Path
+    folder: str
     sample_count: int = 0
     class_count: int | None = None
     shard_count: int = 0

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
 from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.numbered import NumberedSamples
+from recordsmith.stores import Location
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work
 
@@ -48,7 +48,7 @@ class ShardJobs:
         source: Source,
         listing: Listing,
         plan: Plan,
-        folder: Path,
+        folder: Location,
         preparation: Preparation,
         work: Work,
     ) -> None:

@@ -193,8 +193,8 @@ def describe(paths: Paths, split: str | None, progress: Progress | None) -> Desc
 
 def _as_passed(paths: Paths) -> str | list[str]:
     if isinstance(paths, (str, os.PathLike)):
-        return os.fspath(paths)
-    return [os.fspath(path) for path in paths]
+        return str(paths)
+    return [*map(str, paths)]
 
 
 def _field(

@@ -31,6 +31,7 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.sources.versions import files_version
+from recordsmith.stores import as_folder
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
@@ -114,7 +115,7 @@ class Shards:
                 self._names,
                 np.concatenate(sizes),
                 splits=coded,
-                version=files_version(shard.path for shard in self._shards),
+                version=files_version(shard.location for shard in self._shards),
             ),
             class_names,
             tuple(notices),
@@ -148,7 +149,11 @@ class Shards:
 
     def _classes(self, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
         """The class names, and whether they come from a label map."""
-        return (known, False) if self.root is None else carried_class_names(self.root, known)
+        return (
+            (known, False)
+            if self.root is None
+            else carried_class_names(as_folder(self.root), known)
+        )
 
 
 def _encoded(shard: Shard, notices: list[str]) -> EncodedRows:
@@ -159,14 +164,14 @@ def _encoded(shard: Shard, notices: list[str]) -> EncodedRows:
         for payload in block.payloads():
             rows.append(bytes(payload))
 
-    notices += decompress(shard.path, shard.compression, shard.known_record_count, put)
+    notices += decompress(shard.location, shard.compression, shard.known_record_count, put)
     rows.finish()
     return rows
 
 
 def _names(shards: tuple[Shard, ...]) -> list[str]:
     """The path of each shard, relative to their common folder."""
-    paths = [os.path.abspath(shard.path) for shard in shards]
+    paths = [os.path.abspath(shard.location) for shard in shards]
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])
     names = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
     twice = sorted({name for name in names if names.count(name) > 1})

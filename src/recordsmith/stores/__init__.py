@@ -4,17 +4,19 @@ An object is a file, or its equivalent in a store without files. Everything abov
 objects through a `Location`: a store and a key in it.
 """
 
-from recordsmith.stores.local import LocalStore, read_file
+from recordsmith.stores.local import LocalStore, read_file, scratch_file
 from recordsmith.stores.location import (
     Location,
     PlaceLike,
     as_folder,
     as_location,
     as_place,
+    matching,
 )
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
+    check_target,
     read_document,
     read_note,
     write_atomically,
@@ -45,8 +47,11 @@ __all__ = [
     "as_location",
     "as_place",
     "check_key",
+    "check_target",
+    "matching",
     "read_document",
     "read_file",
     "read_note",
+    "scratch_file",
     "write_atomically",
 ]

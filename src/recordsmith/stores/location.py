@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from recordsmith.errors import OptionError
@@ -25,7 +28,7 @@ _MEMORY = MemoryStore()
 
 
 @dataclass(frozen=True)
-class Location:
+class Location(os.PathLike[str]):
     """A key in a store. `str` shows it as users write it: a path or URL."""
 
     store: Store
@@ -51,8 +54,8 @@ class Location:
 
     @property
     def name(self) -> str:
-        """The last part of the key, or of the path of the store."""
-        return (self.key or str(self)).rpartition("/")[2]
+        """The last part of the key, or the name of the folder of the store."""
+        return self.key.rpartition("/")[2] if self.key else self.store.root_name
 
     @property
     def suffix(self) -> str:
@@ -127,9 +130,9 @@ class Location:
         for info in self.store.list(f"{self.key}/" if self.key else ""):
             yield Location(self.store, info.key)
 
-    def open_write(self, *, overwrite: bool = True) -> ObjectWriter:
+    def open_write(self, *, overwrite: bool = True, is_durable: bool = True) -> ObjectWriter:
         """Open the object for writing; it appears whole at the end of the block."""
-        return self.store.open_write(self.key, overwrite=overwrite)
+        return self.store.open_write(self.key, overwrite=overwrite, is_durable=is_durable)
 
     def put(self, data: Data) -> None:
         """Write the object; it appears whole or not at all."""
@@ -150,6 +153,10 @@ class Location:
     def move(self, new: Location) -> None:
         """Give the object another name in its store, and replace the object there."""
         self.store.move(self.key, new.key)
+
+    def locked(self, *, is_shared: bool = False) -> AbstractContextManager[bool]:
+        """Lock a hidden folder against other processes, where there are locks."""
+        return self.store.locked(self.key, is_shared=is_shared)
 
     def make_folder(self) -> None:
         """Make a folder, where folders do not come with their objects."""
@@ -203,3 +210,38 @@ def as_place(place: object) -> Location:
     """
     folder = as_folder(place)
     return folder if folder.is_folder() else as_location(place)
+
+
+def matching(pattern: Location) -> list[Location]:
+    """Return the objects whose path or URL matches a glob pattern, in order.
+
+    `**` matches any folders. As in a shell, `*` matches no leading dot.
+    """
+    if isinstance(pattern.store, LocalStore):
+        names = sorted(glob.glob(str(pattern), recursive=True))
+        return [as_location(name) for name in names if not os.path.isdir(name)]
+    parts = pattern.key.split("/")
+    is_fixed = [not glob.has_magic(part) for part in parts]
+    fixed = parts[: is_fixed.index(False)] if False in is_fixed else parts
+    infos = pattern.store.list("".join(f"{part}/" for part in fixed))
+    keys = sorted(info.key for info in infos if _matches(info.key.split("/"), parts))
+    return [Location(pattern.store, key) for key in keys]
+
+
+def _matches(names: list[str], patterns: list[str]) -> bool:
+    """Whether the parts of a key match those of a pattern."""
+    ends = {0}  # how many names the patterns so far can match
+    for pattern in patterns:
+        if pattern == "**":
+            for end in range(min(ends, default=len(names)), len(names)):
+                if end in ends and names[end][0] != ".":
+                    ends.add(end + 1)
+        else:
+            ends = {
+                end + 1
+                for end in ends
+                if end < len(names)
+                and fnmatchcase(names[end], pattern)
+                and (names[end][0] != "." or pattern[0] == ".")
+            }
+    return len(names) in ends

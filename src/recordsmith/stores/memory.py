@@ -67,7 +67,13 @@ class MemoryStore(Store):
             if key.startswith(prefix):
                 yield ObjectInfo(key, len(data), version)
 
-    def open_write(self, key: str, *, overwrite: bool = True) -> ObjectWriter:
+    def open_write(
+        self,
+        key: str,
+        *,
+        overwrite: bool = True,
+        is_durable: bool = True,  # noqa: ARG002
+    ) -> ObjectWriter:
         return WholeWriter(self, key, lambda data: self._set(key, data), overwrite=overwrite)
 
     def _set(self, key: str, data: bytes) -> None:

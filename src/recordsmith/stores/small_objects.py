@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.files import exists_error
 from recordsmith.stores.location import PlaceLike, as_location
 from recordsmith.stores.store import Data
@@ -62,4 +62,24 @@ def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) ->
     if overwrite:
         location.put(data)
     elif not location.put_if_absent(data):
-        raise exists_error(str(location))
+        raise exists_error(location)
+
+
+def check_target(place: PlaceLike, *, overwrite: bool) -> None:
+    """Check before a long job that its output file may be written.
+
+    Raises:
+        OptionError: it is a folder, or exists and `overwrite` is False.
+        FileAccessError: its folder does not exist.
+    """
+    location = as_location(place)
+    if location.is_folder():
+        raise OptionError(
+            f"{location} is a folder", value=str(location), expected="the name of a file"
+        )
+    if not overwrite and location.exists():
+        raise exists_error(location)
+    if not location.store.is_folder(""):
+        raise MissingFileError(
+            errno.ENOENT, "its folder does not exist", str(location), operation="write"
+        )

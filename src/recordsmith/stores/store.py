@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
@@ -76,6 +76,11 @@ class Store(ABC):
     def identity(self, key: str) -> str:
         """Return a text that is the same for all names of an object or folder."""
         return self.name_of(key)
+
+    @property
+    def root_name(self) -> str:
+        """The name of the folder that holds the keys, if it has one."""
+        return ""
 
     def without_links(self) -> Store:
         """Return this store without its links, which somebody else may have prepared."""
@@ -181,9 +186,14 @@ class Store(ABC):
     # -- writing -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def open_write(self, key: str, *, overwrite: bool = True) -> ObjectWriter:
+    def open_write(
+        self, key: str, *, overwrite: bool = True, is_durable: bool = True
+    ) -> ObjectWriter:
         """Open a new object for writing. It appears at the end of the `with` block, whole and
         stored durably, and replaces an older one; if the block raises, nothing changes.
+
+        Args:
+            is_durable: False if it need not survive a power cut.
 
         Raises:
             OptionError: at the end of the block, if `overwrite` is False and the object exists.
@@ -247,8 +257,12 @@ class Store(ABC):
         """
         return nullcontext(False)
 
-    def remove_leftovers(self, keys: Iterable[str]) -> None:
-        """Remove what killed processes left that were writing these objects."""
+    def remove_leftovers(self, key: str, names: Collection[str] | None = None) -> None:
+        """Remove what killed processes left that were writing objects in a folder.
+
+        Args:
+            names: of the objects; None for all, in a folder in which no other process writes.
+        """
 
 
 class ObjectReader(io.RawIOBase):

@@ -25,8 +25,7 @@ from recordsmith.wire.framing import (
     encode_records,
     encode_slices,
     gather,
-    read_lengths,
-    read_pieces,
+    lengths_of_headers,
     scan,
 )
 from recordsmith.wire.other_formats import detect_other_format
@@ -60,9 +59,8 @@ __all__ = [
     "encode_slices",
     "gather",
     "inflate_damaged_stream",
+    "lengths_of_headers",
     "read_blocks",
-    "read_lengths",
-    "read_pieces",
     "read_records",
     "recover",
     "scan",

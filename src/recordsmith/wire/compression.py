@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import io
 import zlib
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias, Union
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES, starts_with_frame
+
+ByteStream: TypeAlias = Union[BinaryIO, "io.RawIOBase"]
+"""An open file, or what can be read like one."""
 
 Compression: TypeAlias = Literal["none", "gzip", "zlib"]
 COMPRESSIONS: tuple[Compression, ...] = ("none", "gzip", "zlib")
@@ -66,7 +69,7 @@ class Inflater(io.RawIOBase):
 
     def __init__(
         self,
-        stream: BinaryIO,
+        stream: ByteStream,
         compression: Literal["gzip", "zlib"],
         *,
         max_bytes: int = MAX_DECOMPRESSED_BYTES,
@@ -206,7 +209,7 @@ class Inflater(io.RawIOBase):
 class Deflater:
     """Compress written data into another stream; `finish` writes the end mark."""
 
-    def __init__(self, stream: BinaryIO, compression: Literal["gzip", "zlib"]) -> None:
+    def __init__(self, stream: ByteStream, compression: Literal["gzip", "zlib"]) -> None:
         self._stream = stream
         self._engine = zlib.compressobj(wbits=_WINDOW_BITS[compression])
 

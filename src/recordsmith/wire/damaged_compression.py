@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire.compression import GZIP_MAGIC, MAX_DECOMPRESSED_BYTES, Inflater
+from recordsmith.wire.compression import GZIP_MAGIC, MAX_DECOMPRESSED_BYTES, ByteStream, Inflater
 from recordsmith.wire.recovery import BLOCK_BYTES, LostBytes
 
 _RESERVED_FLAGS = 0xE0
@@ -22,7 +22,7 @@ _PROBE_BYTES = 1 << 14
 
 
 def inflate_damaged_stream(
-    stream: BinaryIO,
+    stream: ByteStream,
     compression: Literal["gzip", "zlib"],
     *,
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
@@ -61,7 +61,7 @@ def inflate_damaged_stream(
         return
 
 
-def _next_member(stream: BinaryIO, at: int, size: int) -> int | None:
+def _next_member(stream: ByteStream, at: int, size: int) -> int | None:
     """Find the next readable GZIP member."""
     while at < size:
         stream.seek(at)
@@ -76,7 +76,7 @@ def _next_member(stream: BinaryIO, at: int, size: int) -> int | None:
     return None
 
 
-def _is_readable(stream: BinaryIO, at: int) -> bool:
+def _is_readable(stream: ByteStream, at: int) -> bool:
     stream.seek(at)
     probe = stream.read(_PROBE_BYTES)
     if len(probe) < _HEADER_BYTES or probe[3] & _RESERVED_FLAGS:

@@ -5,7 +5,6 @@ Adds types, defect names and messages to the compiled kernel. Scanning does not 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -221,50 +220,19 @@ def gather(
     return kernel.gather(buffer, begins, ends, places, out, check_payloads, whole)[0]
 
 
-def read_pieces(
-    file: int,
-    begins: Int64Array,
-    ends: Int64Array,
-    places: Int64Array,
-    out: npt.NDArray[np.uint8],
-) -> bool:
-    """Read pieces of an open file; return whether all of them exist.
+def lengths_of_headers(headers: npt.NDArray[np.uint8], room: int) -> tuple[Int64Array, int]:
+    """Read the lengths of payloads from the headers of frames that follow each other.
 
     Args:
-        file: its descriptor; its position is neither used nor changed.
-        begins, ends: int64, (count,): the pieces are the bytes [begins[i], ends[i]).
-        places: int64, (count,): they go to out[places[i]:].
-        out: uint8, large enough for all.
-
-    Raises:
-        OSError: the system could not read one.
-    """
-    count, error = kernel.read_pieces(file, begins, ends, places, out)
-    if error:
-        raise OSError(error, os.strerror(error))
-    return count == len(begins)
-
-
-def read_lengths(file: int, start: int, size: int, limit: int) -> tuple[Int64Array, int]:
-    """Read the lengths of the payloads in an open file from their headers.
-
-    Args:
-        file: its descriptor.
-        start: where a frame begins.
-        size: how many bytes the file has.
-        limit: the maximum number of lengths.
+        headers: uint8, (count, HEADER_BYTES).
+        room: the number of bytes from the first header on.
 
     Returns:
-        The lengths, int64, (count,); and where the next frame begins, which may be damaged or
-        incomplete.
-
-    Raises:
-        OSError: the system could not read one.
+        The lengths of the frames whose headers are valid and that lie in these bytes, int64,
+        (count,); and where the last of them ends.
     """
-    lengths = np.empty(limit, np.int64)
-    count, stop, error = kernel.read_lengths(file, start, size, lengths)
-    if error:
-        raise OSError(error, os.strerror(error))
+    lengths = np.empty(len(headers), np.int64)
+    count, stop = kernel.lengths_of_headers(headers, room, lengths)
     return lengths[:count], stop
 
 

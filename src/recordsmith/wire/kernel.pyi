@@ -27,16 +27,9 @@ def gather(
     check_payload_crc: bool,
     whole: bool,
 ) -> tuple[int, int]: ...
-def read_pieces(
-    file: int,
-    begins: npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
-    out: npt.NDArray[np.uint8],
+def lengths_of_headers(
+    headers: npt.NDArray[np.uint8], room: int, lengths: npt.NDArray[np.int64]
 ) -> tuple[int, int]: ...
-def read_lengths(
-    file: int, start: int, size: int, lengths: npt.NDArray[np.int64]
-) -> tuple[int, int, int]: ...
 def frame_list(payloads: list[BytesLike]) -> bytes: ...
 def frame_into(payload: BytesLike, out: bytearray, at: int) -> int: ...
 def frame_slices(

@@ -12,8 +12,6 @@ Every length is compared with the bytes that are left before it is used; nothing
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.errno cimport EINTR, errno
-from posix.unistd cimport pread
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
 
@@ -292,80 +290,27 @@ def gather(
     return i, code
 
 
-def read_pieces(
-    int file,
-    const int64_t[::1] begins not None,
-    const int64_t[::1] ends not None,
-    const int64_t[::1] places not None,
-    uint8_t[::1] out not None,
-):
-    """Read the bytes [begins[i], ends[i]) of a file to out[places[i]:].
+def lengths_of_headers(const uint8_t[:, ::1] headers not None, int64_t room, int64_t[::1] lengths not None):
+    """Read the lengths of payloads from the headers of frames that follow each other.
 
-    Returns (count, error): how many were read, and the errno that ended the reading, 0 at the end
-    of the file.
+    `room` is the number of bytes from the first header on. Returns (count, stop): how many frames
+    lie in them and have a valid checksum of their length, and where the last of these ends.
     """
-    cdef Py_ssize_t count = begins.shape[0], room = out.shape[0], i = 0
-    cdef uint8_t *target = &out[0] if room else NULL
-    cdef int64_t at, place
-    cdef ssize_t got
-    cdef int error = 0
-    if ends.shape[0] != count or places.shape[0] != count:
-        raise IndexError("begins, ends and places differ in length")
-    for i in range(count):
-        if begins[i] < 0 or ends[i] < begins[i] or places[i] < 0 or places[i] > room:
-            raise IndexError("a piece or its place is out of range")
-        if ends[i] - begins[i] > room - places[i]:
-            raise IndexError("a piece does not fit into its place")
-    i = 0
-    with nogil:
-        while i < count:
-            at, place = begins[i], places[i]
-            while at < ends[i]:
-                got = pread(file, target + place, ends[i] - at, at)
-                if got <= 0:
-                    if got < 0 and errno == EINTR:
-                        continue
-                    error = errno if got < 0 else 0
-                    break
-                at += got
-                place += got
-            if at < ends[i]:
-                break
-            i += 1
-    return i, error
-
-
-def read_lengths(int file, int64_t start, int64_t size, int64_t[::1] lengths not None):
-    """Read the lengths of payloads from byte `start` of a file of `size` bytes from their headers,
-    until `lengths` is full.
-
-    Returns (count, stop, error): `stop` is where the next frame begins, which may be damaged or
-    incomplete; `error` is the errno that ended the reading, or 0.
-    """
-    cdef Py_ssize_t room = lengths.shape[0], count = 0
-    cdef uint8_t header[HEADER]
+    cdef Py_ssize_t most = headers.shape[0], count = 0
     cdef uint64_t length
-    cdef ssize_t got
-    cdef int error = 0
-    if start < 0 or start > size:
-        raise IndexError("start lies outside the file")
-    with nogil:
-        while count < room and size - start >= HEADER + FOOTER:
-            got = pread(file, header, HEADER, start)
-            if got != HEADER:
-                if got < 0 and errno == EINTR:
-                    continue
-                error = errno if got < 0 else 0
-                break
-            length = load64(header)
-            if load32(header + 8) != crc32c_mask(c_crc32c(0, header, 8)):
-                break
-            if length > <uint64_t>(size - start - HEADER - FOOTER):
-                break
-            lengths[count] = <int64_t>length
-            count += 1
-            start += HEADER + <int64_t>length + FOOTER
-    return count, start, error
+    cdef int64_t at = 0
+    if headers.shape[1] != HEADER or lengths.shape[0] < most:
+        raise IndexError("headers have another size, or lengths is too short")
+    while count < most and room - at >= HEADER + FOOTER:
+        length = load64(&headers[count, 0])
+        if load32(&headers[count, 8]) != crc32c_mask(c_crc32c(0, &headers[count, 0], 8)):
+            break
+        if length > <uint64_t>(room - at - HEADER - FOOTER):
+            break
+        lengths[count] = <int64_t>length
+        at += HEADER + <int64_t>length + FOOTER
+        count += 1
+    return count, at
 
 
 def frame_list(list payloads not None):

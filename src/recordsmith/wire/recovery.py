@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.wire.compression import ByteStream
 from recordsmith.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -85,7 +86,7 @@ _BREAKS = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC)
 _NOTHING = np.empty(0, np.int64)
 
 
-def recover(stream: BinaryIO) -> Iterator[Finding]:
+def recover(stream: ByteStream) -> Iterator[Finding]:
     """Read a file that may be damaged anywhere.
 
     Args:
@@ -100,7 +101,7 @@ def recover(stream: BinaryIO) -> Iterator[Finding]:
 class _Window:
     """Reads any part of a file through one buffer that grows as needed."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self.size = stream.seek(0, os.SEEK_END)  # less, if the file shrinks meanwhile
         self._buffer = bytearray(min(BLOCK_BYTES, self.size))
@@ -129,7 +130,7 @@ class _Window:
         self._stream.seek(start + kept)
         view = memoryview(self._buffer)
         while self._filled < len(view) and start + self._filled < self.size:
-            count = self._stream.readinto(view[self._filled :])  # type: ignore[attr-defined]
+            count = self._stream.readinto(view[self._filled :])  # type: ignore[union-attr]
             if not count:
                 self.size = start + self._filled
             self._filled += count
@@ -138,7 +139,7 @@ class _Window:
 class _Recovery:
     """One pass through a file."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._window = _Window(stream)
         self._wasted_bytes = 0
         self._most_wasted_bytes = _MOST_WASTED_PASSES * self._window.size + _LEAST_WASTED_BYTES

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from typing import cast
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect, OptionError
@@ -18,6 +18,7 @@ from recordsmith.wire.compression import (
     HEAD_BYTES,
     MAX_COMPRESSED_RECORD_BYTES,
     MAX_DECOMPRESSED_BYTES,
+    ByteStream,
     Compression,
     Deflater,
     Inflater,
@@ -77,7 +78,7 @@ class RecordBlock:
 
 
 def read_blocks(
-    stream: BinaryIO,
+    stream: ByteStream,
     *,
     compression: Compression | None = None,
     check_payloads: bool = True,
@@ -117,7 +118,7 @@ def read_blocks(
 
 
 def read_records(
-    stream: BinaryIO,
+    stream: ByteStream,
     *,
     compression: Compression | None = None,
     check_payloads: bool = True,
@@ -153,7 +154,7 @@ class RecordWriter:
     Call `finish` once at the end: a compressed stream needs its end mark.
     """
 
-    def __init__(self, stream: BinaryIO, *, compression: str | None = None) -> None:
+    def __init__(self, stream: ByteStream, *, compression: str | None = None) -> None:
         name = check_compression(compression)
         self._deflater = None if name == "none" else Deflater(stream, name)
         self._write = stream.write if self._deflater is None else self._deflater.write
@@ -176,7 +177,7 @@ class _BlockReader:
     """Buffers a stream for scanning and counts its records and bytes."""
 
     def __init__(
-        self, stream: BinaryIO, compression: Compression | None, max_decompressed_bytes: int
+        self, stream: ByteStream, compression: Compression | None, max_decompressed_bytes: int
     ) -> None:
         if compression is not None:
             compression = check_compression(compression)
@@ -196,9 +197,7 @@ class _BlockReader:
             compression = detect_compression(self._head)
         if compression != "none":
             rest = _PrefixedStream(bytes(self._buffer[: self._filled]), self._readinto)
-            self._inflater = Inflater(
-                cast(BinaryIO, rest), compression, max_bytes=max_decompressed_bytes
-            )
+            self._inflater = Inflater(rest, compression, max_bytes=max_decompressed_bytes)
             self._readinto = self._inflater.readinto
             self._filled, self._ended = 0, False
             self._fill()
@@ -338,7 +337,7 @@ class _PrefixedStream(io.RawIOBase):
         return count
 
 
-def _readinto(stream: BinaryIO) -> Callable[[memoryview], int]:
+def _readinto(stream: ByteStream) -> Callable[[memoryview], int]:
     if not hasattr(stream, "read") or isinstance(stream, io.TextIOBase):
         raise OptionError(
             f"{stream!r:.80} is not a binary stream",

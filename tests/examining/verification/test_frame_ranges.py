@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.examining.verification import VerifyReport, frame_ranges, rereading, shard_check
+from recordsmith.stores import as_location
+from recordsmith.stores.local.reader import LocalReader
 from recordsmith.wire import encode_record, encode_records
 
 
@@ -144,9 +146,7 @@ def test_a_bad_read_of_a_compressed_file(
     damaged = bytearray(good)
     damaged[20] ^= 1
     path.write_bytes(damaged)
-    from recordsmith.examining.verification import shard_stream
-
-    monkeypatch.setattr(shard_stream, "drop_cached", lambda _: path.write_bytes(good))
+    monkeypatch.setattr(LocalReader, "drop_cached", lambda _: path.write_bytes(good))
     report = rs.verify(path)
     assert (report.is_good, report.record_count) == (True, 9)
     assert {notice.defect for notice in report.notices} == {rs.Defect.TRANSIENT_READ}
@@ -157,8 +157,8 @@ def test_bytes_are_read_again_from_any_offset(tmp_path: Path) -> None:
     data = os.urandom(20_000)
     path.write_bytes(data)
     for start, stop in ((0, 20_000), (1, 2), (4095, 8193), (19_990, 30_000), (5, 5)):
-        assert rereading.read_again(path, start, stop) == data[start:stop]
-    assert rereading.read_again(tmp_path / "missing", 0, 1) is None
+        with as_location(path).open_read() as file:
+            assert rereading.read_again(file, start, stop) == data[start:stop]
 
 
 @pytest.mark.parametrize(

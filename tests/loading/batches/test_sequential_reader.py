@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.dataset import records_of
 from recordsmith.loading.batches import sequential_reader
+from recordsmith.stores import Location
 
 COUNTS = (9, 0, 14, 1, 17)  # 41
 SHUFFLES = [False, rs.BufferShuffle(1), rs.BufferShuffle(7), rs.BufferShuffle(1000)]
@@ -37,13 +38,13 @@ def zipped(small: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the shards that are begun to be read in order."""
     names: list[str] = []
-    open_file = sequential_reader.open_file
+    read = sequential_reader._OpenShard._read
 
-    def counted(path: Path) -> Any:
-        names.append(path.name)
-        return open_file(path)
+    def counted(shard: Any) -> Any:
+        names.append(shard._shard.location.name)
+        return read(shard)
 
-    monkeypatch.setattr(sequential_reader, "open_file", counted)
+    monkeypatch.setattr(sequential_reader._OpenShard, "_read", counted)
     return names
 
 
@@ -190,13 +191,13 @@ def test_epochs_without_end_begin_at_once(small: Any, zipped: rs.Dataset) -> Non
 
 def test_nothing_stays_open(small: Any, zipped: rs.Dataset, monkeypatch: Any) -> None:
     files: list[Any] = []
-    open_file = sequential_reader.open_file
+    open_read = Location.open_read
 
-    def kept(path: Path) -> Any:
-        files.append(open_file(path))
+    def kept(location: Location) -> Any:
+        files.append(open_read(location))
         return files[-1]
 
-    monkeypatch.setattr(sequential_reader, "open_file", kept)
+    monkeypatch.setattr(Location, "open_read", kept)
     with small.loader(zipped, batch_size=3, shuffle=rs.BufferShuffle(5), threads=2) as loader:
         iteration = iter(loader)
         next(iteration)

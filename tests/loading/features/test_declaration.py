@@ -33,7 +33,7 @@ def write(tmp_path: Path, images: ModuleType) -> Any:
                     "scores": list(range(number)),
                 }
                 writer.write_example(example | more)
-        return rs.open(writer.path)
+        return rs.open(writer.location)
 
     return write
 
@@ -78,7 +78,7 @@ def test_the_size_of_raw_images(tmp_path: Path) -> None:
         for _ in range(2):
             writer.write_example({"raw": pixels.tobytes(), "h": 4, "w": 5})
     image = rs.Image("raw", raw_shape=("h", "w", 3))
-    (batch,) = rs.Loader(rs.open(writer.path), {"x": image}, batch_size=2)
+    (batch,) = rs.Loader(rs.open(writer.location), {"x": image}, batch_size=2)
     assert batch["x"].tolist() == [pixels.reshape(4, 5, 3).tolist()] * 2
 
 
@@ -99,7 +99,7 @@ def test_different_sizes_among_the_first_records(
             encoded = images.encode(images.noise(6, height), "PNG")
             writer.write_example({IMAGE: encoded, "thumbnail": encoded, "label": 1})
     with pytest.raises(OptionError) as caught:
-        rs.Loader(rs.open(writer.path), features, batch_size=2)
+        rs.Loader(rs.open(writer.location), features, batch_size=2)
     assert (caught.value.option, caught.value.value) == ("size", "[(8, 6), (9, 6)]")
     assert line in caught.value.remedy
     compile(line, "remedy", "eval")
@@ -130,7 +130,7 @@ def test_no_image_to_see(write: Any, tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "broken.tfrecord") as writer:
         writer.write_example({IMAGE: b"not an image"})
     with pytest.raises(OptionError) as caught:
-        rs.Loader(rs.open(writer.path), {"x": rs.Image()}, batch_size=2)
+        rs.Loader(rs.open(writer.location), {"x": rs.Image()}, batch_size=2)
     assert (caught.value.option, caught.value.value) == ("size", "[]")
 
 
@@ -158,13 +158,13 @@ def test_masks_with_other_values(
     with rs.ShardWriter(tmp_path / "m.tfrecord") as writer:
         writer.write_example({IMAGE: encoded, MASK: encode_mask(numbers)})
     features = {"image": rs.Image(size=size), "mask": rs.Mask(dtype=dtype, values=values)}
-    (batch,) = rs.Loader(rs.open(writer.path), features, batch_size=1)
+    (batch,) = rs.Loader(rs.open(writer.location), features, batch_size=1)
     wide = numbers.astype(np.int64)
     expected = wide.copy()
     for old, new in values.items():
         expected[wide == old] = new
     plain = {"image": rs.Image(size=size), "mask": rs.Mask(dtype="int64")}
-    (unchanged,) = rs.Loader(rs.open(writer.path), plain, batch_size=1)
+    (unchanged,) = rs.Loader(rs.open(writer.location), plain, batch_size=1)
     lookup = {int(old): int(new) for old, new in zip(wide.flat, expected.flat, strict=True)}
     assert batch["mask"].dtype == dtype
     assert batch["mask"][0].tolist() == np.vectorize(lookup.get)(unchanged["mask"][0]).tolist()
@@ -177,7 +177,7 @@ def test_palette_masks_have_other_values(tmp_path: Path, images: ModuleType) -> 
     with rs.ShardWriter(tmp_path / "p.tfrecord") as writer:
         writer.write_example({MASK: images.encode(mask, "PNG")})
     feature = rs.Mask(size=2, values={255: 9, 3: 4})
-    (batch,) = rs.Loader(rs.open(writer.path), {"mask": feature}, batch_size=1)
+    (batch,) = rs.Loader(rs.open(writer.location), {"mask": feature}, batch_size=1)
     assert batch["mask"].tolist() == [[[0, 9], [4, 1]]]
 
 
@@ -185,7 +185,7 @@ def test_padding_is_not_replaced(tmp_path: Path, images: ModuleType) -> None:
     with rs.ShardWriter(tmp_path / "f.tfrecord") as writer:
         writer.write_example({MASK: encode_mask(np.full((2, 2), 255, np.uint8))})
     feature = rs.Mask(size=(2, 4), fit="crop-or-pad", values={255: 1}, fill=255)
-    (batch,) = rs.Loader(rs.open(writer.path), {"mask": feature}, batch_size=1)
+    (batch,) = rs.Loader(rs.open(writer.location), {"mask": feature}, batch_size=1)
     assert batch["mask"].tolist() == [[[255, 1, 1, 255]] * 2]
 
 

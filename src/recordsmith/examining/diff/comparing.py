@@ -91,7 +91,7 @@ class Side:
         number = int(self.shards_of(np.array([position]))[0])
         shard = self.shards[number]
         place = shard.number_of(position - int(self.starts[number]))
-        return RecordPlace(str(shard.path), place, shard.split)
+        return RecordPlace(str(shard.location), place, shard.split)
 
 
 _T = TypeVar("_T")

@@ -45,7 +45,7 @@ def check_key(by: str, sides: tuple[Side, Side]) -> None:
         if by not in known and side.record_count and side.schema.is_complete:
             hint = suggest_names(by, known, "its records have no features")
             raise OptionError(
-                f"no record in {side.shards[0].path} has the feature {by!r}; {hint}",
+                f"no record in {side.shards[0].location} has the feature {by!r}; {hint}",
                 option="by",
                 value=by,
             )

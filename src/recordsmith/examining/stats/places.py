@@ -59,4 +59,4 @@ class Places:
     def __call__(self, number: int) -> Place:
         """Return the place of a record number."""
         shard = self._shards[number >> _POSITION_BITS]
-        return Place(str(shard.path), shard.number_of(number & ((1 << _POSITION_BITS) - 1)))
+        return Place(str(shard.location), shard.number_of(number & ((1 << _POSITION_BITS) - 1)))

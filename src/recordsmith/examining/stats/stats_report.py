@@ -203,7 +203,7 @@ class _DatasetSurvey:
             if found is not None:
                 classes[key] = found
         shards = tuple(
-            ShardSummary(str(shard.path), shard.split, count, size, shard.compression)
+            ShardSummary(str(shard.location), shard.split, count, size, shard.compression)
             for shard, count, size in zip(self._shards, self._counts, self._sizes, strict=True)
         )
         duplicates = tuple(self._shared.finish(places)) if records else ()

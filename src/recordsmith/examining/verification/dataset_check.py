@@ -124,7 +124,7 @@ def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[
     paths, splits = source_of(dataset)
     if splits is None or len(splits) == 1:
         return paths, None if splits is None else splits[0]
-    return [str(shard.path) for shard in dataset.shards], None
+    return [shard.location for shard in dataset.shards], None
 
 
 def _check_deeply(

@@ -10,11 +10,9 @@ the page cache, before it is reported.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
@@ -28,6 +26,7 @@ from recordsmith.examining.verification.rereading import (
     transient,
 )
 from recordsmith.files import accessing
+from recordsmith.stores import Location, ObjectReader
 from recordsmith.wire import FRAME_BYTES, HEAD_BYTES, HEADER_BYTES, check_frames, crc32c
 from recordsmith.wire.framing import Frames, describe_defect, find_header, stored_crc
 from recordsmith.wire.stream import BLOCK_BYTES, other_format_defect
@@ -103,15 +102,15 @@ class RangeCheck:
 
     def __init__(
         self,
-        file: int,
-        path: Path,
+        file: ObjectReader,
+        location: Location,
         size: int,
         advance: Callable[[int], None],
         *,
         with_checksum: bool,
     ) -> None:
         self.file = file
-        self.path = path
+        self.location = location
         self.size = size
         self.advance = advance
         self.with_checksum = with_checksum
@@ -134,10 +133,11 @@ class RangeCheck:
         """Read bytes into this thread's buffer; fewer at the end of the file."""
         view = block_memory(size)[: max(0, min(size, self.size - at))]
         done = 0
-        with accessing(self.path):
+        with accessing(self.location):
+            self.file.seek(at)
             while done < len(view):
-                count = os.preadv(self.file, [view[done:]], at + done)
-                if count == 0:
+                count = self.file.readinto(view[done:])
+                if not count:
                     break
                 done += count
         return view[:done]
@@ -234,7 +234,7 @@ class _Walk:
         if footer == stored_crc(payload_crc):
             self._found.record_count += 1
         else:
-            again = read_again(self._check.path, self._at, self._at + size)
+            again = read_again(self._check.file, self._at, self._at + size)
             if again is not None and check_frames(again).defect is None:
                 self._add_transient()
                 self._found.record_count += 1
@@ -277,15 +277,15 @@ class _Walk:
         self._again_count += 1
         if self._again_count > _AGAIN_AT_MOST:
             return None
-        path = self._check.path
+        file = self._check.file
         if size is None:
-            header = read_again(path, self._at, self._at + HEADER_BYTES)
+            header = read_again(file, self._at, self._at + HEADER_BYTES)
             if header is None or len(header) < HEADER_BYTES:
                 return header
             if stored_crc(crc32c(header[:8])) != header[8:]:
                 return header
             size = int.from_bytes(header[:8], "little") + FRAME_BYTES
-        return read_again(path, self._at, min(self._at + size, self._check.size))
+        return read_again(file, self._at, min(self._at + size, self._check.size))
 
     def _add_transient(self) -> None:
         self._found.notices.append(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, read_label_map, read_labels
 from recordsmith.dataset.locate import Located, looks_like_records
@@ -12,7 +11,7 @@ from recordsmith.dataset.names import parse_shard_name
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.examining.verification.verify_report import ShardFindings
-from recordsmith.files import list_folder
+from recordsmith.stores import Location
 from recordsmith.wire import Compression
 
 _CHANGED = "The shard was changed, replaced or mixed up with another after packing."
@@ -24,12 +23,12 @@ def check_labels(located: Located) -> list[CorruptDataError]:
     manifest = located.manifest
     if manifest is None or manifest.class_names is None or not located.shards:
         return []
-    folder = located.shards[0].path.parent
+    folder = located.shards[0].location.parent
     wrong = []
     if read_labels(folder) != manifest.class_names:
         wrong.append(LABELS_NAME)
     label_map = folder / LABEL_MAP_NAME
-    if label_map.is_file():
+    if label_map.exists():
         try:
             if read_label_map(label_map) != manifest.class_names:
                 wrong.append(LABEL_MAP_NAME)
@@ -53,7 +52,9 @@ def find_extra_shards(located: Located, split: str | None) -> list[CorruptDataEr
     return _find_mixed_sets(located)
 
 
-def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[CorruptDataError]:
+def _find_unlisted(
+    folder: Location, manifest: Manifest, split: str | None
+) -> list[CorruptDataError]:
     counts = {}
     listed = set()
     for name, entries in manifest.splits.items():
@@ -65,17 +66,17 @@ def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[
             if number is not None:
                 counts[number.split] = (name, len(entries))
     extra = []
-    for found in list_folder(folder):
-        number = parse_shard_name(found.name)
-        if number is None or found.name in listed:
+    for info in folder.list_folder().objects:
+        location = Location(folder.store, info.key)
+        number = parse_shard_name(location.name)
+        if number is None or location.name in listed:
             continue
         if listed and number.split not in counts:
             continue
         of_split, count = counts.get(
             number.split, (number.split, 0)
         )  # 0: the manifest lists no shard
-        path = folder / found.name
-        if (split is not None and of_split != split) or not _is_records(path):
+        if (split is not None and of_split != split) or not _is_records(location):
             continue
         if number.shard_count == count:
             error = CorruptDataError(Defect.EXTRA_SHARD, "the manifest does not list this file")
@@ -87,7 +88,7 @@ def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[
                 expected=str(count),
                 remedy="The file belongs to another dataset or an earlier version.",
             )
-        error.path = str(path)
+        error.path = str(location)
         error.advise(
             "Readers that take all files of this folder also read its records. Move it to another "
             "folder."
@@ -96,21 +97,21 @@ def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[
     return extra
 
 
-def _is_records(path: Path) -> bool:
+def _is_records(location: Location) -> bool:
     try:
-        return path.is_file() and looks_like_records(path)
+        return looks_like_records(location)
     except FileAccessError:
         return True
 
 
 def _find_mixed_sets(located: Located) -> list[CorruptDataError]:
     """Compare names if there is no manifest: shards 'of 2' and 'of 3' are two sets."""
-    sets: dict[tuple[Path, str], dict[int, list[Path]]] = {}
+    sets: dict[tuple[Location, str], dict[int, list[Location]]] = {}
     for shard in located.shards:
-        number = parse_shard_name(shard.path.name)
+        number = parse_shard_name(shard.location.name)
         if number is not None:
-            of_split = sets.setdefault((shard.path.parent, number.split), {})
-            of_split.setdefault(number.shard_count, []).append(shard.path)
+            of_split = sets.setdefault((shard.location.parent, number.split), {})
+            of_split.setdefault(number.shard_count, []).append(shard.location)
     extra = []
     for (_, split), by_count in sets.items():
         if len(by_count) < 2:
@@ -156,7 +157,7 @@ def compare(located: Located, found: Sequence[ShardFindings]) -> None:
 
 def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
     """Compare the compression in the manifest with that of shards that match their entries."""
-    wrong: dict[Path, list[tuple[Shard, Compression]]] = {}
+    wrong: dict[Location, list[tuple[Shard, Compression]]] = {}
     for shard, findings in zip(located.shards, found, strict=True):
         entry, compression = shard.entry, findings.compression
         if entry is None or compression is None or not findings.size_bytes:
@@ -164,13 +165,13 @@ def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[
         if (findings.size_bytes, findings.checksum) != (entry.size_bytes, entry.crc32c):
             continue
         if compression != shard.compression:
-            wrong.setdefault(shard.path.parent, []).append((shard, compression))
+            wrong.setdefault(shard.location.parent, []).append((shard, compression))
     return [
         CorruptDataError(
             Defect.BROKEN_MANIFEST,
             f"the compression in the manifest differs from {len(shards)} shards",
             found=shards[0][0].compression,
-            expected=f"{shards[0][1]}, as in {shards[0][0].path.name}",
+            expected=f"{shards[0][1]}, as in {shards[0][0].location.name}",
             remedy="Records cannot be read by position. Fetch the manifest again, or pack again.",
             path=folder / MANIFEST_NAME,
         )

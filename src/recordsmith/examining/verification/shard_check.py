@@ -6,13 +6,11 @@ next record is unknown.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
@@ -26,7 +24,8 @@ from recordsmith.examining.verification.frame_ranges import (
 from recordsmith.examining.verification.rereading import BEING_WRITTEN
 from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.examining.verification.verify_report import ShardFindings
-from recordsmith.files import accessing, open_file, read_head
+from recordsmith.files import accessing
+from recordsmith.stores import ObjectReader
 from recordsmith.wire import HEAD_BYTES, Compression, combine_crc32c, detect_compression
 from recordsmith.work import Work
 
@@ -50,7 +49,7 @@ def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
     if deep is None and work.threads > 1:
         with suppress(FileAccessError):  # reported when the shard is read
             size = shard.size_bytes
-            head = read_head(shard.path, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None
+            head = shard.location.read(0, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None
             if head is not None and detect_compression(head) == "none":
                 return _plan_of_ranges(shard, size, work)
     return ReadingPlan([partial(_check_shard, shard, work, deep)], next)
@@ -61,15 +60,15 @@ def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
 
     def check(start: int, stop: int) -> RangeFindings | FileAccessError:
         try:
-            with open_file(shard.path) as file:
+            with shard.location.open_read() as file:
                 return _range_check(shard, file, size, work).range(start, stop, is_guess=start > 0)
         except FileAccessError as error:
             return error
 
     def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
-        findings = ShardFindings(str(shard.path), size, compression="none")
+        findings = ShardFindings(str(shard.location), size, compression="none")
         try:
-            with open_file(shard.path) as file:
+            with shard.location.open_read() as file:
                 checker = _range_check(shard, file, size, work)
                 _take(findings, join_ranges(_raising(parts), ranges, checker))
         except FileAccessError as error:
@@ -80,9 +79,9 @@ def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
     return ReadingPlan([partial(check, start, stop) for start, stop in ranges], finish)
 
 
-def _range_check(shard: Shard, file: BinaryIO, size: int, work: Work) -> RangeCheck:
+def _range_check(shard: Shard, file: ObjectReader, size: int, work: Work) -> RangeCheck:
     return RangeCheck(
-        file.fileno(), shard.path, size, work.advance, with_checksum=shard.entry is not None
+        file, shard.location, size, work.advance, with_checksum=shard.entry is not None
     )
 
 
@@ -112,18 +111,17 @@ def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
 
 def _check_shard(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindings:
     """Check a shard with one thread. Compression is detected from the first bytes."""
-    findings = ShardFindings(str(shard.path))
+    findings = ShardFindings(str(shard.location))
     try:
-        with open_file(shard.path) as file, accessing(shard.path):
-            status = os.fstat(file.fileno())
-            is_regular = stat.S_ISREG(status.st_mode)
-            findings.size_bytes = status.st_size
+        with shard.location.open_read() as file, accessing(shard.location):
+            is_regular = file.seekable()
+            findings.size_bytes = file.size_bytes
             compression: Compression | None = None
             if is_regular:
-                compression = detect_compression(os.pread(file.fileno(), HEAD_BYTES, 0))
+                compression = detect_compression(file.read_at(0, HEAD_BYTES))
             if deep is None and compression == "none":
-                checker = _range_check(shard, file, status.st_size, work)
-                _take(findings, [checker.range(0, status.st_size)])
+                checker = _range_check(shard, file, findings.size_bytes, work)
+                _take(findings, [checker.range(0, findings.size_bytes)])
             else:
                 new = None if deep is None else deep.new
                 contents = read_stream(file, findings, work.advance, new)
@@ -159,8 +157,8 @@ def _add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
 def _detect_changes(shard: Shard, findings: ShardFindings) -> None:
     """Report a file that grew or was removed while it was being read."""
     try:
-        size = os.stat(shard.path).st_size
-    except OSError:
+        size = shard.size_bytes
+    except FileAccessError:
         findings.notice(
             [
                 CorruptDataError(

@@ -7,16 +7,13 @@ record is damaged, the file is read a second time, bypassing the page cache, bef
 from __future__ import annotations
 
 import io
-import os
-import stat
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.examining.verification.rereading import WRONG_TWICE, drop_cached, transient
+from recordsmith.examining.verification.rereading import WRONG_TWICE, transient
 from recordsmith.examining.verification.verify_report import ShardFindings
-from recordsmith.files import open_file
+from recordsmith.stores import ObjectReader
 from recordsmith.wire import RecordBlock, crc32c, read_blocks
 
 _WORTH_A_SECOND_LOOK = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC, Defect.BROKEN_COMPRESSION)
@@ -33,7 +30,7 @@ _Contents = TypeVar("_Contents", bound=Contents)
 
 
 def read_stream(
-    file: BinaryIO,
+    file: ObjectReader,
     findings: ShardFindings,
     advance: Callable[[int], None],
     contents: Callable[[], _Contents] | None,
@@ -41,7 +38,7 @@ def read_stream(
     """Read a shard from its beginning to its end.
 
     Args:
-        file: open and unbuffered; a pipe is read only once.
+        file: a pipe is read only once.
         findings: receives the results; its path is that of the file.
         advance: called with the number of bytes read.
         contents: makes the object that checks the payloads; None to skip that check.
@@ -49,14 +46,13 @@ def read_stream(
     Returns:
         The object that checked the payloads.
     """
-    status = os.fstat(file.fileno())
-    size = status.st_size if stat.S_ISREG(status.st_mode) else None
+    size = file.size_bytes if file.seekable() else None
     first = _Reading(findings.path, file, size, advance, contents)
     result = first
     if size is not None and first.is_doubtful:
-        drop_cached(Path(findings.path))
-        with open_file(findings.path) as again:
-            result = _Reading(findings.path, again, size, lambda _: None, contents)
+        file.drop_cached()
+        file.seek(0)
+        result = _Reading(findings.path, file, size, lambda _: None, contents)
         if result.is_doubtful:
             for error in result.found.defects:
                 if error.defect in _WORTH_A_SECOND_LOOK:
@@ -81,7 +77,7 @@ class _Reading(Generic[_Contents]):
     def __init__(
         self,
         path: str,
-        file: BinaryIO,
+        file: ObjectReader,
         size: int | None,
         advance: Callable[[int], None],
         contents: Callable[[], _Contents] | None,
@@ -90,7 +86,7 @@ class _Reading(Generic[_Contents]):
         self.contents = None if contents is None else contents()
         self._bad_count = 0
         stream = _WatchedStream(file, size, advance)
-        for block in read_blocks(cast(BinaryIO, stream), on_defect=self._add):
+        for block in read_blocks(stream, on_defect=self._add):
             self.found.record_count += len(block)
             if self.contents is not None:
                 self.contents.check_block(block, self.found)
@@ -111,7 +107,9 @@ class _Reading(Generic[_Contents]):
 class _WatchedStream(io.RawIOBase):
     """A file, limited to a size, that reports progress and computes a checksum. Not owned."""
 
-    def __init__(self, file: BinaryIO, size: int | None, advance: Callable[[int], None]) -> None:
+    def __init__(
+        self, file: ObjectReader, size: int | None, advance: Callable[[int], None]
+    ) -> None:
         self._file = file
         self._left = size
         self._advance = advance
@@ -125,7 +123,7 @@ class _WatchedStream(io.RawIOBase):
         view = memoryview(target)
         if self._left is not None:
             view = view[: self._left]
-        count = cast(int, self._file.readinto(view))  # type: ignore[attr-defined]
+        count = self._file.readinto(view) or 0
         if self._left is not None:
             self._left -= count
         self.crc32c = crc32c(view[:count], self.crc32c)

@@ -23,7 +23,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset import SelectedRecords, Shard
 from recordsmith.errors import CorruptDataError, Defect, located
 from recordsmith.example import BytesArray
-from recordsmith.files import accessing, open_file
+from recordsmith.files import accessing
 from recordsmith.loading.order.schedule import Step
 from recordsmith.wire import RecordBlock, read_blocks
 
@@ -215,14 +215,14 @@ class _OpenShard:
         return self._faults.get(number) or self._lost(number)
 
     def _read(self) -> Generator[RecordBlock, None, None]:
-        path = self._shard.path
+        location = self._shard.location
         self._shard.check_size()  # the file may have been replaced since the records were counted
-        with open_file(path) as file, located(path), accessing(path):
+        with location.open_read() as file, located(location), accessing(location):
             yield from read_blocks(file, compression=self._shard.compression, on_defect=self._note)
 
     def _note(self, error: CorruptDataError) -> None:
         """Skip a damaged record; other defects end what can be read."""
-        error.path = str(self._shard.path)
+        error.path = str(self._shard.location)
         if error.defect is Defect.PAYLOAD_CRC and error.record is not None:
             self._faults[error.record] = error
         elif error.defect is not Defect.TRUNCATED_COMPRESSION:  # it alone loses no record
@@ -234,7 +234,7 @@ class _OpenShard:
             return CorruptDataError(
                 self._end.defect,
                 f"the shard is unreadable from record {self.stop} on: {self._end.detail}",
-                path=self._shard.path,
+                path=self._shard.location,
                 record=number,
             )
         return CorruptDataError(
@@ -243,6 +243,6 @@ class _OpenShard:
             found=f"{self.stop} records",
             expected=f"more than {number}",
             remedy="Fetch it again, or open it again by its own name.",
-            path=self._shard.path,
+            path=self._shard.location,
             record=number,
         )

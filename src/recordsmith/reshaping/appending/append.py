@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
     check_folder,
     clean_up,
-    cleaning_up,
     finish_publishing,
     is_valid_file_name,
     locked_folder,
+    names_in,
     publish_dataset,
+    writing,
 )
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     MANIFEST_NAME,
     Manifest,
-    publish_note_path,
+    publish_note_location,
     read_manifest,
     read_publish_note,
 )
@@ -36,7 +36,7 @@ from recordsmith.dataset.locate import Paths, locate
 from recordsmith.errors import OptionError
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
-from recordsmith.files import PathLike, Progress, as_path, list_folder, remove
+from recordsmith.files import Progress
 from recordsmith.reshaping.appending.joined_manifest import (
     append_history,
     check_schemas_match,
@@ -52,7 +52,14 @@ from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
 from recordsmith.reshaping.resharding.reshard_report import AppendReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
-from recordsmith.stores import NOTE_BYTES, read_document
+from recordsmith.stores import (
+    NOTE_BYTES,
+    Location,
+    PlaceLike,
+    as_folder,
+    as_location,
+    read_document,
+)
 from recordsmith.work import Work, thread_count
 
 _VERSION = 1  # changes if the same inputs give other shards
@@ -60,7 +67,7 @@ _VERSION = 1  # changes if the same inputs give other shards
 
 def append(
     paths: Paths,
-    out: PathLike,
+    out: PlaceLike,
     *,
     split: str | None = None,
     again: bool = False,
@@ -97,11 +104,11 @@ def append(
             contradicts the manifest. The dataset is unchanged.
         FileAccessError: a file cannot be read or written, or the disk is full.
     """
-    folder = as_path(out)
+    folder = as_folder(out)
     check_folder(folder)
     if split is not None and (not isinstance(split, str) or not is_valid_file_name(split)):
         raise OptionError(option="split", value=split, expected="part of a valid file name")
-    if not folder.is_dir():
+    if not folder.is_folder():
         raise OptionError(
             f"no such folder: {folder}",
             option="out",
@@ -121,7 +128,7 @@ def append(
 class _Job:
     """One call of `append`, with the folder locked."""
 
-    def __init__(self, inputs: Inputs, folder: Path, work: Work) -> None:
+    def __init__(self, inputs: Inputs, folder: Location, work: Work) -> None:
         self._inputs = inputs
         self._folder = folder
         self._work = work
@@ -138,7 +145,7 @@ class _Job:
             if (
                 manifest is not None
             ):  # another append, which has not renamed anything or is complete
-                remove(publish_note_path(folder))
+                publish_note_location(folder).delete()
         manifest = self._checked(manifest)
         for step in append_history(manifest):
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
@@ -147,8 +154,9 @@ class _Job:
                 clean_up(folder)
                 return report
         files: list[str] = []
-        with cleaning_up(folder, files):
-            new = self._build(manifest, files)
+        base = fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
+        with writing(folder, self._fingerprint(base), files):
+            new = self._build(manifest, base, files)
         return AppendReport.from_manifest(folder, new, append_history(new)[-1])
 
     def _checked(self, manifest: Manifest | None) -> Manifest:
@@ -163,7 +171,7 @@ class _Job:
                 remedy="Rewrite the dataset with `recordsmith reshard` and append to the copy.",
             )
         for wrong in check_labels(located):
-            if wrong.path is not None and Path(wrong.path).exists():  # would be overwritten
+            if wrong.path is not None and as_location(wrong.path).exists():  # would be overwritten
                 wrong.advise("Nothing was appended. `recordsmith verify` lists all defects.")
                 raise wrong
         return manifest
@@ -179,7 +187,7 @@ class _Job:
         ]
         return fingerprint(document)
 
-    def _build(self, manifest: Manifest, files: list[str]) -> Manifest:
+    def _build(self, manifest: Manifest, base: str, files: list[str]) -> Manifest:
         """Write the new shards, whose names are stored in `files`, and publish them."""
         folder, inputs, work = self._folder, self._inputs, self._work
         old_names = manifest.class_names
@@ -187,7 +195,6 @@ class _Job:
             old_names = read_labels(folder)
         names, more = merge_class_names(old_names, inputs.class_names, folder)
         check_schemas_match(manifest.schema, Schema.merged(list(inputs.schemas.values())))
-        base = fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
         job = self._fingerprint(base)
         records, notices = open_records(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
@@ -235,7 +242,7 @@ class _Job:
         return replace(plan, shards=shards), names.renamed
 
     def _check_unused(self, names: Renumbered) -> None:
-        there = {entry.name for entry in list_folder(self._folder)}
+        there = set(names_in(self._folder))
         wanted = {*names.renamed.values(), *(file for of in names.added.values() for file in of)}
         for name in sorted(there & wanted):
             raise OptionError(

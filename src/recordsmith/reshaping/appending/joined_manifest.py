@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from recordsmith.building import ShardResult
 from recordsmith.dataset import ClassNames, Manifest
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
+from recordsmith.stores import Location
 from recordsmith.words import first_of
 
 _NAMED = 5  # features in a notice
 
 
 def merge_class_names(
-    old: ClassNames | None, new: ClassNames | None, folder: Path
+    old: ClassNames | None, new: ClassNames | None, folder: Location
 ) -> tuple[ClassNames | None, list[str]]:
     """Join class names, and return them with notices.
 

@@ -9,18 +9,19 @@ from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
-from recordsmith.files import PathLike, Progress
+from recordsmith.files import Progress
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import TableLike
 from recordsmith.reshaping.resharding.reshard import reshard_from_options
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
+from recordsmith.stores import PlaceLike
 from recordsmith.where import parse_where
 
 
 def edit(
     paths_or_dataset: Paths | Dataset,
-    out: PathLike,
+    out: PlaceLike,
     *,
     drop: Iterable[str] = (),
     rename: Mapping[str, str] | None = None,

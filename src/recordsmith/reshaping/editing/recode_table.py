@@ -13,13 +13,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from recordsmith.dataset.documents import json_of, kind_in_json, text_of
 from recordsmith.errors import OptionError
-from recordsmith.files import as_path
-from recordsmith.stores import read_document
+from recordsmith.stores import Location, as_location, read_document
 from recordsmith.words import first_of
 
 TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str]"
@@ -86,7 +84,7 @@ class RecodeTable:
                 Row(_cell(old, where), _cell(new, where), None, where) for old, new in given.items()
             )
         else:
-            path = as_path(given)
+            path = as_location(given)
             where = str(path)
             rows = tuple(_read_rows(path))
         if not rows:
@@ -123,7 +121,7 @@ class RecodeTable:
         return [[row.old, row.new, row.name] for row in self.rows]
 
 
-def _read_rows(path: Path) -> Iterator[Row]:
+def _read_rows(path: Location) -> Iterator[Row]:
     data = read_document(path)
     if path.suffix.lower() == ".json":
         yield from _read_json_rows(data, path)
@@ -155,7 +153,7 @@ def _read_rows(path: Path) -> Iterator[Row]:
         raise _invalid(f"{path}, line {lines.line_num}: {error}", None) from None
 
 
-def _read_json_rows(data: bytes, path: Path) -> Iterator[Row]:
+def _read_json_rows(data: bytes, path: Location) -> Iterator[Row]:
     try:
         document = json_of(data, with_keys_once=True)
     except ValueError as error:

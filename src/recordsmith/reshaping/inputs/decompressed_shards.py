@@ -1,23 +1,23 @@
 """Decompress shards to temporary files for random access.
 
-The files have unpredictable names in the hidden folder of the output, which is cleaned up with
-other unfinished files.
+The files lie in the hidden folder of the output and are removed with other unfinished files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from recordsmith.dataset.decompressing import decompress
-from recordsmith.files import INTERNAL_FOLDER, accessing, create, temporary_name
+from recordsmith.dataset.names import PARTIAL_SUFFIX
+from recordsmith.files import INTERNAL_FOLDER
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, InputShard
+from recordsmith.stores import Location
 from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
 
 
-def open_records(inputs: Inputs, folder: Path, work: Work) -> tuple[InputRecords, list[str]]:
+def open_records(inputs: Inputs, folder: Location, work: Work) -> tuple[InputRecords, list[str]]:
     """Return the records of all inputs, decompressed if necessary, and notices.
 
     Raises:
@@ -28,7 +28,7 @@ def open_records(inputs: Inputs, folder: Path, work: Work) -> tuple[InputRecords
     work.total += sum(shard.size_bytes for shard in packed)
     internal = folder / INTERNAL_FOLDER
     unpacked = {
-        shard.number: temporary_name(internal / f"unpacked-{shard.number}") for shard in packed
+        shard.number: internal / f"unpacked-{shard.number}{PARTIAL_SUFFIX}" for shard in packed
     }
     notices = [*inputs.notices]
     for found in work.each(
@@ -38,14 +38,11 @@ def open_records(inputs: Inputs, folder: Path, work: Work) -> tuple[InputRecords
     return InputRecords(inputs.shards, unpacked, work), notices
 
 
-def _unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> list[str]:
+def _unpack(shard: InputShard, target: Location, advance: Callable[[int], None]) -> list[str]:
     """Write the records of a compressed shard to `target`; return notices."""
 
     def put(block: RecordBlock) -> None:
-        frames = block.frames()
-        with accessing(target, "write"):
-            while frames:
-                frames = frames[plain.write(frames) :]
+        plain.write(block.frames())
 
-    with create(target) as plain:
-        return decompress(shard.path, shard.compression, shard.record_count, put, advance)
+    with target.open_write(is_durable=False) as plain:
+        return decompress(shard.location, shard.compression, shard.record_count, put, advance)

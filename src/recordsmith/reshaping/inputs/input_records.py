@@ -6,12 +6,12 @@ Only the indexes of the latest shards are in memory; they take eight bytes per r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from recordsmith.dataset import SelectedRecords, Shard, joined_shards
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.reshaping.inputs.cache import LruCache
 from recordsmith.reshaping.inputs.input_shards import InputShard
+from recordsmith.stores import Location
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.work import Work
 
@@ -28,7 +28,7 @@ class InputRecords:
     def __init__(
         self,
         shards: Sequence[InputShard],
-        unpacked: Mapping[int, Path],
+        unpacked: Mapping[int, Location],
         work: Work,
     ) -> None:
         """
@@ -47,14 +47,19 @@ class InputRecords:
     def __len__(self) -> int:
         return len(self._shards)
 
-    def path(self, number: int) -> Path:
+    def location(self, number: int) -> Location:
         """Return the given file, for messages."""
-        return self._shards[number].path
+        return self._shards[number].location
 
-    def input_path(self, path: Path) -> Path:
-        """Return the given file of which `path` is the decompressed one."""
+    def input_path(self, path: str) -> str:
+        """Return the given file, for the path of a file that may be a decompressed one."""
         return next(
-            (self.path(number) for number, plain in self._unpacked.items() if plain == path), path
+            (
+                str(self.location(number))
+                for number, plain in self._unpacked.items()
+                if str(plain) == path
+            ),
+            path,
         )
 
     def shard(self, number: int) -> Shard:
@@ -81,14 +86,14 @@ class InputRecords:
             found=f"{found} records",
             expected=f"{self.counts[number]} records",
             remedy="Fetch it again.",
-            path=self.path(number),
+            path=self.location(number),
         )
 
     def _open(self, shard: InputShard) -> Shard:
-        path = self._unpacked.get(shard.number)
-        if path is None:
-            return Shard(shard.path, shard.split, compression="none")
-        return Shard(path, shard.split, compression="none", keeps_index=False)
+        unpacked = self._unpacked.get(shard.number)
+        if unpacked is None:
+            return Shard(shard.location, shard.split, compression="none")
+        return Shard(unpacked, shard.split, compression="none", keeps_index=False)
 
     def _measure(self, shard: InputShard) -> tuple[int, int]:
         """Return the number of records and their size; reads the index only if necessary."""
@@ -106,6 +111,6 @@ class InputRecords:
                 found=f"{size} bytes",
                 expected=f"{count} records",
                 remedy="Fetch it again.",
-                path=shard.path,
+                path=shard.location,
             )
         return count, size

@@ -5,10 +5,8 @@ Joins several paths to one list of shards. Reads no records.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import (
@@ -20,16 +18,16 @@ from recordsmith.dataset import (
 from recordsmith.dataset.locate import (
     Located,
     Paths,
-    as_paths,
+    as_places,
     check_split,
     locate_each,
     split_names,
 )
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
-from recordsmith.files import accessing
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
 from recordsmith.sources.splits import joined_notice, shard_splits
+from recordsmith.stores import Location
 from recordsmith.wire import Compression
 from recordsmith.words import first_of
 
@@ -43,22 +41,22 @@ class InputShard:
 
     number: its position among all inputs.
     record_count, crc32c: from the manifest, if known.
-    modified_ns: modification time in nanoseconds.
+    version: changes whenever the file is written again.
     """
 
     number: int
-    path: Path
+    location: Location
     split: str
     compression: Compression
     size_bytes: int
-    modified_ns: int
+    version: str
     record_count: int | None = None
     crc32c: int | None = None
 
     def identity(self) -> list[Any]:
         """Return values that differ if the file differs."""
-        version = self.modified_ns if self.crc32c is None else f"{self.crc32c:08x}"
-        return [self.path.name, self.split, self.size_bytes, self.record_count, version]
+        version = self.version if self.crc32c is None else f"{self.crc32c:08x}"
+        return [self.location.name, self.split, self.size_bytes, self.record_count, version]
 
     def check_unchanged(self) -> None:
         """Check that the file was not modified since the job began.
@@ -67,15 +65,13 @@ class InputShard:
             CorruptDataError: it was.
             FileAccessError: it was removed.
         """
-        with accessing(self.path):
-            status = os.stat(self.path)
-        if (status.st_size, status.st_mtime_ns) != (self.size_bytes, self.modified_ns):
+        if self.location.info().version != self.version:
             raise CorruptDataError(
                 Defect.SHARD_SIZE,
                 "the file was modified while it was read",
                 remedy="Nothing was written. Rerun the job when no other process writes to the "
                 "file.",
-                path=self.path,
+                path=self.location,
             )
 
 
@@ -115,7 +111,7 @@ class Inputs:
 
     def versions(self) -> str:
         """Return a hash that changes if any file was modified."""
-        return fingerprint([(shard.size_bytes, shard.modified_ns) for shard in self.shards])
+        return fingerprint([(shard.size_bytes, shard.version) for shard in self.shards])
 
     def common_compression(self) -> Compression:
         """Return the compression of all files; none if they differ."""
@@ -123,7 +119,7 @@ class Inputs:
         return found.pop() if len(found) == 1 else "none"
 
 
-def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Path) -> Inputs:
+def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> Inputs:
     """Find the shards of `paths`, of some splits or of all.
 
     Args:
@@ -137,8 +133,8 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Path) -> Inputs
             `out` contains or lies in an input.
         CorruptDataError: broken-manifest, unfinished-dataset, missing-shard, shard-size-mismatch.
     """
-    listed = as_paths(paths)
-    check_separate(out, [path for path in listed if path.is_dir()])
+    listed = as_places(paths)
+    check_separate(out, [place for place in listed if place.is_folder()])
     parts = locate_each(listed)
     if splits is not None:
         for split in splits:
@@ -155,7 +151,9 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Path) -> Inputs
     )
     _check_files(shards, out)
     empty = [
-        str(shard.path) for shard in shards if not shard.size_bytes and shard.record_count is None
+        str(shard.location)
+        for shard in shards
+        if not shard.size_bytes and shard.record_count is None
     ]
     notices = [f"empty files: {first_of(empty, _NAMED)}"] if empty else []
     notices += joined_notice(found, of_each)
@@ -166,7 +164,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Path) -> Inputs
         _schemas(parts, iter(of_each)),
         class_names,
         has_label_map,
-        tuple(path.name or str(path) for path in listed),
+        tuple(place.name for place in listed),
         tuple(_history(part.manifest for part in parts)),
         tuple(notices),
         _arrow_schema(parts),
@@ -178,25 +176,24 @@ def _arrow_schema(parts: Sequence[Located]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def check_separate(out: Path, paths: Sequence[Path]) -> None:
+def check_separate(out: Location, places: Sequence[Location]) -> None:
     """Check that the output folder is separate from the inputs.
 
     Raises:
         OptionError: `out` is or lies in an input folder, or contains an input file.
     """
-    real = Path(os.path.realpath(out))
-    for path in paths:
-        source = Path(os.path.realpath(path))
-        if path.is_dir() and real == source:
-            same = "" if out == path else f" {path}"
-            raise _not_separate(out, f"is the input folder{same}")
-        if path.is_dir() and real.is_relative_to(source):
-            raise _not_separate(out, f"lies in the input folder {path}")
-        if not path.is_dir() and real in (Path(os.path.realpath(path.parent)), source.parent):
-            raise _not_separate(out, f"contains the input file {path}")
+    for place in places:
+        if place.is_folder():
+            if out.identity == place.identity:
+                same = "" if out == place else f" {place}"
+                raise _not_separate(out, f"is the input folder{same}")
+            if place.contains(out):
+                raise _not_separate(out, f"lies in the input folder {place}")
+        elif out.identity in (place.parent.identity, place.identity.rpartition("/")[0]):
+            raise _not_separate(out, f"contains the input file {place}")
 
 
-def _not_separate(out: Path, relation: str) -> OptionError:
+def _not_separate(out: Location, relation: str) -> OptionError:
     return OptionError(
         f"the output folder {out} {relation}",
         option="out",
@@ -206,38 +203,35 @@ def _not_separate(out: Path, relation: str) -> OptionError:
 
 
 def _input(number: int, shard: Shard, split: str) -> InputShard:
-    with accessing(shard.path):
-        status = os.stat(shard.path)
+    info = shard.location.info()
     return InputShard(
         number,
-        shard.path,
+        shard.location,
         split,
-        shard.compression if status.st_size else "none",
-        status.st_size,
-        status.st_mtime_ns,
+        shard.compression if info.size_bytes else "none",
+        info.size_bytes,
+        info.version,
         None if shard.entry is None else shard.entry.record_count,
         None if shard.entry is None else shard.entry.crc32c,
     )
 
 
-def _check_files(shards: Sequence[InputShard], out: Path) -> None:
+def _check_files(shards: Sequence[InputShard], out: Location) -> None:
     """Check that no file is given twice, by any name, and none lies in the output folder."""
-    known: dict[tuple[int, int], InputShard] = {}
+    known: dict[str, InputShard] = {}
     for shard in shards:
-        with accessing(shard.path):
-            status = os.stat(shard.path)
-        first = known.setdefault((status.st_dev, status.st_ino), shard)
+        first = known.setdefault(shard.location.identity, shard)
         if first is not shard:
-            also = "" if first.path == shard.path else f", also as {first.path}"
+            also = "" if first.location == shard.location else f", also as {first.location}"
             raise OptionError(
-                f"{shard.path} is given more than once{also}",
+                f"{shard.location} is given more than once{also}",
                 option="paths",
-                value=str(shard.path),
+                value=str(shard.location),
             )
-        check_separate(out, [shard.path])
+        check_separate(out, [shard.location])
 
 
-def _classes(paths: Sequence[Path], parts: Sequence[Located]) -> tuple[ClassNames | None, bool]:
+def _classes(paths: Sequence[Location], parts: Sequence[Located]) -> tuple[ClassNames | None, bool]:
     """Return the class names that the inputs agree on, and whether there is a label map.
 
     Raises:
@@ -248,7 +242,7 @@ def _classes(paths: Sequence[Path], parts: Sequence[Located]) -> tuple[ClassName
     has_label_map = False
     for path, part in zip(paths, parts, strict=True):
         own = part.class_names
-        if path.is_dir():
+        if path.is_folder():
             own, has_one = carried_class_names(path, own)
             has_label_map |= has_one
         if own is None:

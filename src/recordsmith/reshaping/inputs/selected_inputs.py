@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from recordsmith.dataset import Dataset, dataset_of, records_of, source_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.split_slices import is_split_slice
 from recordsmith.errors import OptionError, option
+from recordsmith.stores import Location
 
 
 class SelectedInputs(NamedTuple):
@@ -26,19 +26,19 @@ class SelectedInputs(NamedTuple):
     paths: Paths
     splits: tuple[str, ...] | None
     description: Any = None
-    numbers: Mapping[Path, Any] | None = None
+    numbers: Mapping[Location, Any] | None = None
 
     @property
     def split(self) -> str | None:
         """The splits as an option."""
         return None if self.splits is None else "+".join(self.splits)
 
-    def flags(self, path: Path, count: int) -> npt.NDArray[np.bool_] | None:
+    def flags(self, location: Location, count: int) -> npt.NDArray[np.bool_] | None:
         """Return which of the `count` records of a file are selected; None for all."""
         if self.numbers is None:
             return None
         selected = np.zeros(count, np.bool_)
-        numbers = self.numbers.get(path, range(0))
+        numbers = self.numbers.get(location, range(0))
         selected[np.asarray(numbers, np.int64)] = True
         return selected
 
@@ -68,5 +68,5 @@ def selected_inputs(paths_or_dataset: Paths | Dataset, split: str | None) -> Sel
         )
     if not len(records):
         raise OptionError("the dataset has no records", option="dataset", value=dataset)
-    numbers = {part.path: part.numbers() for part in records.parts()}
+    numbers = {part.location: part.numbers() for part in records.parts()}
     return SelectedInputs(paths, splits, records.positions.describe(), numbers)

@@ -39,7 +39,7 @@ def survey(records: InputRecords, number: int, advance: Callable[[int], None]) -
     """
     found = SchemaSurvey()
     if records.counts[number]:
-        path = records.path(number)
+        path = records.location(number)
         for block in records.shard(number).blocks():
             with located(path, block.position):
                 found.update(block.buffer, block.starts, block.lengths)

@@ -166,7 +166,7 @@ def select(
     chosen = []
     size_bytes = 0
     if records.counts[number]:
-        with located(records.path(number)):
+        with located(records.location(number)):
             for block in records.shard(number).blocks():
                 flags = np.asarray(where.matches(block), np.bool_)
                 if selected is not None:

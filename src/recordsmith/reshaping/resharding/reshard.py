@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from recordsmith.building import (
@@ -18,19 +17,19 @@ from recordsmith.building import (
     ShardResult,
     check_folder,
     clean_up_after_kill,
-    cleaning_up,
     completed_files,
     existing_dataset,
     files_to_replace,
     locked_folder,
     make_manifest,
     publish_dataset,
+    writing,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
 from recordsmith.example import Schema
-from recordsmith.files import PathLike, Progress, as_path
+from recordsmith.files import Progress
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
 from recordsmith.reshaping.inputs.input_records import InputRecords
@@ -49,13 +48,14 @@ from recordsmith.reshaping.resharding.reshard_plan import (
 )
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
+from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.where import parse_where
 from recordsmith.work import Work, thread_count
 
 
 def reshard(
     paths_or_dataset: Paths | Dataset,
-    out: PathLike,
+    out: PlaceLike,
     *,
     split: str | None = None,
     shards: ShardCounts | None = None,
@@ -135,14 +135,14 @@ def reshard(
 def reshard_from_options(
     options: ReshardOptions,
     paths_or_dataset: Paths | Dataset,
-    out: PathLike,
+    out: PlaceLike,
     *,
     overwrite: bool,
     threads: int | None,
     progress: Progress | None,
 ) -> ReshardReport:
     """Run `reshard` with the options that determine the output as one object."""
-    folder = as_path(out)
+    folder = as_folder(out)
     check_folder(folder)
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     selected = selected_inputs(paths_or_dataset, options.split)
@@ -159,7 +159,7 @@ class _Job:
         options: ReshardOptions,
         inputs: Inputs,
         selected: SelectedInputs,
-        folder: Path,
+        folder: Location,
         work: Work,
         *,
         overwrite: bool,
@@ -189,7 +189,13 @@ class _Job:
             return ReshardReport.from_manifest(self._folder, earlier, is_new=False)
         files = completed_files(self._folder)  # perhaps of this job; its files are not known yet
         try:
-            with cleaning_up(self._folder, files):
+            with writing(
+                self._folder,
+                self._fingerprint,
+                files,
+                overwrite=self._overwrite,
+                earlier=earlier,
+            ):
                 manifest, reused_count = self._build(earlier, files)
         except CorruptDataError as error:
             for shard in self._inputs.shards:
@@ -265,7 +271,7 @@ class _Job:
             return None
 
         def choose(number: int) -> MatchedRecords:
-            flags = selected.flags(records.path(number), records.counts[number])
+            flags = selected.flags(records.location(number), records.counts[number])
             return select(records, number, where, flags, self._work.advance)
 
         numbers = range(len(records))

@@ -149,7 +149,7 @@ def _keep_shards(
         {split: len(runs) for split, runs in bounds.items()}, compression, template
     )
     given = {
-        split: [inputs.shards[number].path.name for number, _, _ in runs]
+        split: [inputs.shards[number].location.name for number, _, _ in runs]
         for split, runs in bounds.items()
     }
     names = [name for of_split in given.values() for name in of_split]

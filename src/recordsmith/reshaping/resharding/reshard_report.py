@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import Manifest
+from recordsmith.stores import Location
 from recordsmith.summaries import Report
 
 
@@ -26,7 +26,7 @@ class ReshardReport(Report):
     is_new: False if the same dataset already existed.
     """
 
-    folder: Path
+    folder: str
     records_in: int = 0
     record_count: int = 0
     shard_count: int = 0
@@ -39,12 +39,12 @@ class ReshardReport(Report):
 
     @classmethod
     def from_manifest(
-        cls, folder: Path, manifest: Manifest, *, is_new: bool, reused_count: int = 0
+        cls, folder: Location, manifest: Manifest, *, is_new: bool, reused_count: int = 0
     ) -> ReshardReport:
         """Return the report of a finished dataset."""
         provenance = manifest.provenance
         return cls(
-            folder,
+            str(folder),
             records_in=int(provenance.get("records_in", 0)),
             record_count=manifest.record_count,
             shard_count=manifest.shard_count,
@@ -70,7 +70,7 @@ class AppendReport(Report):
     is_new: False if these records were appended before.
     """
 
-    folder: Path
+    folder: str
     appended_count: int = 0
     record_count: int = 0
     shard_count: int = 0
@@ -81,11 +81,11 @@ class AppendReport(Report):
 
     @classmethod
     def from_manifest(
-        cls, folder: Path, manifest: Manifest, step: Mapping[str, Any]
+        cls, folder: Location, manifest: Manifest, step: Mapping[str, Any]
     ) -> AppendReport:
         """Return the report of one step in the history of a dataset."""
         return cls(
-            folder,
+            str(folder),
             appended_count=int(step.get("records", 0)),
             record_count=manifest.record_count,
             shard_count=manifest.shard_count,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from copy import copy
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import Pool
 from recordsmith.reshaping.resharding.reshard_plan import ReshardedShard, ReshardPlan
+from recordsmith.stores import Location
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work
 
@@ -43,7 +43,7 @@ class ShardCopies:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Location,
         plan: ReshardPlan,
         fingerprint: str,
         inputs: Inputs,
@@ -180,7 +180,7 @@ def _consecutive(records: InputRecords, number: int, start: int, stop: int) -> I
     Raises:
         CorruptDataError: a record is damaged, or the file has too few or too many.
     """
-    path = str(records.path(number))
+    path = str(records.location(number))
     is_to_end = stop == records.counts[number]
     seen = start
     for block in records.shard(number).blocks(start, None if is_to_end else stop):
@@ -230,7 +230,7 @@ def _gathered(
 
         def place(at: int, begin: int = begin) -> RecordLocation:
             location = dataset.locate_record(int(positions[begin + at]))
-            return location._replace(path=str(records.input_path(Path(location.path))))
+            return location._replace(path=records.input_path(location.path))
 
         lengths = np.diff(offsets) - FRAME_BYTES
         yield _Piece(

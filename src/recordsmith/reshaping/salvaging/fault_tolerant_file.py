@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import io
-from typing import BinaryIO, cast
+from typing import cast
+
+from recordsmith.wire.compression import ByteStream
 
 _STEP_BYTES = 4096
 """The block size of disks and file systems."""
@@ -20,7 +22,7 @@ class FaultTolerantFile(io.RawIOBase):
     unreadable: ranges [start, stop) that were read as zeros, in order of reading.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: ByteStream) -> None:
         self._file = file
         self.unreadable: list[tuple[int, int]] = []
 
@@ -58,7 +60,7 @@ class FaultTolerantFile(io.RawIOBase):
         return count
 
     def _read(self, view: memoryview) -> int:
-        return cast(int, self._file.readinto(view))  # type: ignore[attr-defined]
+        return cast(int, self._file.readinto(view))  # type: ignore[union-attr]
 
     def _add_unreadable(self, start: int, stop: int) -> None:
         if any(known <= start and stop <= end for known, end in self.unreadable):

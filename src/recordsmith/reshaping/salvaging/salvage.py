@@ -10,7 +10,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from recordsmith.building import (
@@ -19,23 +18,24 @@ from recordsmith.building import (
     check_folder,
     clean_up,
     clean_up_after_kill,
-    cleaning_up,
     existing_dataset,
     files_to_replace,
     locked_folder,
     make_manifest,
     publish_dataset,
+    writing,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
-from recordsmith.dataset.locate import Located, Paths, as_paths, locate
+from recordsmith.dataset.locate import Located, Paths, as_places, locate
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
-from recordsmith.files import PathLike, Progress, accessing, as_path, open_file
+from recordsmith.files import Progress, accessing
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
 from recordsmith.reshaping.inputs.input_shards import check_separate
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
 from recordsmith.reshaping.salvaging.salvage_note import load_results, save_results
 from recordsmith.reshaping.salvaging.salvage_report import SalvageReport
 from recordsmith.reshaping.salvaging.shard_recovery import ShardRecovery
+from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 from recordsmith.words import first_of
 from recordsmith.work import Work, thread_count
@@ -46,7 +46,7 @@ _NOT_IN_NAMES = re.compile(r"[/\\:\0]")
 
 def salvage(
     paths: Paths,
-    out: PathLike,
+    out: PlaceLike,
     *,
     split: str | None = None,
     overwrite: bool = False,
@@ -81,11 +81,11 @@ def salvage(
     Example:
         >>> recordsmith.salvage("damaged", "recovered")  # doctest: +SKIP
     """
-    folder = as_path(out)
+    folder = as_folder(out)
     check_folder(folder)
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     found = locate(paths, split, around_defects=True)
-    check_separate(folder, [*as_paths(paths), *(shard.path for shard in found.shards)])
+    check_separate(folder, [*as_places(paths), *(shard.location for shard in found.shards)])
     names = _shard_names(found.shards)
     job = _Salvage(found, folder, names, work)
     with locked_folder(folder) as notices:
@@ -103,8 +103,8 @@ def salvage(
                 clean_up_after_kill(folder)
                 job.report.shards, job.report.is_new = findings, False
                 return job.report
-        clean_up(folder)
-        with cleaning_up(folder, ()):
+        with writing(folder, job.fingerprint, (), overwrite=overwrite, earlier=earlier):
+            clean_up(folder)
             results = job.run()
             manifest = job.manifest(results)
             publish_dataset(
@@ -124,8 +124,8 @@ class _Salvage:
     def __init__(
         self,
         found: Located,
-        folder: Path,
-        names: Mapping[Path, str],
+        folder: Location,
+        names: Mapping[Location, str],
         work: Work,
     ) -> None:
         self._found = found
@@ -135,10 +135,10 @@ class _Salvage:
         self._compression = _common_compression(found)
         self.fingerprint = self._fingerprint()
         self.has_label_map = found.class_names is not None and any(
-            (shard.path.parent / LABEL_MAP_NAME).is_file() for shard in found.shards[:1]
+            (shard.location.parent / LABEL_MAP_NAME).exists() for shard in found.shards[:1]
         )
         self.report = SalvageReport(
-            folder,
+            str(folder),
             missing=[str(error) for _, error in found.missing],
             notices=[str(error) for error in found.ignored],
         )
@@ -147,11 +147,10 @@ class _Salvage:
         """Return a hash of names, sizes, modification times and manifest of the inputs."""
         found, files = self._found, list[Any]()
         for shard in found.shards:
-            with accessing(shard.path):
-                status = os.stat(shard.path)
+            info = shard.location.info()
             expected = None if shard.entry is None else shard.entry.record_count
-            known = (self._names[shard.path], shard.split, expected)
-            files.append((os.path.realpath(shard.path), *known, status.st_size, status.st_mtime_ns))
+            known = (self._names[shard.location], shard.split, expected)
+            files.append((shard.location.identity, *known, info.size_bytes, info.version))
         missing = [(split, os.path.basename(error.path or "")) for split, error in found.missing]
         return fingerprint(["salvage", files, missing, self._compression, found.class_names])
 
@@ -166,7 +165,7 @@ class _Salvage:
         self._work.total += sum(shard.size_bytes for shard in shards)
         recover = ShardRecovery(self._folder, self._compression, self._work.advance)
         outcomes = self._work.each(
-            lambda shard: recover.rewrite(shard, self._names[shard.path]), shards
+            lambda shard: recover.rewrite(shard, self._names[shard.location]), shards
         )
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]
@@ -214,7 +213,7 @@ class _Salvage:
         shards = self.report.shards
         first = next((shard for shard in shards if shard.problem), None)
         if first is None:
-            names = first_of([str(shard.path) for shard in shards], _NAMED)
+            names = first_of([shard.path for shard in shards], _NAMED)
             return SourceError(f"no records and no damage in {names}", path=shards[0].path)
         others = len(shards) - 1
         more = f" or {others:,} other files" if others else ""
@@ -232,29 +231,29 @@ def _common_compression(found: Located) -> Compression:
         return found.manifest.compression
     heads: Counter[Compression] = Counter()
     for shard in found.shards:
-        with open_file(shard.path) as file, accessing(shard.path):
+        with shard.location.open_read() as file, accessing(shard.location):
             head = FaultTolerantFile(file).read(HEAD_BYTES) or b""
         heads[detect_compression(head)] += bool(head)
     return heads.most_common(1)[0][0] if heads else "none"
 
 
-def _shard_names(shards: list[Shard]) -> dict[Path, str]:
+def _shard_names(shards: list[Shard]) -> dict[Location, str]:
     """Return the name of each shard in the new folder.
 
     Raises:
         OptionError: two shards have the same name.
     """
-    names: dict[Path, str] = {}
-    taken: dict[str, Path] = {}
+    names: dict[Location, str] = {}
+    taken: dict[str, Location] = {}
     for shard in shards:
-        name = _NOT_IN_NAMES.sub("_", shard.path.name)
-        other = taken.setdefault(name, shard.path)
-        if shard.path in names or other != shard.path:
+        name = _NOT_IN_NAMES.sub("_", shard.location.name)
+        other = taken.setdefault(name, shard.location)
+        if shard.location in names or other != shard.location:
             raise OptionError(
-                f"{other} and {shard.path} would have the same name in the new dataset",
+                f"{other} and {shard.location} would have the same name in the new dataset",
                 option="paths",
                 value=name,
                 remedy="Salvage them into separate folders.",
             )
-        names[shard.path] = name
+        names[shard.location] = name
     return names

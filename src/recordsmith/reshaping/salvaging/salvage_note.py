@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import Shard
@@ -15,28 +14,28 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.errors import Defect, FileAccessError
 from recordsmith.files import INTERNAL_FOLDER
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
-from recordsmith.stores import read_note, write_atomically
+from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.wire import LostBytes, Repair
 
 _NAME = "salvage.json"
 _VERSION = 2
 
 
-def save_results(folder: Path, fingerprint: str, shards: Sequence[SalvagedShard]) -> None:
+def save_results(folder: Location, fingerprint: str, shards: Sequence[SalvagedShard]) -> None:
     """Save the results of all shards; `fingerprint` is of the job."""
     found = [shard.to_json() for shard in shards]
     for of_shard in found:
         del of_shard["path"]  # paths of the inputs are private
     document = {"version": _VERSION, "fingerprint": fingerprint, "shards": found}
-    write_atomically(_path(folder), json.dumps(document).encode())
+    write_atomically(_location(folder), json.dumps(document).encode())
 
 
 def load_results(
-    folder: Path, fingerprint: str, shards: Sequence[Shard]
+    folder: Location, fingerprint: str, shards: Sequence[Shard]
 ) -> list[SalvagedShard] | None:
     """Load the results of these shards; None if they are not known."""
     try:
-        document = json.loads(read_note(_path(folder)))
+        document = json.loads(read_note(_location(folder)))
         if document["fingerprint"] != fingerprint:
             return None
         return [
@@ -46,14 +45,14 @@ def load_results(
         return None
 
 
-def _path(folder: Path) -> Path:
+def _location(folder: Location) -> Location:
     return folder / INTERNAL_FOLDER / _NAME
 
 
 def _parse(shard: Shard, found: Any) -> SalvagedShard:
     """Parse the result of a shard, with its current path."""
     return SalvagedShard(
-        shard.path,
+        str(shard.location),
         shard.split,
         file=None if found["file"] is None else str(found["file"]),
         record_count=integer_in_json(found["records"]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import Defect
@@ -36,7 +35,7 @@ class SalvagedShard:
     problem: why no record could be recovered; otherwise empty.
     """
 
-    path: Path
+    path: str
     split: str
     file: str | None = None
     record_count: int = 0
@@ -97,7 +96,7 @@ class SalvageReport(Report):
 
     _shown = ("record_count", "expected_count", "lost_bytes")
 
-    folder: Path
+    folder: str
     shards: list[SalvagedShard] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)

@@ -6,11 +6,8 @@ them byte for byte. Compressed shards, and those with very long frames, are read
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
 import numpy as np
@@ -19,9 +16,10 @@ from recordsmith.building import ShardResult, open_partial_shard, survey_written
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.errors import located
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import INTERNAL_FOLDER, accessing, open_file
+from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
+from recordsmith.stores import Location, scratch_file
 from recordsmith.wire import (
     FRAME_BYTES,
     HEAD_BYTES,
@@ -87,7 +85,7 @@ class ShardRecovery:
     """Writes the intact records of damaged shards. Thread-safe."""
 
     def __init__(
-        self, folder: Path, compression: Compression, advance: Callable[[int], None]
+        self, folder: Location, compression: Compression, advance: Callable[[int], None]
     ) -> None:
         """
         Args:
@@ -110,19 +108,20 @@ class ShardRecovery:
                 are not raised: they count as lost data.
         """
         salvaged = SalvagedShard(
-            shard.path,
+            str(shard.location),
             shard.split,
             expected_count=None if shard.entry is None else shard.entry.record_count,
         )
-        return salvaged, self._rewrite(salvaged, name)
+        return salvaged, self._rewrite(shard.location, salvaged, name)
 
-    def _rewrite(self, salvaged: SalvagedShard, name: str) -> ShardResult | None:
-        path = salvaged.path
+    def _rewrite(
+        self, location: Location, salvaged: SalvagedShard, name: str
+    ) -> ShardResult | None:
         with ExitStack() as stack:
-            opened = stack.enter_context(open_file(path))
-            stack.enter_context(accessing(path))
-            stack.enter_context(located(path))
-            salvaged.size_bytes = os.fstat(opened.fileno()).st_size
+            opened = stack.enter_context(location.open_read())
+            stack.enter_context(accessing(location))
+            stack.enter_context(located(location))
+            salvaged.size_bytes = opened.size_bytes
             tolerant = FaultTolerantFile(opened)
             file = cast(BinaryIO, tolerant)
             head = file.read(HEAD_BYTES)
@@ -171,9 +170,7 @@ class ShardRecovery:
     def _inflated(self, file: BinaryIO, salvaged: SalvagedShard, stack: ExitStack) -> BinaryIO:
         """Decompress a shard to an unnamed temporary file, which is seekable."""
         internal = self._folder / INTERNAL_FOLDER
-        with accessing(internal, "write"):
-            spool = tempfile.TemporaryFile(dir=internal)  # noqa: SIM115 - closed by the stack
-        stack.enter_context(spool)
+        spool = stack.enter_context(scratch_file(internal if internal.store.can_rename else None))
         compression = cast(Literal["gzip", "zlib"], salvaged.compression)
         reported = 0
         for piece in inflate_damaged_stream(file, compression):

@@ -24,6 +24,8 @@ _ALIGNMENT = 4096  # of offsets, lengths and memory: enough for O_DIRECT on all 
 class LocalReader(ObjectReader, io.FileIO):
     """An open file; a pipe can only be read in order."""
 
+    _path = ""
+
     def __init__(self, path: str, *, follows_links: bool = True) -> None:
         """Open a file; without following links, only a regular one.
 
@@ -36,9 +38,9 @@ class LocalReader(ObjectReader, io.FileIO):
                 return os.open(path, flags)
             return open_regular_descriptor(path, flags | os.O_NOFOLLOW)
 
+        self._path = path
         with accessing(path):
             io.FileIO.__init__(self, path, "rb", opener=opener)
-        self._path = path
 
     @property
     def size_bytes(self) -> int:  # type: ignore[override]
@@ -87,6 +89,9 @@ class LocalReader(ObjectReader, io.FileIO):
             return mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
 
     def read_uncached(self, start: int, stop: int) -> bytes | None:
+        """Read with `O_DIRECT` where the file system supports it, otherwise after the cached pages
+        were dropped (`POSIX_FADV_DONTNEED`).
+        """
         self.drop_cached(start, stop)
         try:
             return self._read_direct(start, stop)
@@ -128,4 +133,8 @@ class LocalReader(ObjectReader, io.FileIO):
 
     def close(self) -> None:
         with accessing(self._path):
-            io.FileIO.close(self)
+            super().close()
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            self.close()

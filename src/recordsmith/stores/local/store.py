@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import (
@@ -67,6 +69,10 @@ class LocalStore(Store):
     def name_of(self, key: str) -> str:
         return os.path.join(self.root, key) if key else os.fspath(self.root) or os.curdir
 
+    @property
+    def root_name(self) -> str:
+        return os.path.basename(os.path.abspath(self.root))
+
     def identity(self, key: str) -> str:
         return os.path.realpath(self.name_of(key))
 
@@ -76,8 +82,8 @@ class LocalStore(Store):
     def _path(self, key: str) -> str:
         """The path of a key for reading."""
         path = os.path.join(self.root, check_key(key))
-        if not self.follows_links:
-            self._check_folders(key)
+        if not self.follows_links and self._linked_folder(key) is not None:
+            raise FileAccessError(errno.EINVAL, "part of its path is a symbolic link", path)
         return path
 
     def _target(self, key: str) -> Path:
@@ -92,14 +98,21 @@ class LocalStore(Store):
 
     def _check_folders(self, key: str) -> None:
         """Raise if a folder between the root and the object is a link."""
+        link = self._linked_folder(key)
+        if link is not None:
+            raise OptionError(
+                f"{link} is a symbolic link, but recordsmith writes and removes files in it",
+                remedy="Remove the link, or choose another folder.",
+            )
+
+    def _linked_folder(self, key: str) -> str | None:
+        """The first folder between the root and the object that is a link."""
         path = os.fspath(self.root)
         for part in key.split("/")[:-1]:
             path = os.path.join(path, part)
             if os.path.islink(path):
-                raise OptionError(
-                    f"{path} is a symbolic link, but recordsmith writes and removes files in it",
-                    remedy="Remove the link, or choose another folder.",
-                )
+                return path
+        return None
 
     def info(self, key: str) -> ObjectInfo:
         path = self._path(key)
@@ -129,7 +142,7 @@ class LocalStore(Store):
             for entry in entries:
                 if is_temporary_name(entry.name):
                     continue
-                with suppress(FileNotFoundError):  # deleted meanwhile, or a broken link
+                with suppress(OSError):  # deleted meanwhile, a broken link, or a loop of links
                     if entry.is_dir(follow_symlinks=self.follows_links):
                         folders.append(entry.name)
                     elif entry.is_file(follow_symlinks=self.follows_links):
@@ -168,10 +181,17 @@ class LocalStore(Store):
             with suppress(FileNotFoundError):
                 yield from self._list(path, key, prefix)
 
-    def open_write(self, key: str, *, overwrite: bool = True) -> LocalWriter:
+    def open_write(
+        self, key: str, *, overwrite: bool = True, is_durable: bool = True
+    ) -> LocalWriter:
         path = self._target(key)
         head = key[: len(key) - len(path.name)]
-        return LocalWriter(path, lambda temporary: head + temporary.name, overwrite=overwrite)
+        return LocalWriter(
+            path,
+            lambda temporary: head + temporary.name,
+            overwrite=overwrite,
+            is_durable=is_durable,
+        )
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         if os.path.lexists(self._target(key)):
@@ -222,10 +242,22 @@ class LocalStore(Store):
         sync_folder(self.name_of(key) or os.curdir)
 
     def locked(self, key: str, *, is_shared: bool = False) -> AbstractContextManager[bool]:
-        return locked(self.name_of(key), self.root or os.curdir, is_shared=is_shared)
+        path = self.name_of(key)
+        return locked(path, os.path.dirname(path) or os.curdir, is_shared=is_shared)
 
-    def remove_leftovers(self, keys: Iterable[str]) -> None:
-        remove_leftovers(self.name_of(key) for key in keys)
+    def remove_leftovers(self, key: str, names: Collection[str] | None = None) -> None:
+        if self._linked_folder(f"{key}/") is None:
+            remove_leftovers(self.name_of(key), names)
+
+
+def scratch_file(folder: PathLike | None = None) -> BinaryIO:
+    """Open an unnamed file for writing and reading, in a folder or where the system has them.
+
+    Raises:
+        FileAccessError: it cannot be created.
+    """
+    with accessing(tempfile.gettempdir() if folder is None else folder, "write"):
+        return cast(BinaryIO, tempfile.TemporaryFile(dir=folder))
 
 
 def _version(status: os.stat_result) -> str:

@@ -21,13 +21,16 @@ from recordsmith.stores.store import ObjectWriter
 class LocalWriter(ObjectWriter):
     """Writes a hidden file next to its final name, locked until it has that name."""
 
-    def __init__(self, path: Path, key_of: Callable[[Path], str], *, overwrite: bool) -> None:
+    def __init__(
+        self, path: Path, key_of: Callable[[Path], str], *, overwrite: bool, is_durable: bool
+    ) -> None:
         """`key_of`: returns the key of a file next to the path."""
         self._lock = -1
         self._temporary: Path | None = None
         self._path = path
         self._key_of = key_of
         self._overwrite = overwrite
+        self._is_durable = is_durable
         self._temporary, self._file = create_temporary(path)
         self._lock = os.dup(self._file.fileno())  # keeps the lock when the file is closed
 
@@ -43,7 +46,8 @@ class LocalWriter(ObjectWriter):
         assert self._temporary is not None, "it has its final name"
         if not self._file.closed:
             with accessing(self._path, "write"):
-                os.fsync(self._file.fileno())
+                if self._is_durable:
+                    os.fsync(self._file.fileno())
                 self._file.close()
         return self._key_of(self._temporary)
 

@@ -36,7 +36,7 @@ def _dataset(path: Path, pairs: list[tuple[bytes, bytes]], **more: Any) -> rs.Da
             writer.write_example(
                 {"image/encoded": image, "image/segmentation/class/encoded": mask} | more
             )
-    return rs.open(writer.path)
+    return rs.open(writer.location)
 
 
 def _batch(dataset: rs.Dataset, features: dict[str, Any], **options: Any) -> Any:
