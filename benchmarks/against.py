@@ -1,13 +1,13 @@
-"""Measure this working tree against an earlier commit: the CPU time of the same jobs in both.
+"""Measure this working tree against an earlier commit: the time of the same jobs in both.
 
     python benchmarks/against.py                            the jobs of all rows, 15 pairs
     python benchmarks/against.py --only pack-png --pairs 5
     python benchmarks/against.py --commit COMMIT
 
 Both are built the same way (`pip install --target`). Each job has a process for each build, which
-runs it once to warm up. Then the two run in turn, and which one goes first alternates. The figure
-is the median over the pairs of (CPU seconds of this tree) / (CPU seconds of the commit). The jobs
-use only names that both builds have.
+runs it once to warm up. Then the two run in turn, and which one goes first alternates. The figures
+are medians over the pairs of (seconds of this tree) / (seconds of the commit), for CPU time and
+for elapsed time. The jobs use only names that both builds have.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -82,6 +83,45 @@ def _random_reads(inputs: Inputs) -> Job:
     return lambda: dataset.read_records(positions)
 
 
+def _in_order(inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    path = inputs.path("small.tfrecord")
+    return lambda: sum(1 for _ in rs.open(path).records())
+
+
+def _one_by_one(inputs: Inputs) -> Job:
+    import numpy as np
+
+    import recordsmith as rs
+
+    dataset = rs.open(inputs.path("small.tfrecord"))
+    positions = np.random.default_rng(6).integers(0, len(dataset), inputs.random_count).tolist()
+    return lambda: sum(len(dataset[position]) for position in positions)
+
+
+def _reshard(inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    folder = Path(tempfile.mkdtemp(dir=inputs.folder))
+    shutil.copy(inputs.path("small.tfrecord"), folder)  # each build has its own index of it
+
+    def run() -> None:
+        shutil.rmtree(folder / "out", ignore_errors=True)
+        rs.reshard(folder / "small.tfrecord", folder / "out", shuffle=True, shards=4)
+
+    return run
+
+
+def _index(inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    folder = Path(tempfile.mkdtemp(dir=inputs.folder))
+    for name in ("small.tfrecord", "large.tfrecord"):
+        (folder / name).symlink_to(inputs.path(name))
+    return lambda: rs.index([folder / "small.tfrecord", folder / "large.tfrecord"], overwrite=True)
+
+
 def _loader_images(inputs: Inputs) -> Job:
     import recordsmith as rs
 
@@ -113,7 +153,11 @@ JOBS: dict[str, tuple[str, Callable[[Inputs], Job]]] = {
     "pack-png": ("pngs", partial(_pack, "pngs")),
     "columns": ("small.tfrecord", _columns),
     "batches-256": ("small.tfrecord", _batches),
+    "in-order": ("small.tfrecord", _in_order),
     "random-reads": ("small.tfrecord", _random_reads),
+    "one-by-one": ("small.tfrecord", _one_by_one),
+    "reshard": ("small.tfrecord", _reshard),
+    "index": ("large.tfrecord", _index),
     "loader-images": ("camera-packed", _loader_images),
     "loader-small": ("small.tfrecord", _loader_small),
 }
@@ -133,30 +177,34 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         base = _build_commit(arguments.commit, arguments.data)
         tree = _install(HERE.parent, Path(folder) / "tree")
-        print(f"CPU time, this tree / {arguments.commit}, {arguments.pairs} pairs\n")
-        print("| job | median | lowest | highest |\n| --- | ---: | ---: | ---: |", flush=True)
+        print(f"this tree / {arguments.commit}, {arguments.pairs} pairs\n")
+        print("| job | CPU time | lowest | highest | elapsed time |")
+        print("| --- | ---: | ---: | ---: | ---: |", flush=True)
         for name in names:
-            ratios = _compare(name, tree, base, arguments)
-            print(f"| {name} | {statistics.median(ratios):.3f} | {ratios[0]:.3f} "
-                  f"| {ratios[-1]:.3f} |", flush=True)  # fmt: skip
+            pairs = _compare(name, tree, base, arguments)
+            cpu, elapsed = ([pair[which] for pair in pairs] for which in (0, 1))
+            print(f"| {name} | {statistics.median(cpu):.3f} | {min(cpu):.3f} | {max(cpu):.3f} "
+                  f"| {statistics.median(elapsed):.3f} |", flush=True)  # fmt: skip
 
 
-def _compare(name: str, tree: Path, base: Path, arguments: argparse.Namespace) -> list[float]:
-    """The ratios of all pairs, sorted."""
+def _compare(
+    name: str, tree: Path, base: Path, arguments: argparse.Namespace
+) -> list[tuple[float, float]]:
+    """The ratios of all pairs: CPU time, elapsed time."""
     both = [_start(name, build, arguments.data) for build in (tree, base)]
     try:
         for process in both:
             _seconds(process)
         ratios = []
         for pair in range(arguments.pairs):
-            taken = [0.0, 0.0]
+            taken = [(0.0, 0.0), (0.0, 0.0)]
             for which in (0, 1) if pair % 2 else (1, 0):
                 taken[which] = _seconds(both[which])
-            ratios.append(taken[0] / taken[1])
+            ratios.append((taken[0][0] / taken[1][0], taken[0][1] / taken[1][1]))
     finally:
         for process in both:
             process.communicate()
-    return sorted(ratios)
+    return ratios
 
 
 def _start(name: str, build: Path, data: Path) -> subprocess.Popen[str]:
@@ -167,20 +215,21 @@ def _start(name: str, build: Path, data: Path) -> subprocess.Popen[str]:
     )
 
 
-def _seconds(process: subprocess.Popen[str]) -> float:
+def _seconds(process: subprocess.Popen[str]) -> tuple[float, float]:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("run\n")
     process.stdin.flush()
-    return float(json.loads(process.stdout.readline()))
+    cpu, elapsed = json.loads(process.stdout.readline())
+    return cpu, elapsed
 
 
 def _work(name: str, inputs: Inputs) -> None:
     job = JOBS[name][1](inputs)
     for _ in sys.stdin:
-        before = cpu_seconds()
+        before, began = cpu_seconds(), time.perf_counter()
         result = job()
-        print(cpu_seconds() - before, flush=True)
+        print(json.dumps([cpu_seconds() - before, time.perf_counter() - began]), flush=True)
         del result
 
 
