@@ -4,6 +4,7 @@ An object is a file, or its equivalent in a store without files. Everything abov
 objects through a `Location`: a store and a key in it.
 """
 
+from recordsmith.stores.folder_writer import FolderWriter
 from recordsmith.stores.local import LocalStore, read_file
 from recordsmith.stores.location import (
     Location,
@@ -15,6 +16,7 @@ from recordsmith.stores.location import (
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
+    check_target,
     read_document,
     read_note,
     write_atomically,
@@ -32,6 +34,7 @@ from recordsmith.stores.store import (
 __all__ = [
     "NOTE_BYTES",
     "FolderContents",
+    "FolderWriter",
     "LocalStore",
     "Location",
     "MemoryStore",
@@ -45,6 +48,7 @@ __all__ = [
     "as_location",
     "as_place",
     "check_key",
+    "check_target",
     "read_document",
     "read_file",
     "read_note",

@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import (
+    EXPORT_NOTE,
     PathLike,
     accessing,
+    exists_error,
     is_temporary_name,
     lock_file,
     locked,
@@ -36,6 +39,9 @@ from recordsmith.stores.store import (
     check_version,
     pieces_of,
 )
+
+if TYPE_CHECKING:
+    from recordsmith.stores.folder_writer import FolderWriter
 
 _PIECE_BYTES = 1 << 20
 
@@ -205,6 +211,31 @@ class LocalStore(Store):
     def delete(self, key: str) -> None:
         self._check_folders(check_key(key))
         remove(os.path.join(self.root, key))
+
+    def check_target(self, key: str, *, overwrite: bool) -> None:
+        path = self.name_of(check_key(key))
+        if os.path.isdir(path):
+            raise OptionError(f"{path} is a folder", value=path, expected="the name of a file")
+        if os.path.lexists(path) and not overwrite:
+            raise exists_error(path)
+        with accessing(path, "write"):
+            os.stat(self.root or os.curdir)
+
+    def write_folder(
+        self,
+        key: str,
+        note: Mapping[str, Any],
+        *,
+        overwrite: bool,
+        keeping: Mapping[str, str],
+        report: Callable[[str], None],
+    ) -> AbstractContextManager[FolderWriter]:
+        from recordsmith.stores.local.staging import staged
+
+        if key:
+            self._check_folders(f"{check_key(key)}/{EXPORT_NOTE}")
+        folder = Path(self.name_of(key))
+        return staged(folder, note, overwrite=overwrite, keeping=keeping, report=report)
 
     # -- what only file systems have ---------------------------------------------------------------
 
