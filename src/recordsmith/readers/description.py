@@ -23,6 +23,7 @@ from recordsmith.files import Progress
 from recordsmith.image import probe_image
 from recordsmith.image.formats.png import GREY, PALETTE, read_header
 from recordsmith.readers.object_boxes import ObjectBoxes, boxes_among
+from recordsmith.stores import Location, PlaceLike
 
 _SAMPLE_COUNT = 64
 _NAMES_SHOWN = 10
@@ -193,8 +194,12 @@ def describe(paths: Paths, split: str | None, progress: Progress | None) -> Desc
 
 def _as_passed(paths: Paths) -> str | list[str]:
     if isinstance(paths, (str, os.PathLike)):
-        return os.fspath(paths)
-    return [os.fspath(path) for path in paths]
+        return _shown(paths)
+    return [*map(_shown, paths)]
+
+
+def _shown(path: PlaceLike) -> str:
+    return str(path) if isinstance(path, Location) else os.fspath(path)
 
 
 def _field(

@@ -355,6 +355,10 @@ class ObjectReader(io.RawIOBase):
         """Return bytes as the device has them now, past all caches; None if that is impossible."""
         return self.read_at(start, stop)
 
+    def is_cached(self, place: int) -> bool | None:
+        """Return whether a byte is in memory, without reading it; None if unknown."""
+        return None
+
     def drop_cached(self) -> None:
         """Drop what is cached of the object, as far as that is possible."""
 
