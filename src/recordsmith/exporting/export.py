@@ -154,10 +154,10 @@ def export(
     report = ExportReport(folder, format)
     note = {"format": "recordsmith-export", "version": 2, "export_format": format}
     problems = Problems()
-    with folder.write_folder(
-        note, overwrite=overwrite, keeping=shards, report=problems.add
-    ) as folder_writer:
-        writer = ExportWriter(folder_writer, dict.fromkeys(shard.split for shard in dataset.shards))
+    with folder.store.write_folder(
+        folder.key, note, overwrite=overwrite, keeping=shards, report=problems.add
+    ) as files:
+        writer = ExportWriter(files, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
             if isinstance(exporter, TableExporter):
                 _check_columns(dataset.schema, format)

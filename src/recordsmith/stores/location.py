@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.files import PathLike, as_path
@@ -21,9 +20,6 @@ from recordsmith.stores.store import (
     Store,
     check_key,
 )
-
-if TYPE_CHECKING:
-    from recordsmith.stores.folder_writer import FolderWriter
 
 _MEMORY = MemoryStore()
 
@@ -150,19 +146,6 @@ class Location:
     def delete(self) -> None:
         """Delete the object, if it exists."""
         self.store.delete(self.key)
-
-    def write_folder(
-        self,
-        note: Mapping[str, Any],
-        *,
-        overwrite: bool,
-        keeping: Mapping[str, str],
-        report: Callable[[str], None],
-    ) -> AbstractContextManager[FolderWriter]:
-        """Write a new folder; it is complete when its note appears, at the end of the block."""
-        return self.store.write_folder(
-            self.key, note, overwrite=overwrite, keeping=keeping, report=report
-        )
 
     def move(self, new: Location) -> None:
         """Give the object another name in its store, and replace the object there."""
