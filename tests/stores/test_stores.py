@@ -180,7 +180,7 @@ def write_folder(store: Store, *names: str) -> None:
 def test_a_folder_whose_note_cannot_be_written_is_deleted() -> None:
     class FullStore(MemoryStore):
         def put(self, key: str, data: Data) -> None:
-            raise FileAccessError(errno.ENOSPC, "full", key)
+            raise FileAccessError(errno.ENOSPC, f"full: {data!r:.9}", key)
 
     store = FullStore()
     with pytest.raises(FileAccessError):
