@@ -21,12 +21,13 @@ from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.example import MessageDecoder
-from recordsmith.exporting.staging import EXPORT_NOTE, _earlier_entries
+from recordsmith.files import EXPORT_NOTE
 from recordsmith.packing import PackPlan
 from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.voc_xml import read_voc_xml
 from recordsmith.sources.yolo_lists import read_data_yaml
 from recordsmith.stores import as_folder
+from recordsmith.stores.folder_writer import earlier_entries
 
 from .raising import raises
 
@@ -125,4 +126,4 @@ def test_notes_without_end_are_passed_over(tmp_path: Path, numbered: SimpleNames
     huge(done_location(tmp_path, "a.tfrecord"))
     assert load_result(tmp_path, "plan", lambda: None, "a.tfrecord", trusting=True) is None
     huge(tmp_path / EXPORT_NOTE)
-    assert _earlier_entries(tmp_path) == []
+    assert earlier_entries(as_folder(tmp_path)) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from pathlib import PurePath
+from os import PathLike
 from typing import Any
 
 _COUNTS = {
@@ -36,7 +36,7 @@ def fields_to_json(value: Any, names: Iterable[str] | None = None) -> dict[str, 
 
 def to_json(value: Any) -> Any:
     """Return a JSON-able value; paths and members of enumerations become strings."""
-    if isinstance(value, (PurePath, Enum)):
+    if isinstance(value, (PathLike, Enum)):
         return str(value)
     if hasattr(value, "to_json"):
         return value.to_json()

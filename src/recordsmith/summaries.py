@@ -10,7 +10,7 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from pathlib import Path
+from os import PathLike
 from typing import Any, ClassVar, NamedTuple
 
 from recordsmith.serialization import fields_to_json
@@ -89,7 +89,7 @@ def _value(value: Any) -> str:
     """Write a value as Python does if it is short, otherwise as the number of items."""
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, Path):
+    if isinstance(value, PathLike):
         return repr(str(value))
     if isinstance(value, (list, tuple, Mapping)):
         items = value.values() if isinstance(value, Mapping) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import recordsmith as rs
+from recordsmith import stores
 from recordsmith.reshaping import ReshardReport
 
 
@@ -31,7 +32,7 @@ def test_all_options_reach_the_job(run, tmp_path: Path, numbered) -> None:
     assert outcome.code == 0
     assert outcome.document["splits"] == {"a": 25, "b": 25}
     assert outcome.document["records_in"] == 300
-    assert outcome.document.keys() == ReshardReport(str(tmp_path)).to_json().keys()
+    assert outcome.document.keys() == ReshardReport(stores.as_folder(tmp_path)).to_json().keys()
     same = rs.reshard(
         tmp_path / "in", tmp_path / "same", split="train", sample=0.5, splits={"a": 0.8, "b": 0.2},
         take=25, shuffle=True, seed=3, shard_size_bytes=1000, shard_names="{split}_{shard}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.stores import Location
 
 RED, BLUE = (200, 10, 20), (10, 20, 210)
 
@@ -21,9 +23,9 @@ def _batch() -> np.ndarray:
     return batch
 
 
-def _share(path: Path, colour: tuple[int, int, int]) -> float:
+def _share(path: Location, colour: tuple[int, int, int]) -> float:
     """How much of the page has about this colour, in tiles of 288 by 288."""
-    with Image.open(path) as image:
+    with Image.open(io.BytesIO(path.read())) as image:
         page = np.asarray(image.convert("RGB")).astype(int)
     return float((np.abs(page - colour).max(axis=2) < 6).sum() / 288**2)
 
@@ -39,8 +41,8 @@ def _share(path: Path, colour: tuple[int, int, int]) -> float:
     ],
     ids=["uint8", "channels first", "uint16", "float32", "alpha"],
 )
-def test_images_are_drawn_as_they_are(change: Any, tmp_path: Path) -> None:
-    path = rs.draw_batch(change(_batch()), tmp_path / "page.png")
+def test_images_are_drawn_as_they_are(change: Any, place: Location) -> None:
+    path = rs.draw_batch(change(_batch()), place / "page.png")
     assert _share(path, RED) == pytest.approx(0.5, abs=0.02)
     assert _share(path, BLUE) == pytest.approx(1.5, abs=0.02)
 

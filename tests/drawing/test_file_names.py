@@ -19,7 +19,7 @@ def test_as_many_folders_as_needed() -> None:
     ]
 
 
-@given(st.sets(PATHS | PATHS.map("/{}".format)))
+@given(st.sets(PATHS | PATHS.map("/{}".format) | PATHS.map("memory://{}".format)))
 def test_names_are_unique(paths: set[str]) -> None:
     names = distinct_names(paths)
     assert names.keys() == paths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ import recordsmith as rs
 from recordsmith.drawing import image_page
 from recordsmith.errors import MissingFileError
 from recordsmith.image.drawing.overlay import label_colour
+from recordsmith.stores import Location, PlaceLike, as_location
 
 
 def colour(number: int) -> tuple[int, int, int]:
@@ -34,9 +36,9 @@ def write(path: Path, images: ModuleType, numbers: Iterable[int] = range(40), **
     return path
 
 
-def shown(path: Path, total: int = 40) -> list[int]:
+def shown(path: PlaceLike, total: int = 40) -> list[int]:
     """The numbers of the images on a sheet, row by row."""
-    with Image.open(path) as image:
+    with Image.open(io.BytesIO(as_location(path).read())) as image:
         pixels = np.array(image.convert("RGB"))
     places = {}
     for number in range(total):
@@ -51,19 +53,22 @@ def count_colour(path: Path, label: int) -> int:
         return int((np.array(image.convert("RGB")) == label_colour(label)).all(axis=2).sum())
 
 
-def test_the_examples_of_the_report_are_drawn_in_order(tmp_path: Path, images: ModuleType) -> None:
+def test_the_examples_of_the_report_are_drawn_in_order(
+    tmp_path: Path, place: Location, images: ModuleType
+) -> None:
     data = write(tmp_path / "x.tfrecord", images)
-    report = rs.sheet(data, tmp_path / "s.png", count=12, columns=5)
-    assert report.path == tmp_path / "s.png"
+    report = rs.sheet(data, place / "s.png", count=12, columns=5)
+    assert report.path == place / "s.png"
+    assert report.to_json()["path"] == str(report.path)
     assert report.record_count == 40
     assert len(report.positions) == 12
-    assert shown(tmp_path / "s.png") == report.positions
-    with Image.open(tmp_path / "s.png") as image:
+    assert shown(report.path) == report.positions
+    with Image.open(io.BytesIO(report.path.read())) as image:
         assert image.format == "PNG"
         assert image.size == (report.width, report.height)
     rs.sheet(data, tmp_path / "again.png", count=12, columns=5)
-    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "s.png").read_bytes()
-    assert sorted(os.listdir(tmp_path)) == ["again.png", "s.png", "x.tfrecord"]
+    assert (tmp_path / "again.png").read_bytes() == report.path.read()
+    assert {*os.listdir(tmp_path)} <= {"again.png", "s.png", "x.tfrecord"}
 
 
 @pytest.mark.parametrize("count", [1, 7, 39, 40, 41, 1000])

@@ -15,6 +15,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.cli.stats_tables import print_stats
+from recordsmith.stores import Location
 
 EVIL = "<script>alert('x')</script>\x1b[2J\"'&"
 
@@ -71,7 +72,7 @@ def dataset(tmp_path: Path, images: ModuleType) -> Path:
 def test_page_is_complete_and_self_contained(dataset: Path, tmp_path: Path) -> None:
     report = rs.stats(dataset)
     path = rs.save_html(report, tmp_path / "page.html", title=EVIL)
-    text = path.read_text("utf-8")
+    text = path.read().decode()
     page = Page(text)
     assert "3 classes in image/class/label" in page.words
     assert "1 class in image/class/text" in page.words
@@ -99,7 +100,7 @@ def draw(tmp_path: Path, examples: list[dict[str, Any]]) -> str:
         for example in examples:
             writer.write_example(example)
     found = rs.stats(tmp_path / "a.tfrecord")
-    return rs.save_html(found, tmp_path / "page.html", overwrite=True).read_text("utf-8")
+    return rs.save_html(found, tmp_path / "page.html", overwrite=True).read().decode()
 
 
 def test_equally_frequent_values_are_not_listed(tmp_path: Path, images: ModuleType) -> None:
@@ -129,16 +130,18 @@ def test_figures_wrap(tmp_path: Path) -> None:
     assert "largest shard" in text
 
 
-def test_existing_file_is_kept_without_overwrite(dataset: Path, tmp_path: Path) -> None:
+def test_existing_file_is_kept_without_overwrite(
+    dataset: Path, place: Location, tmp_path: Path
+) -> None:
     report = rs.stats(dataset)
-    path = tmp_path / "page.html"
-    path.write_text("mine")
+    path = place / "page.html"
+    path.put(b"mine")
     with pytest.raises(rs.OptionError) as caught:
         rs.save_html(report, path)
     assert caught.value.option == "overwrite"
-    assert path.read_text() == "mine"
+    assert path.read() == b"mine"
     rs.save_html(report, path, overwrite=True)
-    assert path.read_text("utf-8").startswith("<!doctype html>")
+    assert path.read().startswith(b"<!doctype html>")
     with pytest.raises(rs.FileAccessError):
         rs.save_html(report, tmp_path / "none" / "page.html")
 
@@ -146,7 +149,7 @@ def test_existing_file_is_kept_without_overwrite(dataset: Path, tmp_path: Path) 
 def test_nothing_to_draw(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         writer.write(b"\x01other")
-    page = Page(rs.save_html(rs.stats(tmp_path), tmp_path / "p.html").read_text("utf-8"))
+    page = Page(rs.save_html(rs.stats(tmp_path), tmp_path / "p.html").read().decode())
     assert re.search(r"\b1 record \(.* Example\) in 1 shard", page.words)
     assert "no findings" in page.words
 
@@ -158,7 +161,7 @@ def test_estimated_counts_are_marked(
     """The search for names stops at 65,536: there may be more."""
     found = rs.stats(numbered.write_shard(tmp_path / "a.tfrecord", [1]))
     found = replace(found, left_out=count)
-    page = rs.save_html(found, tmp_path / "page.html").read_text("utf-8")
+    page = rs.save_html(found, tmp_path / "page.html").read().decode()
     print_stats(found)
     shown = capsys.readouterr().out
     is_least = count == 65_536

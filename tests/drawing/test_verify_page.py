@@ -13,6 +13,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import records_of
 from recordsmith.examining.verification import VerifyReport
+from recordsmith.stores import Location
 
 _VOID = {"meta"}
 
@@ -40,9 +41,9 @@ class _Reader(HTMLParser):
         self.text += data
 
 
-def _read(path: Path) -> _Reader:
+def _read(path: Location) -> _Reader:
     reader = _Reader()
-    reader.feed(path.read_text("utf-8"))
+    reader.feed(path.read().decode())
     assert reader.open == []
     return reader
 
@@ -60,9 +61,10 @@ def damaged(tmp_path: Path, numbered: SimpleNamespace) -> Path:
     return folder
 
 
-def test_page_is_complete(tmp_path: Path, damaged: Path) -> None:
+def test_page_is_complete(place: Location, damaged: Path) -> None:
     report = rs.verify(damaged)
-    path = rs.save_html(report, tmp_path / "report.html", title="My flowers")
+    path = rs.save_html(report, place / "report.html", title="My flowers")
+    assert str(path) == str(place / "report.html")
     page = _read(path)
     assert f"{report.defect_count} defects" in page.text
     assert "My flowers" in page.text
@@ -74,7 +76,7 @@ def test_page_is_complete(tmp_path: Path, damaged: Path) -> None:
         assert f"{shard.record_count:,} records" in page.text
     assert "one bit of" in page.text
     assert "Grey: skipped" in page.text
-    marks = re.findall(r'<i style="left:([\d.]+)%', path.read_text("utf-8"))
+    marks = re.findall(r'<i style="left:([\d.]+)%', path.read().decode())
     assert any(40 < float(mark) < 60 for mark in marks)  # where the bit was flipped
 
 
@@ -94,9 +96,7 @@ def test_offsets_of_compressed_files_are_explained(
     assert at[0] < report.shards[0].size_bytes < at[1]
     out = rs.save_html(report, tmp_path / "report.html")
     assert _read(out).text.count(message) == 1  # once for each file
-    marks = [
-        float(mark) for mark in re.findall(r'<i style="left:([\d.]+)%', out.read_text("utf-8"))
-    ]
+    marks = [float(mark) for mark in re.findall(r'<i style="left:([\d.]+)%', out.read().decode())]
     assert marks == pytest.approx([10, 50], abs=1)  # by records: bytes would put the first too far
     plain.write_bytes(data)
     out = rs.save_html(rs.verify(plain), tmp_path / "of_plain.html")
@@ -131,7 +131,7 @@ def test_page_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
     assert not page.tags & {"script", "link", "img", "iframe", "object", "form", "a", "base"}
     assert not {name for name in page.attributes if name.startswith("on")}
     assert not page.attributes & {"src", "href", "srcset", "action"}
-    text = path.read_text("utf-8")
+    text = path.read().decode()
     assert "default-src 'none'" in text
     assert "http://" not in text
     assert "https://" not in text
@@ -159,7 +159,7 @@ def test_files_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
         with (folder / "same.tfrecord").open("ab") as file:
             file.write(b"cut")
     report = rs.verify([folder / "same.tfrecord" for folder in folders])
-    text = rs.save_html(report, tmp_path / "report.html").read_text("utf-8")
+    text = rs.save_html(report, tmp_path / "report.html").read().decode()
     names = re.findall(r'class="name" title="[^"]*">([^<]*)<', text)
     assert names == ["a/x/same.tfrecord", "b/x/same.tfrecord", "c/same.tfrecord"] * 2
 
@@ -170,7 +170,7 @@ def test_file_that_is_not_a_tfrecord_is_marked_as_a_whole(tmp_path: Path) -> Non
         "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 9\n"
     )
     report = rs.verify(path)
-    text = rs.save_html(report, tmp_path / "report.html").read_text("utf-8")
+    text = rs.save_html(report, tmp_path / "report.html").read().decode()
     (bar,) = re.findall(r'class="(bar [^"]*)">(.*?)</span>', text)
     assert bar == ("bar bad whole", "")
     assert "`" in report.defects[0].detail
@@ -183,16 +183,16 @@ def test_many_defects_keep_the_page_small(tmp_path: Path) -> None:
     error = rs.CorruptDataError(rs.Defect.PAYLOAD_CRC, "x" * 100_000, path=path, record=1, offset=5)
     report = VerifyReport(defects=[error] * 5000, defect_count=70_000)
     out = rs.save_html(report, tmp_path / "report.html")
-    assert out.stat().st_size < 5_000_000
+    assert out.size() < 5_000_000
     assert "68,000 more" in _read(out).text
 
 
-def test_output_path(tmp_path: Path) -> None:
+def test_output_path(place: Location) -> None:
     report = VerifyReport()
     with pytest.raises(rs.OptionError) as caught:
-        rs.save_html(report, tmp_path / "report.txt")
+        rs.save_html(report, place / "report.txt")
     assert caught.value.option == "out"
-    path = rs.save_html(report, tmp_path / "report.html")
+    path = rs.save_html(report, place / "report.html")
     with pytest.raises(rs.OptionError) as caught:
         rs.save_html(report, path)
     assert caught.value.option == "overwrite"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.stores import Location, MemoryStore, PlaceLike, as_folder
 
 Write = Callable[..., Path]
 
@@ -90,15 +91,21 @@ def box_kinds() -> Any:
     return BOX_KINDS
 
 
-def files_below(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder but the note of the export, with its bytes."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".export.json"
-    }
+@pytest.fixture(params=["files", "memory"])
+def out(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+    """A folder that does not exist yet, in each kind of store."""
+    if request.param == "memory":
+        return Location(MemoryStore(), "new/out")
+    return as_folder(tmp_path / "new" / "out")
+
+
+def files_below(folder: PlaceLike) -> dict[str, bytes]:
+    """Every object below a folder but the note of the export, with its bytes."""
+    root = as_folder(folder)
+    found = {place.key.removeprefix(f"{root.key}/"): place for place in root.list()}
+    return {name: found[name].read() for name in sorted(found) if name != ".export.json"}
 
 
 @pytest.fixture(scope="session")
-def files() -> Callable[[Path], dict[str, bytes]]:
+def files() -> Callable[[PlaceLike], dict[str, bytes]]:
     return files_below

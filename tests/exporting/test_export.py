@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import errno
-import itertools
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.errors import MOST_PROBLEMS
 from recordsmith.exporting import FORMATS, ExportReport
+from recordsmith.stores import LocalStore, Location
 
 from ..raising import raises
 
@@ -53,10 +53,9 @@ def below(folder: Path) -> list[str]:
 
 @EVERY
 def test_report_counts_files_and_records(
-    records: Path, tmp_path: Path, format: str, files: Any
+    records: Path, tmp_path: Path, out: Location, format: str, files: Any
 ) -> None:
     calls: list[tuple[int, int]] = []
-    out = tmp_path / "new" / "out"
     report = rs.export(records, out, format, progress=lambda *numbers: calls.append(numbers))
     written = files(out)
     assert report.record_count == 5
@@ -68,17 +67,21 @@ def test_report_counts_files_and_records(
     assert (report.problems, report.changed_names, report.skipped) == ([], [], [])
     document = report.to_json()
     assert json.loads(json.dumps(document)) == document
-    assert document["format"] == format
-    assert os.listdir(tmp_path / "new") == ["out"]
+    assert (document["format"], document["folder"]) == (format, str(out))
+    note = json.loads((out / ".export.json").read())
+    assert note["entries"] == sorted({name.partition("/")[0] for name in written})
+    assert sorted(os.listdir(tmp_path)) in (["new", "records"], ["records"])
+    if isinstance(out.store, LocalStore):
+        assert os.listdir(tmp_path / "new") == ["out"]
 
 
 @EVERY
 def test_the_same_records_give_the_same_bytes(
-    records: Path, tmp_path: Path, format: str, files: Any
+    records: Path, tmp_path: Path, out: Location, format: str, files: Any
 ) -> None:
     rs.export(records, tmp_path / "one", format)
-    rs.export(rs.open(records), tmp_path / "two", format)
-    assert files(tmp_path / "one") == files(tmp_path / "two")
+    rs.export(rs.open(records), out, format)
+    assert files(tmp_path / "one") == files(out)
 
 
 @EVERY
@@ -334,6 +337,43 @@ def test_folder_that_is_not_empty_is_rejected(records: Path, tmp_path: Path) -> 
     assert not (out / "train").exists()  # of the export before
 
 
+@pytest.mark.parametrize("format", ["voc", "coco", "npz"])
+def test_an_earlier_export_is_replaced(
+    records: Path, out: Location, tmp_path: Path, format: str, files: Any
+) -> None:
+    rs.export(records, out, "yolo")
+    (out / "mine.txt").put(b"mine")
+    (out / "images-of-mine" / "x").put(b"mine")
+    before = files(out)
+    with raises(rs.OptionError, option="out", value=str(out), match="overwrite=True"):
+        rs.export(records, out, format)
+    assert files(out) == before
+    rs.export(records, out, format, overwrite=True)
+    rs.export(records, tmp_path / "undisturbed", format)
+    mine = {"mine.txt": b"mine", "images-of-mine/x": b"mine"}
+    assert files(out) == files(tmp_path / "undisturbed") | mine
+
+
+@pytest.mark.parametrize("format", ["voc", "webdataset", "npz", "parquet"])
+def test_a_job_that_fails_leaves_nothing(
+    records: Path, out: Location, format: str, files: Any
+) -> None:
+    for done_count in (1, 3, 5):
+
+        def stop(done: int, _total: int, last: int = done_count) -> None:
+            if done >= last:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            rs.export(records, out, format, progress=stop)
+        assert not out.list_folder().objects
+        assert not out.is_folder() or not out.key
+    with pytest.raises(rs.SourceError):
+        rs.export(rs.open(records)[:0], out, format)
+    assert files(out) == {}
+    assert rs.export(records, out, format).record_count == 5
+
+
 def test_file_or_dataset_as_output_is_rejected(records: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with raises(rs.OptionError, option="out", value=tmp_path / "file", match="is a file"):
@@ -431,7 +471,7 @@ def below_records() -> list[str]:
 def test_full_disk_leaves_no_partial_output(
     records: Path, tmp_path: Path, format: str, at_file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recordsmith.exporting import export_writer
+    from recordsmith.stores.local import staging
 
     class Full:
         """A file on a disk that is full."""
@@ -452,7 +492,7 @@ def test_full_disk_leaves_no_partial_output(
         opened.append(file)
         return Full(file) if len(opened) > at_file else file
 
-    monkeypatch.setattr(export_writer, "open", open_full, raising=False)
+    monkeypatch.setattr(staging, "open", open_full, raising=False)
     with pytest.raises(rs.FileAccessError) as caught:
         rs.export(records, tmp_path / "out", format)
     assert (caught.value.errno, caught.value.operation) == (errno.ENOSPC, "write")
@@ -532,24 +572,24 @@ def test_killed_before_any_change_of_the_file_system(
     export()
     wanted = visible()
     restored = finished = 0
-    for step, fails in itertools.product(range(1, 1000), (False, True)):
+    for step, fails in ((step, fails) for step in range(1, 1000) for fails in (False, True)):
         shutil.rmtree(out)
         prepare()
         if not killed_jobs.killed_before(step, export):
             break
         found = {path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
         assert visible() == wanted or set(before.values()) <= found, step
+        is_complete = visible() == wanted and not (out / ".export.partial" / "moves.json").exists()
         if fails:  # a run that fails: everything is as it was before, or is complete
             with pytest.raises(KeyboardInterrupt):
                 rs.export(records, out, "npz", overwrite=True, progress=_stop)
             assert files(out) == visible() if out.exists() else not before
-            assert visible() in (before, wanted), step
+            assert visible() == (wanted if is_complete else before), step
             restored += visible() == before
             finished += visible() == wanted
-        if step % 7 == 0 and visible() != wanted:
+        elif step % 7 == 0 and not is_complete:
             killed_jobs.killed_before(step // 2 + 1, export)
-        is_moving = (out / ".export.partial" / "moves.json").exists()  # they are undone first
-        if stage != "earlier" and visible() == wanted and not is_moving:
+        if stage != "earlier" and is_complete:
             with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
                 export()
         else:

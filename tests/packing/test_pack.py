@@ -181,7 +181,7 @@ def test_progress_counts_samples(flowers: Path, tmp_path: Path) -> None:
 def test_paths_of_any_kind(flowers: Path, tmp_path: Path) -> None:
     out = os.path.join(str(tmp_path), "a b", os.fsdecode("é".encode() + b"\xff"))
     report = rs.pack(rs.ImageFolder(str(flowers)), out)
-    assert report.folder == str(Path(out))
+    assert str(report.folder) == str(Path(out))
     assert len(rs.open(out)) == 21
 
 

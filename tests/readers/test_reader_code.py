@@ -6,6 +6,7 @@ That they read what they were written for is tested in tests/adapters/test_reade
 from __future__ import annotations
 
 import ast
+import dataclasses
 import os
 import re
 import shlex
@@ -19,7 +20,11 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.readers import READERS
+from recordsmith.readers.description import describe
+from recordsmith.readers.file_lists import file_lines
 from recordsmith.readers.reader_code import Reader
+
+from ..raising import raises
 
 HOSTILE = (
     "\"]; import os; os.system('x') #",
@@ -266,6 +271,17 @@ def packed_flowers(tmp_path: Path, images: Any) -> Path:
 
 def shards(folder: Path, split: str) -> list[str]:
     return [str(path) for path in sorted(folder.glob(f"{split}-*.tfrecord"))]
+
+
+@pytest.mark.parametrize("name", ["memory://x/a.tfrecord", "other://x/a.tfrecord"])
+def test_programs_list_local_files_only(tmp_path: Path, name: str) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({"label": 1})
+    found = describe(tmp_path / "x.tfrecord", None, None)
+    elsewhere = dataclasses.replace(found, paths=name, files=(*found.files, name))
+    assert file_lines(found)
+    with raises(rs.OptionError, value=name, expected="a local path"):
+        file_lines(elsewhere)
 
 
 def files_of(code: str) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -252,6 +254,7 @@ class StoreContract:
             with store.open_write(key) as file:
                 file.write(DATA)
                 file.flush()
+                assert file.tell() == len(DATA)
                 assert [(info.key, info.size_bytes) for info in store.list(key)] == (
                     [("old", 3)] if key == "old" else []
                 )
@@ -323,6 +326,98 @@ class StoreContract:
         with pytest.raises(FileAccessError):
             store.move("missing", "new")
         assert store.read("new") == DATA
+
+    def test_targets_are_checked(self, store: Store) -> None:
+        store.put("a/x", b"")
+        store.check_target("new", overwrite=False)
+        store.check_target("a/x", overwrite=True)
+        with raises(OptionError, option="overwrite"):
+            store.check_target("a/x", overwrite=False)
+        for overwrite in (True, False):
+            with raises(OptionError, value=store.name_of("a")):
+                store.check_target("a", overwrite=overwrite)
+
+    # -- folders -----------------------------------------------------------------------------------
+
+    def write_folder(
+        self,
+        store: Store,
+        names: Collection[str],
+        fails: type[BaseException] | None = None,
+        **options: Any,
+    ) -> None:
+        """Write `f` with objects that hold their names, or fail after the last one."""
+        keeping = {"keeping": {}, "overwrite": False, "report": pytest.fail, **options}
+        with store.write_folder("f", {"number": 1}, **keeping) as folder:
+            for name in names:
+                file = folder.open(name)
+                file.write(name.encode())
+                assert folder.close(name) == len(name.encode())
+            if fails is not None:
+                folder.open("open").write(DATA)
+                raise fails
+
+    def folder_contents(self, store: Store) -> dict[str, bytes]:
+        return {info.key: store.read(info.key) for info in store.list("f")}
+
+    def test_a_folder_has_a_note_at_the_end(self, store: Store) -> None:
+        with store.write_folder(
+            "f", {"number": 1}, overwrite=False, keeping={}, report=pytest.fail
+        ) as folder:
+            first, second = folder.open("b/1"), folder.open("a")
+            scratch = folder.temporary_file()
+            for number in range(3):
+                first.write(b"%d" % number)
+                second.write(DATA)
+                scratch.write(b"x")
+            assert folder.close("b/1") == 3
+            assert (first.closed, second.tell()) == (True, 3 * len(DATA))
+            folder.close("a")
+            scratch.seek(0)
+            assert scratch.read() == b"xxx"
+            assert not store.exists("f/.export.json")
+        found = self.folder_contents(store)
+        assert json.loads(found.pop("f/.export.json")) == {"number": 1, "entries": ["a", "b"]}
+        assert found == {"f/b/1": b"012", "f/a": 3 * DATA}
+
+    @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+    def test_a_folder_that_fails_is_not_there(
+        self, store: Store, error: type[BaseException]
+    ) -> None:
+        store.put("fx", b"")
+        with pytest.raises(error):
+            self.write_folder(store, ["a", "b/c"], error)
+        assert self.folder_contents(store) == {"fx": b""}
+        assert not store.is_folder("f")
+        self.write_folder(store, ["a"])
+        assert {*self.folder_contents(store)} == {"fx", "f/a", "f/.export.json"}
+
+    def test_folders_in_the_way(self, store: Store) -> None:
+        with pytest.raises(OptionError):
+            self.write_folder(store, ["../x"])
+        store.put("f/mine", b"")
+        store.put("f/b/old", b"")
+        with raises(OptionError, option="out", value=store.name_of("f"), match="1 more"):
+            self.write_folder(store, ["a"])
+        keeping = {store.identity("f/b/old"): "old"}
+        with raises(OptionError, option="out", match="contains old"):
+            self.write_folder(store, ["b"], overwrite=True, keeping=keeping)
+        assert {*self.folder_contents(store)} == {"f/mine", "f/b/old"}
+        self.write_folder(store, ["b", "c/d"], overwrite=True)
+        self.write_folder(store, ["a", "c/e"], overwrite=True)
+        assert {*self.folder_contents(store)} == {
+            f"f/{name}" for name in ("mine", "a", "c/e", ".export.json")
+        }
+        with raises(OptionError, option="out", match="contains mine"):
+            self.write_folder(
+                store, ["mine"], overwrite=True, keeping={store.identity("f/mine"): "mine"}
+            )
+        store.put("g", b"")
+        with (
+            raises(OptionError, option="out", value=store.name_of("g"), match="is a file"),
+            store.write_folder("g", {}, overwrite=True, keeping={}, report=pytest.fail),
+        ):
+            pass
 
     def test_one_of_many_writers_finds_it_absent(self, store: Store) -> None:
         barrier = threading.Barrier(8)

@@ -16,6 +16,8 @@ from recordsmith import files
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import LocalStore, read_document, read_note, write_atomically
 
+from ..raising import raises
+
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
@@ -36,12 +38,18 @@ def test_nothing_is_written_or_deleted_through_links(outside: Path, follows_link
         lambda key: store.put(key, b"new"),
         lambda key: store.put_if_absent(key, b"new"),
         lambda key: store.put_if_match(key, b"new", ""),
+        lambda key: store.write_folder(key, {}, overwrite=True, keeping={}, report=pytest.fail),
         store.delete,
     ):
         for key in ("folder/precious", "folder/new", "folder/root/file"):
             with pytest.raises(OptionError):
                 write(key)
+    with pytest.raises(OptionError):
+        store.write_folder("folder", {}, overwrite=True, keeping={}, report=pytest.fail)
     for key in ("file", "broken"):
+        with raises(OptionError, option="overwrite"):
+            store.check_target(key, overwrite=False)
+        store.check_target(key, overwrite=True)
         assert not store.put_if_absent(key, b"new")
         store.put(key, b"new")
         assert not (outside / key).is_symlink()
@@ -88,10 +96,13 @@ def test_a_root_that_is_missing(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "missing")
     assert [*store.list()] == [*store.list("a/b")] == []
     for key in ("x", "a/x"):
-        with pytest.raises(FileAccessError) as caught:
-            store.put(key, b"")
-        assert (caught.value.errno, caught.value.operation) == (errno.ENOENT, "write")
-        assert caught.value.path == str(tmp_path / "missing" / key)
+        for call in (
+            lambda key: store.put(key, b""),
+            lambda key: store.check_target(key, overwrite=True),
+        ):
+            fields = {"errno": errno.ENOENT, "operation": "write", "path": store.name_of(key)}
+            with raises(FileAccessError, **fields):
+                call(key)
     assert os.listdir(tmp_path) == []
 
 

@@ -18,6 +18,7 @@ from recordsmith.stores import (
     Location,
     MemoryStore,
     as_location,
+    check_target,
     read_document,
     write_atomically,
 )
@@ -133,4 +134,8 @@ def test_nothing_is_written_to_a_store_that_cannot() -> None:
     for overwrite in (True, False):
         with raises(OptionError, value=str(place)):
             write_atomically(place, b"data", overwrite=overwrite)
+        with raises(OptionError, value=str(place)):
+            check_target(place, overwrite=overwrite)
+        with raises(OptionError, value=str(place)):
+            place.store.write_folder("x", {}, overwrite=overwrite, keeping={}, report=pytest.fail)
     assert not place.exists()

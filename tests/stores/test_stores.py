@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import (
     LocalStore,
     MemoryStore,
@@ -27,6 +29,7 @@ from recordsmith.stores.store import (
     missing_error,
 )
 
+from ..raising import raises
 from .contract import StoreContract
 
 
@@ -171,3 +174,36 @@ def test_ranges_arrive_when_they_are_there() -> None:
     assert next(found) == (1, b"fast")
     is_first_read.set()
     assert [*found] == [(0, b"slow")]
+
+
+def write_folder(store: Store, *names: str) -> None:
+    with store.write_folder("f", {}, overwrite=False, keeping={}, report=pytest.fail) as folder:
+        for name in names:
+            folder.open(name).write(b"mine")
+            folder.close(name)
+
+
+def test_a_folder_whose_note_cannot_be_written_is_deleted() -> None:
+    class FullStore(MemoryStore):
+        def put(self, key: str, data: Data) -> None:
+            raise FileAccessError(errno.ENOSPC, f"full: {data!r:.9}", key)
+
+    store = FullStore()
+    with pytest.raises(FileAccessError):
+        write_folder(store, "a", "b/c")
+    assert [*store.list()] == []
+
+
+def test_a_folder_that_another_process_writes_as_well() -> None:
+    """The object of the other one stays; those of this one do not."""
+
+    class SharedStore(MemoryStore):
+        def open_write(self, key: str, *, overwrite: bool = True) -> ObjectWriter:
+            if key == "f/b":
+                self.put_if_absent(key, b"theirs")
+            return super().open_write(key, overwrite=overwrite)
+
+    store = SharedStore()
+    with raises(OptionError, option="overwrite"):
+        write_folder(store, "a", "b", "c")
+    assert {info.key: store.read(info.key) for info in store.list()} == {"f/b": b"theirs"}

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recordsmith.words import count, printable, size
@@ -111,7 +110,7 @@ def print_hint(message: str) -> None:
         print_aside(message)
 
 
-def print_written_page(path: Path | None) -> None:
+def print_written_page(path: str | None) -> None:
     """Print where a page was written, if one was, on standard error."""
     if path is not None:
         print_aside(f"report: {path}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -119,7 +119,7 @@ def _print_splits(inspection: Inspection) -> None:
         for name, shards in inspection.splits.items()
     ]
     are_files = not inspection.from_manifest and not any(
-        tells_split(Path(shard.path).name, name)
+        tells_split(PurePath(shard.path).name, name)
         for name, shards in inspection.splits.items()
         for shard in shards
     )

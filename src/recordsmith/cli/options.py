@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
@@ -110,7 +110,7 @@ Where: TypeAlias = Annotated[
 
 
 Html: TypeAlias = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--html", help="Also write the report as an HTML page.", metavar="FILE"),
 ]
 OverwritePage: TypeAlias = Annotated[
@@ -392,18 +392,23 @@ def one_or_all(paths: list[str]) -> str | list[str]:
     return paths[0] if len(paths) == 1 else paths
 
 
-def check_html(path: Path | None, *, overwrite: bool) -> None:
+def check_html(path: str | None, *, overwrite: bool) -> None:
     """Raise before the work begins if the page cannot be written."""
     if path is None:
         if overwrite:
             raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
         return
     from recordsmith.drawing.html_page import check_html_path  # NumPy only when needed
+    from recordsmith.stores import as_location
 
-    check_html_path(path, overwrite=overwrite)
+    check_html_path(as_location(path), overwrite=overwrite)
 
 
 def title_of(paths: list[str]) -> str:
     """Return the title of a page about these paths."""
-    first = paths[0] if Path(paths[0]).name else Path(paths[0]).resolve().name or paths[0]
+    first = paths[0]
+    if not PurePath(first).name:  # such as `.`
+        from recordsmith.stores import as_folder
+
+        first = as_folder(first).identity.rpartition("/")[2] or first
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"

@@ -9,7 +9,6 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Paths, Split, one_or_all
-from recordsmith.files import check_target
 
 
 def schema(
@@ -32,6 +31,8 @@ def schema(
     Example: `recordsmith schema out -o schema.json`
     """
     if out is not None:
+        from recordsmith.stores import check_target  # loads more than `--help` needs
+
         check_target(out, overwrite=overwrite)
     with console.progress_bar("reading", of_bytes=True) as progress:
         found = rs.schema(one_or_all(paths), split, progress=progress)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
@@ -165,22 +164,21 @@ def can_be_shown(error: CorruptDataError) -> bool:
     return error.path is not None and error.record is not None and error.defect in _SHOWN_BY_HEAD
 
 
-def manifest_identity(command: str, given: Mapping[str, Any]) -> tuple[int, int] | None:
+def manifest_identity(command: str, given: Mapping[str, Any]) -> str | None:
     """Return what changes when the command replaces the manifest of its output; None without one.
 
     Arguments as of `how_to_resume`.
     """
     if command not in _RESUMING:
         return None
+    from recordsmith.stores import as_folder  # loads more than `--help` needs
+
     with suppress(OSError, ValueError):
-        status = os.stat(Path(given["out"], _MANIFEST))
-        return status.st_ino, status.st_mtime_ns
+        return (as_folder(given["out"]) / _MANIFEST).info().version
     return None
 
 
-def how_to_resume(
-    command: str, given: Mapping[str, Any], before: tuple[int, int] | None = None
-) -> str:
+def how_to_resume(command: str, given: Mapping[str, Any], before: str | None = None) -> str:
     """Return what to do after a command was stopped before its end; empty if it wrote nothing.
 
     Args:
@@ -206,7 +204,9 @@ def complete_shards_text(command: str, given: Mapping[str, Any]) -> str:
     from recordsmith.building import completed_files  # NumPy only when needed
     from recordsmith.stores import as_folder
 
-    done = completed_files(as_folder(given["out"]))
+    done = []
+    with suppress(OSError, ValueError):
+        done = completed_files(as_folder(given["out"]))
     if not done:
         return ""
     return (
@@ -222,16 +222,27 @@ def is_part_of_condition(arguments: Iterable[str]) -> bool:
 
 def _similar_name(given: Mapping[str, Any]) -> str:
     """Suggest the file or folder with the most similar name for a path that does not exist."""
-    missing = (path for path in _paths(given) if not os.path.lexists(path))
-    found = next(filter(None, map(similar_path, missing)), None)
-    return "" if found is None else f". Did you mean {found}?"
+    for path in filter(_is_missing, _paths(given)):
+        found = similar_path(path)
+        if found is not None and found != Path(path):
+            return f". Did you mean {found}?"
+    return ""
+
+
+def _is_missing(path: str) -> bool:
+    from recordsmith.stores import as_place  # loads more than `--help` needs
+
+    with suppress(OSError, ValueError):
+        place = as_place(path)
+        return not (place.is_folder() or place.exists())
+    return False
 
 
 def _typed_path(error: CorruptDataError, given: Mapping[str, Any]) -> str:
     """Return the typed path that contains the damaged file."""
     found = "PATH" if error.path is None else error.path
     for typed in _paths(given):
-        if error.path is None or Path(typed) in (Path(found), *Path(found).parents):
+        if error.path is None or PurePath(typed) in (PurePath(found), *PurePath(found).parents):
             return typed
     return found
 
@@ -240,4 +251,4 @@ def _paths(given: Mapping[str, Any]) -> Iterable[str]:
     for name in ("path", "paths", "a", "b", "source", "dataset"):
         value = given.get(name)
         if value is not None:
-            yield from [str(value)] if isinstance(value, (str, Path)) else map(str, value)
+            yield from [str(value)] if isinstance(value, str) else map(str, value)

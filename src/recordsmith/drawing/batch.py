@@ -7,7 +7,6 @@ or scaling are visible.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ import numpy.typing as npt
 
 from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.errors import OptionError, option
-from recordsmith.files import PathLike, as_path
 from recordsmith.image import Pixels
 from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
+from recordsmith.stores import Location, PlaceLike, as_location
 
 _CHANNELS = (1, 3, 4)
 _LARGEST_FRACTION = 2  # boxes may extend slightly beyond the image
@@ -25,7 +24,7 @@ _LARGEST_FRACTION = 2  # boxes may extend slightly beyond the image
 
 def draw_batch(
     images: npt.NDArray[Any],
-    out: PathLike,
+    out: PlaceLike,
     *,
     masks: npt.NDArray[Any] | None = None,
     boxes: Sequence[Any] | npt.NDArray[Any] | None = None,
@@ -34,7 +33,7 @@ def draw_batch(
     title: str = "A batch",
     columns: int = 6,
     overwrite: bool = False,
-) -> Path:
+) -> Location:
     """Draw the images of a batch on one page, with their masks and boxes over them.
 
     Args:
@@ -51,7 +50,7 @@ def draw_batch(
         overwrite: replace an existing file.
 
     Returns:
-        The path of the file.
+        The location of the file.
 
     Raises:
         OptionError: the arrays are not a batch of images, or differ in length.
@@ -59,7 +58,7 @@ def draw_batch(
     """
     from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
 
-    path = as_path(out)
+    path = as_location(out)
     shown = _channels_last(images)
     check_page(path, max(1, len(shown)), columns, overwrite=overwrite)
     check_fits(len(shown), columns)

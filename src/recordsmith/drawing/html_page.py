@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import Path
 
 from recordsmith.errors import OptionError
-from recordsmith.files import check_target
-from recordsmith.stores import write_atomically
+from recordsmith.stores import Location, check_target, write_atomically
 from recordsmith.words import printable
 
 STYLE = """
@@ -72,7 +70,7 @@ _HEAD = (
 )
 
 
-def check_html_path(path: Path, *, overwrite: bool) -> None:
+def check_html_path(path: Location, *, overwrite: bool) -> None:
     """Raise OptionError if the suffix is not .html or .htm, or as `check_target` does."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise OptionError(option="out", value=str(path), expected="a file name ending in .html")
@@ -80,7 +78,7 @@ def check_html_path(path: Path, *, overwrite: bool) -> None:
 
 
 def write_html(
-    path: Path, title: str, style: str, parts: Iterable[str], *, overwrite: bool
+    path: Location, title: str, style: str, parts: Iterable[str], *, overwrite: bool
 ) -> None:
     """Write a page atomically.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recordsmith.errors import OptionError
-from recordsmith.files import check_target
-from recordsmith.stores import write_atomically
+from recordsmith.stores import Location, check_target, write_atomically
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -20,7 +18,7 @@ _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 _LARGEST_SIDE = 65_000  # a JPEG cannot have more
 
 
-def check_page(path: Path, count: int, columns: int, *, overwrite: bool) -> None:
+def check_page(path: Location, count: int, columns: int, *, overwrite: bool) -> None:
     """Raise OptionError if a page of `count` tiles cannot be written to a path."""
     if path.suffix.lower() not in _FORMATS:
         raise OptionError(
@@ -44,7 +42,7 @@ def check_fits(count: int, columns: int) -> None:
         )
 
 
-def write_page(page: Image.Image, path: Path, *, overwrite: bool) -> None:
+def write_page(page: Image.Image, path: Location, *, overwrite: bool) -> None:
     """Write a page atomically."""
     stream = io.BytesIO()
     page.save(stream, _FORMATS[path.suffix.lower()], quality=92)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from recordsmith.drawing.html_page import check_html_path, write_html
 from recordsmith.drawing.stats_page import stats_page
 from recordsmith.drawing.verify_page import verify_page
 from recordsmith.errors import OptionError
 from recordsmith.examining.stats import StatsReport
 from recordsmith.examining.verification import VerifyReport
-from recordsmith.files import PathLike, as_path
+from recordsmith.stores import Location, PlaceLike, as_location
 
 
 def save_html(
     report: StatsReport | VerifyReport,
-    out: PathLike,
+    out: PlaceLike,
     *,
     title: str | None = None,
     overwrite: bool = False,
-) -> Path:
+) -> Location:
     """Write a report as one self-contained HTML page.
 
     Args:
@@ -29,7 +27,7 @@ def save_html(
         overwrite: replace an existing file.
 
     Returns:
-        The path of the file.
+        The location of the file.
 
     Raises:
         OptionError: the report is of another kind, the suffix is not .html or .htm, or the file
@@ -39,7 +37,7 @@ def save_html(
     Example:
         rs.save_html(rs.stats("out"), "stats.html")
     """
-    path = as_path(out)
+    path = as_location(out)
     check_html_path(path, overwrite=overwrite)
     if isinstance(report, StatsReport):
         page = stats_page(report, title or "dataset")

@@ -11,17 +11,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recordsmith.dataset import Dataset, dataset_of, parse_shard_name, records_of
+from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
-from recordsmith.files import PathLike, as_path
 from recordsmith.image.drawing.overlay import (
     blend_mask,
     draw_boxes,
@@ -29,6 +28,7 @@ from recordsmith.image.drawing.overlay import (
     label_colour,
     message_tile,
 )
+from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.summaries import Report
 
 _LEGEND_MOST = 60
@@ -46,7 +46,7 @@ class SheetReport(Report):
         problems: examples whose image cannot be shown, with the reason.
     """
 
-    path: Path
+    path: Location
     height: int
     width: int
     record_count: int
@@ -55,8 +55,8 @@ class SheetReport(Report):
 
 
 def sheet(
-    dataset: Dataset | PathLike | Sequence[PathLike],
-    out: PathLike,
+    dataset: Dataset | Paths,
+    out: PlaceLike,
     *,
     split: str | None = None,
     count: int = 30,
@@ -83,7 +83,7 @@ def sheet(
         CorruptDataError: the frames of a shard are damaged.
         FileAccessError: a file cannot be read or written.
     """
-    path = as_path(out)
+    path = as_location(out)
     check_page(path, count, columns, overwrite=overwrite)
     opened = dataset_of(dataset, split)
     total = len(opened)

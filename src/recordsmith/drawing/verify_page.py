@@ -223,7 +223,8 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
         for end, having in ends.items():
             alike = [path for path in having if len(parts[path]) > kept]
             if len(having) == 1:
-                names[having[0]] = str(PurePath(*end))
+                (path,) = having
+                names[path] = str(PurePath(*end)) if end != parts[path] else path
             else:
                 names |= {path: path for path in having if path not in alike}
                 waiting += alike

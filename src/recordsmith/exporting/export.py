@@ -1,18 +1,15 @@
 """`recordsmith.export`: write records as files for other tools.
 
-Records are read once, in order, and passed to the exporter of the format. Everything is written to
-a hidden folder that is renamed at the end. Features that the format cannot hold and changed names
-are reported.
+Records are read once, in order, and passed to the exporter of the format. Features that the format
+cannot hold and changed names are reported.
 """
 
 from __future__ import annotations
 
 import operator
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,12 +38,12 @@ from recordsmith.exporting.export_writer import (
 )
 from recordsmith.exporting.hugging_face import HuggingFaceTables
 from recordsmith.exporting.npz import NpzFiles
-from recordsmith.exporting.staging import staged
 from recordsmith.exporting.voc import VocFiles
 from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
 from recordsmith.exporting.yolo import YoloFiles
-from recordsmith.files import PathLike, Progress, as_path
+from recordsmith.files import Progress
 from recordsmith.serialization import fields_to_json
+from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.summaries import Report
 
 _EXPORTERS: dict[str, Callable[[], Exporter | TableExporter]] = {
@@ -84,7 +81,7 @@ class ExportReport(Report):
         skipped_positions: the positions of the first 100 in the dataset.
     """
 
-    folder: Path
+    folder: Location
     format: str
     record_count: int = 0
     splits: dict[str, int] = field(default_factory=dict)
@@ -106,7 +103,7 @@ class ExportReport(Report):
 
 def export(
     path_or_dataset: Paths | Dataset,
-    out: PathLike,
+    out: PlaceLike,
     format: str = "folder",
     *,
     split: str | None = None,
@@ -117,12 +114,13 @@ def export(
 ) -> ExportReport:
     """Write the examples of a dataset as files for other tools.
 
-    Encoded images and masks are written byte for byte. Memory holds some records, a number for each
-    file name and changed names.
+    Encoded images and masks are written byte for byte. The folder appears when it is complete; in a
+    store that cannot rename, its note `.export.json` does. Memory holds some records, a number for
+    each file name and changed names.
 
     Args:
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
-        out: the folder to create.
+        out: the folder to create: a path, or a place in another store.
         format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
             npz; or csv, parquet, feather or huggingface (Parquet with images and class names for
             `datasets`), which need the extra `arrow`.
@@ -146,18 +144,20 @@ def export(
     Example:
         report = rs.export("records", "images", "coco", split="train")
     """
-    folder = as_path(out)
+    folder = as_folder(out)
     exporter = _exporter(format, shard_size_bytes)
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     dataset = dataset_of(path_or_dataset, split)
-    _check_apart(dataset, folder)
+    shards = {shard.location.identity: str(shard.location) for shard in dataset.shards}
+    _check_apart(shards, folder)
     report = ExportReport(folder, format)
     note = {"format": "recordsmith-export", "version": 2, "export_format": format}
-    shards = [Path(shard.location) for shard in dataset.shards]
     problems = Problems()
-    with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
-        writer = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
+    with folder.store.write_folder(
+        folder.key, note, overwrite=overwrite, keeping=shards, report=problems.add
+    ) as files:
+        writer = ExportWriter(files, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
             if isinstance(exporter, TableExporter):
                 _check_columns(dataset.schema, format)
@@ -174,7 +174,7 @@ def export(
             if not report.record_count:
                 raise SourceError("the dataset has no records to export")
         finally:
-            writer.discard()
+            writer.clean_up()
     report.file_count, report.size_bytes = writer.file_count, writer.size_bytes
     report.changed_names = writer.changed_names
     problems.extend(writer.problems)
@@ -198,10 +198,11 @@ def _exporter(name: str, shard_size_bytes: int | None) -> Exporter | TableExport
     return _EXPORTERS[name]()
 
 
-def _check_apart(dataset: Dataset, folder: Path) -> None:
-    place = os.path.realpath(folder)
-    for shard in dataset.shards:
-        if os.path.dirname(shard.location.identity) == place:
+def _check_apart(shards: Iterable[str], folder: Location) -> None:
+    """Raise OptionError if shards, given by their identity, are directly in the folder."""
+    place = folder.identity.rstrip("/")
+    for shard in shards:
+        if shard.rpartition("/")[0].rstrip("/") == place:
             raise OptionError(
                 f"{folder} is the folder of the dataset itself",
                 option="out",

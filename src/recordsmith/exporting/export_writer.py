@@ -1,19 +1,17 @@
 """Write the files of an export, choose their names, and collect problems.
 
 Exporters write only through this module, so that no file is outside the folder or overwrites
-another. `staging` translates errors of the operating system.
+another.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol
+from contextlib import contextmanager
+from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.selected_records import Decoder
@@ -23,9 +21,8 @@ from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.exporting.images import ExportedImage
 from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
 from recordsmith.exporting.values import get_text
-from recordsmith.files import make_folder
+from recordsmith.stores import FolderWriter
 
-_IN_MEMORY_BYTES = 1 << 20
 _LONGEST_MARK = len("-1000000000")  # appended to a name in use
 
 
@@ -57,7 +54,7 @@ class ExportWriter:
         position: of the current record.
     """
 
-    def __init__(self, folder: Path, splits: Iterable[str]) -> None:
+    def __init__(self, folder: FolderWriter, splits: Iterable[str]) -> None:
         self.splits = tuple(splits)
         self.file_count = 0
         self.size_bytes = 0
@@ -68,9 +65,6 @@ class ExportWriter:
         self.dropped_features: Counter[str] = Counter()
         self.position = 0  # of the record that is exported now
         self._folder = folder
-        self._folders_created: set[str] = set()
-        self._open_files: dict[str, BinaryIO] = {}
-        self._scratch_files: list[IO[bytes]] = []
         self._actions: list[Callable[[], None]] = []
         self._taken = TakenNames()
         self._part_names: dict[tuple[str, str], str] = {}
@@ -195,39 +189,25 @@ class ExportWriter:
 
     def open(self, name: str) -> BinaryIO:
         """Open a new file for writing, until `close`."""
-        folder = name.rpartition("/")[0]
-        parts = name.split("/")
-        assert not {"", ".", ".."}.intersection(parts), name
-        if folder not in self._folders_created:
-            make_folder(self._folder / folder)
-            self._folders_created.add(folder)
-        file = open(f"{self._folder}/{name}", "xb")  # noqa: SIM115 - closed by close or discard
-        self._open_files[name] = file
-        return file
+        return self._folder.open(name)
 
     def close(self, name: str) -> None:
         """Close a file and count it."""
-        self._open_files.pop(name).close()
-        self.size_bytes += os.stat(f"{self._folder}/{name}").st_size
+        self.size_bytes += self._folder.close(name)
         self.file_count += 1
 
     def temporary_file(self) -> IO[bytes]:
-        """A temporary file, in memory while it is small."""
-        file: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(self._folder))  # noqa: SIM115
-        self._scratch_files.append(file)
-        return self._scratch_files[-1]
+        """Open a temporary file, in memory while it is small."""
+        return self._folder.temporary_file()
 
     def add_cleanup(self, action: Callable[[], None]) -> None:
         """Register an action for the end of the job, whether it succeeds or not."""
         self._actions.append(action)
 
-    def discard(self) -> None:
-        """Close open files at the end of the job, whether it succeeds or not."""
+    def clean_up(self) -> None:
+        """Run the registered actions at the end of the job, whether it succeeds or not."""
         for action in self._actions:
             action()
-        for file in (*self._open_files.values(), *self._scratch_files):
-            with suppress(OSError):
-                file.close()
 
     # -- reporting ----------------------------------------------------------------------------
 

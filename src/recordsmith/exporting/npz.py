@@ -69,12 +69,17 @@ class NpzFiles(TableExporter):
         if not self._split:
             return
         name = f"{self._out.split_name(self._split)}.npz"
-        with self._out.opened(name) as file, zipfile.ZipFile(file, "w") as archive:
-            for name, array in self._arrays.items():
-                # a member without a date
-                member = zipfile.ZipInfo(f"{name}.npy")
-                with archive.open(member, "w", force_zip64=True) as target:
-                    array.write(target)
+        with self._out.opened(name) as file:
+            # where a file cannot seek, zipfile would write other headers
+            place = file if file.seekable() else self._out.temporary_file()
+            with zipfile.ZipFile(place, "w") as archive:
+                for name, array in self._arrays.items():
+                    # a member without a date
+                    member = zipfile.ZipInfo(f"{name}.npy")
+                    with archive.open(member, "w", force_zip64=True) as target:
+                        array.write(target)
+            if place is not file:
+                _copy(place, file)
         self._arrays = {}
 
     def _pieces(self, row_count: int) -> Iterator[tuple[str, npt.NDArray[Any], bool]]:
@@ -121,9 +126,14 @@ class _Array:
             "shape": (self._length, *self._row_shape),
         }
         np.lib.format.write_array_header_1_0(target, description)
-        self._file.seek(0)
-        shutil.copyfileobj(self._file, target, _BLOCK_BYTES)
-        self._file.close()
+        _copy(self._file, target)
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> None:
+    """Copy a temporary file and close it."""
+    source.seek(0)
+    shutil.copyfileobj(source, target, _BLOCK_BYTES)
+    source.close()
 
 
 def _specs(schema: Schema) -> dict[str, FeatureSpec]:

@@ -138,9 +138,7 @@ def pack_from_recipe(
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     listing = source.list_samples()
     plan = recipe.plan(source, listing)
-    report = PackReport(
-        str(folder), notices=listing.notices, images_are_checked=recipe.check_images
-    )
+    report = PackReport(folder, notices=listing.notices, images_are_checked=recipe.check_images)
     if listing.splits and recipe.splits is not None:
         report.notices += (
             f"the source defines its own splits, which were used: {', '.join(plan.splits)}",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from recordsmith.building import Occurrences
 from recordsmith.dataset import Manifest
+from recordsmith.stores import Location
 from recordsmith.summaries import Report
 
 
@@ -29,7 +30,7 @@ class PackReport(Report):
     is_new: False if the finished dataset of the same plan already existed.
     """
 
-    folder: str
+    folder: Location
     sample_count: int = 0
     class_count: int | None = None
     shard_count: int = 0

@@ -8,13 +8,20 @@ import re
 
 from recordsmith.readers.description import Description
 from recordsmith.readers.source_text import comment, is_utf8, list_lines, literal
+from recordsmith.stores import as_location, as_place
 
 _MOST_NAMED = 4
 _NUMBER = re.compile(r"\d+$")
 
 
 def file_lines(description: Description) -> list[str]:
-    """The lines that define `files`."""
+    """The lines that define `files`.
+
+    Raises:
+        OptionError: a file is not on a local disk, where the program would look for it.
+    """
+    for file in description.files:
+        os.fspath(as_location(file))
     pattern = _pattern(description)
     shards = "1 shard" if len(description.files) == 1 else f"{len(description.files):,} shards"
     note = comment(shards, description.record_note)
@@ -42,7 +49,8 @@ def _pattern(description: Description) -> str | None:
     if not isinstance(given, str):
         return None
     candidates: tuple[str, ...] = ()
-    if not os.path.exists(given):
+    place = as_place(given)
+    if not (place.is_folder() or place.exists()):
         candidates = (given,)
     elif len(files) > _MOST_NAMED:
         candidates = _common_patterns(files)

@@ -4,6 +4,7 @@ An object is a file, or its equivalent in a store without files. Everything abov
 objects through a `Location`: a store and a key in it.
 """
 
+from recordsmith.stores.folder_writer import FolderWriter
 from recordsmith.stores.local import LocalStore, read_file, scratch_file
 from recordsmith.stores.location import (
     Location,
@@ -34,6 +35,7 @@ from recordsmith.stores.store import (
 __all__ = [
     "NOTE_BYTES",
     "FolderContents",
+    "FolderWriter",
     "LocalStore",
     "Location",
     "MemoryStore",

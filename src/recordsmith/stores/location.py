@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.files import PathLike, as_path
-from recordsmith.stores.local import LocalStore
+from recordsmith.stores.local import LocalStore, matching_files
 from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
 from recordsmith.stores.store import (
     Data,
@@ -33,6 +33,9 @@ class Location(os.PathLike[str]):
 
     store: Store
     key: str
+
+    def __repr__(self) -> str:
+        return f"Location({str(self)!r})"
 
     def __str__(self) -> str:
         return self.store.name_of(self.key)
@@ -218,8 +221,7 @@ def matching(pattern: Location) -> list[Location]:
     `**` matches any folders. As in a shell, `*` matches no leading dot.
     """
     if isinstance(pattern.store, LocalStore):
-        names = sorted(glob.glob(str(pattern), recursive=True))
-        return [as_location(name) for name in names if not os.path.isdir(name)]
+        return [as_location(path) for path in matching_files(str(pattern))]
     parts = pattern.key.split("/")
     is_fixed = [not glob.has_magic(part) for part in parts]
     fixed = parts[: is_fixed.index(False)] if False in is_fixed else parts

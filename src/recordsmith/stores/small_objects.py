@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
+from recordsmith.errors import FileAccessError
 from recordsmith.files import exists_error
 from recordsmith.stores.location import PlaceLike, as_location
-from recordsmith.stores.store import Data
+from recordsmith.stores.store import Data, check_writable
 
 DOCUMENT_BYTES = 1 << 26
 """The size limit of documents that users write: label maps, schemas, lists of names."""
@@ -57,29 +57,14 @@ def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) ->
         FileAccessError: it cannot be written.
     """
     location = as_location(place)
-    if not location.store.is_writable:
-        raise OptionError(f"{location} is in a store that is read-only", value=str(location))
+    check_writable(location.store, str(location))
     if overwrite:
         location.put(data)
     elif not location.put_if_absent(data):
-        raise exists_error(location)
+        raise exists_error(str(location))
 
 
 def check_target(place: PlaceLike, *, overwrite: bool) -> None:
-    """Check before a long job that its output file may be written.
-
-    Raises:
-        OptionError: it is a folder, or exists and `overwrite` is False.
-        FileAccessError: its folder does not exist.
-    """
+    """Check before a long job that an object may be written, as `Store.check_target` does."""
     location = as_location(place)
-    if location.is_folder():
-        raise OptionError(
-            f"{location} is a folder", value=str(location), expected="the name of a file"
-        )
-    if not overwrite and location.exists():
-        raise exists_error(location)
-    if not location.store.is_folder(""):
-        raise MissingFileError(
-            errno.ENOENT, "its folder does not exist", str(location), operation="write"
-        )
+    location.store.check_target(location.key, overwrite=overwrite)

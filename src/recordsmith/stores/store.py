@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from recordsmith.buffers import Int64Array
+    from recordsmith.stores.folder_writer import FolderWriter
 
 Data: TypeAlias = bytes | Iterable[bytes | memoryview]
 """The content of an object: bytes, or pieces end to end."""
@@ -235,6 +236,53 @@ class Store(ABC):
                 target.write(piece)
         self.delete(old)
 
+    def check_target(self, key: str, *, overwrite: bool) -> None:
+        """Check before a long job that an object may be written.
+
+        Raises:
+            OptionError: it is a folder, exists and `overwrite` is False, or the store is read-only.
+            FileAccessError: the folder of the store does not exist.
+        """
+        name = self.name_of(key)
+        check_writable(self, name)
+        if self.is_folder(key):
+            raise OptionError(f"{name} is a folder", value=name, expected="the name of a file")
+        if not overwrite and self.exists(key):
+            raise exists_error(name)
+
+    def write_folder(
+        self,
+        key: str,
+        note: Mapping[str, Any],
+        *,
+        overwrite: bool,
+        keeping: Mapping[str, str],
+        report: Callable[[str], None],
+    ) -> AbstractContextManager[FolderWriter]:
+        """Write a new folder; it is complete when its note appears, at the end of the block.
+
+        If the block raises, everything that was written is removed. Where the store can rename,
+        nothing is visible before the end, and a folder that is replaced stays until then.
+        Elsewhere, an earlier folder is removed with the first object, and a killed process leaves
+        objects without a note.
+
+        Args:
+            note: describes the content; the names directly in the folder are added as `entries`.
+            overwrite: replace the entries of an earlier note, and all objects in the way.
+            keeping: objects that must not be replaced: identity -> name for messages.
+            report: called with problems of the folder.
+
+        Raises:
+            OptionError: it is an object, is not empty without `overwrite`, or contains objects to
+                keep; or the store is read-only.
+            FileAccessError: it cannot be written, or another process writes it.
+        """
+        from recordsmith.stores.folder_writer import direct_folder
+        from recordsmith.stores.location import Location
+
+        check_writable(self, self.name_of(key))
+        return direct_folder(Location(self, key), note, overwrite=overwrite, keeping=keeping)
+
     # -- what only file systems have ---------------------------------------------------------------
 
     def make_folder(self, key: str = "") -> None:
@@ -321,6 +369,10 @@ class ObjectReader(io.RawIOBase):
         """Return bytes as the device has them now, past all caches; None if that is impossible."""
         return self.read_at(start, stop)
 
+    def is_cached(self, place: int) -> bool | None:
+        """Return whether a byte is in memory, without reading it; None if unknown."""
+        return None
+
     def drop_cached(self) -> None:
         """Drop what is cached of the object, as far as that is possible."""
 
@@ -400,6 +452,10 @@ class ObjectWriter(io.RawIOBase, ABC):
         """Write all bytes of a buffer; return their number."""
 
     @abstractmethod
+    def tell(self) -> int:
+        """Return the number of bytes written."""
+
+    @abstractmethod
     def seal(self) -> str:
         """Store everything durably; return the key under which it can be read now.
 
@@ -451,6 +507,9 @@ class WholeWriter(ObjectWriter):
     def write(self, data: Any) -> int:
         return self._file.write(data)
 
+    def tell(self) -> int:
+        return self._file.tell()
+
     def seal(self) -> str:
         if not self._is_sealed:
             data = self._file.getvalue()
@@ -499,6 +558,16 @@ def check_key(key: str) -> str:
             expected="names separated by '/', without '.' and '..'",
         )
     return key
+
+
+def check_writable(store: Store, name: str) -> None:
+    """Check that a store can be written.
+
+    Raises:
+        OptionError: it is read-only.
+    """
+    if not store.is_writable:
+        raise OptionError(f"{name} is in a store that is read-only", value=name)
 
 
 def check_range(start: int, stop: int | None) -> None:

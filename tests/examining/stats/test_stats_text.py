@@ -68,7 +68,7 @@ def test_headings_of_sections_and_payloads(
     heads = [line.split("  ")[0] for line in lines if line.startswith("feature")]
     assert [head.split()[-1] for head in heads] == ["context", "Examples"]
     assert any("only sizes" in line for line in lines)
-    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
+    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read().decode()
     for text in ("Features of the context", "in 1 Example;", "only sizes are shown"):
         assert text in page
 
@@ -83,7 +83,7 @@ def test_texts_that_repeat_the_names_of_labels_are_not_listed(
     (tmp_path / "labels.txt").write_text("0:ant\n1:bee\n")
     found = rs.stats(tmp_path)
     assert found.classes.keys() == {label, text_key}
-    page = rs.save_html(found, tmp_path / "page.html").read_text("utf-8")
+    page = rs.save_html(found, tmp_path / "page.html").read().decode()
     for shown in ("\n".join(_shown(tmp_path, capsys)), page):
         assert f"classes in {label}" in shown
         assert (f"classes in {text_key}" in shown) == is_shown
@@ -101,7 +101,7 @@ def test_masks_and_boxes_are_shown(
     assert ["boxes", "per", "record", "0", "0", "2"] in lines
     assert ["height", "50.0%", "50.0%", "50.0%"] in lines
     assert ["area", "12.50%", "12.50%", "12.50%"] in lines
-    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
+    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read().decode()
     for text in (f"1 class of pixels in {MASK}", "1, in 1 mask", "100.00%", "<h2>2 boxes</h2>"):
         assert text in page
     assert "0 to 2 per record" in page
@@ -120,6 +120,6 @@ def test_long_feature_tables_are_shortened(
     assert [line.split()[0] for line in lines if line.startswith("f")].count("f2") == 2
     assert not any(line.startswith("f3") for line in lines)
     assert any(line.startswith("  … and 5 more ") for line in lines)
-    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
+    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read().decode()
     assert "and 5 more features" in page
     assert "<h3>f3</h3>" not in page

@@ -26,7 +26,7 @@ class ReshardReport(Report):
     is_new: False if the same dataset already existed.
     """
 
-    folder: str
+    folder: Location
     records_in: int = 0
     record_count: int = 0
     shard_count: int = 0
@@ -44,7 +44,7 @@ class ReshardReport(Report):
         """Return the report of a finished dataset."""
         provenance = manifest.provenance
         return cls(
-            str(folder),
+            folder,
             records_in=int(provenance.get("records_in", 0)),
             record_count=manifest.record_count,
             shard_count=manifest.shard_count,
@@ -70,7 +70,7 @@ class AppendReport(Report):
     is_new: False if these records were appended before.
     """
 
-    folder: str
+    folder: Location
     appended_count: int = 0
     record_count: int = 0
     shard_count: int = 0
@@ -85,7 +85,7 @@ class AppendReport(Report):
     ) -> AppendReport:
         """Return the report of one step in the history of a dataset."""
         return cls(
-            str(folder),
+            folder,
             appended_count=int(step.get("records", 0)),
             record_count=manifest.record_count,
             shard_count=manifest.shard_count,

@@ -138,7 +138,7 @@ class _Salvage:
             (shard.location.parent / LABEL_MAP_NAME).exists() for shard in found.shards[:1]
         )
         self.report = SalvageReport(
-            str(folder),
+            folder,
             missing=[str(error) for _, error in found.missing],
             notices=[str(error) for error in found.ignored],
         )

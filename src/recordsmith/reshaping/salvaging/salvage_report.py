@@ -8,6 +8,7 @@ from typing import Any
 
 from recordsmith.errors import Defect
 from recordsmith.serialization import fields_to_json
+from recordsmith.stores import Location
 from recordsmith.summaries import Report
 from recordsmith.wire import LostBytes, Repair
 
@@ -96,7 +97,7 @@ class SalvageReport(Report):
 
     _shown = ("record_count", "expected_count", "lost_bytes")
 
-    folder: str
+    folder: Location
     shards: list[SalvagedShard] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)

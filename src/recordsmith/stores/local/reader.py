@@ -103,6 +103,16 @@ class LocalReader(ObjectReader, io.FileIO):
         except OSError:
             return None
 
+    def is_cached(self, place: int) -> bool | None:
+        if not hasattr(os, "RWF_NOWAIT"):
+            return None
+        try:
+            return os.preadv(self.fileno(), [bytearray(1)], place, os.RWF_NOWAIT) > 0
+        except BlockingIOError:
+            return False
+        except OSError:  # unsupported by this file system
+            return None
+
     def drop_cached(self, start: int = 0, stop: int = 0) -> None:
         """Drop cached pages of the file; to its end if `stop` is 0."""
         if not hasattr(os, "posix_fadvise"):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import (
+    EXPORT_NOTE,
     PathLike,
     accessing,
+    exists_error,
     is_temporary_name,
     lock_file,
     locked,
@@ -38,6 +41,9 @@ from recordsmith.stores.store import (
     check_version,
     pieces_of,
 )
+
+if TYPE_CHECKING:
+    from recordsmith.stores.folder_writer import FolderWriter
 
 _PIECE_BYTES = 1 << 20
 
@@ -226,6 +232,31 @@ class LocalStore(Store):
         self._check_folders(check_key(key))
         remove(os.path.join(self.root, key))
 
+    def check_target(self, key: str, *, overwrite: bool) -> None:
+        path = self.name_of(check_key(key))
+        if os.path.isdir(path):
+            raise OptionError(f"{path} is a folder", value=path, expected="the name of a file")
+        if os.path.lexists(path) and not overwrite:
+            raise exists_error(path)
+        with accessing(path, "write"):
+            os.stat(self.root or os.curdir)
+
+    def write_folder(
+        self,
+        key: str,
+        note: Mapping[str, Any],
+        *,
+        overwrite: bool,
+        keeping: Mapping[str, str],
+        report: Callable[[str], None],
+    ) -> AbstractContextManager[FolderWriter]:
+        from recordsmith.stores.local.staging import staged
+
+        if key:
+            self._check_folders(f"{check_key(key)}/{EXPORT_NOTE}")
+        folder = Path(self.name_of(key))
+        return staged(folder, note, overwrite=overwrite, keeping=keeping, report=report)
+
     # -- what only file systems have ---------------------------------------------------------------
 
     def move(self, old: str, new: str) -> None:
@@ -248,6 +279,11 @@ class LocalStore(Store):
     def remove_leftovers(self, key: str, names: Collection[str] | None = None) -> None:
         if self._linked_folder(f"{key}/") is None:
             remove_leftovers(self.name_of(key), names)
+
+
+def matching_files(pattern: str) -> list[str]:
+    """Return the paths of files, no folders, that match a glob pattern, sorted."""
+    return sorted(path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path))
 
 
 def scratch_file(folder: PathLike | None = None) -> BinaryIO:

@@ -42,6 +42,9 @@ class LocalWriter(ObjectWriter):
                 written += self._file.write(view[written:])
         return written
 
+    def tell(self) -> int:
+        return self._file.tell()
+
     def seal(self) -> str:
         assert self._temporary is not None, "it has its final name"
         if not self._file.closed:

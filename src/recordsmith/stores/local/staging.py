@@ -1,4 +1,4 @@
-"""Write a folder atomically: it appears complete under its name, or not at all.
+"""Write a folder of files atomically: it appears complete under its name, or not at all.
 
 Everything is written to a hidden folder first. If the final folder does not exist, the hidden one
 is next to it and is renamed at the end. Otherwise it is inside the final folder, and each entry is
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO, cast
 
-from recordsmith.errors import FileAccessError, OptionError, option
+from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import (
     EXPORT_NOTE,
     LOCK_NAME,
@@ -30,10 +31,58 @@ from recordsmith.files import (
     remove,
     remove_tree,
 )
-from recordsmith.stores import read_note, write_atomically
+from recordsmith.stores.folder_writer import (
+    FolderWriter,
+    check_empty,
+    check_kept,
+    earlier_entries,
+    file_error,
+    note_to_bytes,
+    plain_name,
+)
+from recordsmith.stores.location import as_folder
+from recordsmith.stores.small_objects import read_note, write_atomically
+from recordsmith.stores.store import check_key
 
+_IN_MEMORY_BYTES = 1 << 20
 _INSIDE = ".export.partial"
 _MOVES = "moves.json"
+
+
+class StagedFolderWriter(FolderWriter):
+    """Writes files to a hidden folder, with its temporary files. `staged` translates its errors."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self._folder = str(folder)
+        self._folders_created: set[str] = set()
+        self._open: dict[str, BinaryIO] = {}
+
+    def open(self, name: str) -> BinaryIO:
+        folder = check_key(name).rpartition("/")[0]
+        if folder not in self._folders_created:
+            make_folder(f"{self._folder}/{folder}")
+            self._folders_created.add(folder)
+        file = open(f"{self._folder}/{name}", "xb")  # noqa: SIM115 - closed by close or discard
+        self._open[name] = file
+        return file
+
+    def close(self, name: str) -> int:
+        file = self._open.pop(name)
+        size_bytes = file.tell()
+        file.close()
+        return size_bytes
+
+    def discard(self) -> None:
+        super().discard()
+        for file in self._open.values():
+            with suppress(OSError):
+                file.close()
+
+
+def spooled_file(folder: str | None) -> IO[bytes]:
+    """Open a temporary file, in memory while it is small; `folder` None means the system's."""
+    return cast(IO[bytes], tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=folder))
 
 
 @contextmanager
@@ -42,22 +91,13 @@ def staged(
     note: Mapping[str, Any],
     *,
     overwrite: bool,
-    keeping: Iterable[Path] = (),
-    report: Callable[[str], None] = lambda _: None,
-) -> Iterator[Path]:
-    """Yield a folder to write to, and move its content to `folder` if the block succeeds.
+    keeping: Mapping[str, str],
+    report: Callable[[str], None],
+) -> Iterator[FolderWriter]:
+    """Write a folder of files; arguments and errors as of `Store.write_folder`.
 
     Args:
         folder: the final folder, as messages name it.
-        note: metadata of this export, stored in the folder.
-        overwrite: replace an earlier export and all files in the way.
-        keeping: files that must not be replaced.
-        report: called with problems of the folder.
-
-    Raises:
-        OptionError: `folder` is a file, is not empty without `overwrite`, or contains files to
-            keep; or the hidden folder is a symbolic link.
-        FileAccessError: an operation failed, or another process exports to this folder.
     """
     named, folder = folder, Path(os.path.realpath(folder))  # keep links, and write to their target
     is_there = _is_folder(folder, named)
@@ -67,7 +107,7 @@ def staged(
         staging = folder / _INSIDE
         _clear_left_over(adjacent, named)
         if not os.path.lexists(staging):  # otherwise check after clearing it
-            _check_empty(folder, named, overwrite)
+            _check_empty(folder, named, overwrite=overwrite)
     above = [path for path in folder.parents if not path.exists()]  # nearest first
     with accessing(named, "make folder"):
         os.makedirs(staging.parent, exist_ok=True)
@@ -81,13 +121,15 @@ def staged(
                 _undo_moves(staging, folder)
                 _clear(staging)
                 if is_there:
-                    _check_empty(folder, named, overwrite)
+                    _check_empty(folder, named, overwrite=overwrite)
                 new = staging / "new"
                 make_folder(new)
-                yield new
-                entries = sorted(os.listdir(new))
-                document = {**note, "entries": entries}
-                write_atomically(new / EXPORT_NOTE, _to_json(document))
+                writer = StagedFolderWriter(new)
+                try:
+                    yield writer
+                finally:
+                    writer.discard()
+                write_atomically(new / EXPORT_NOTE, note_to_bytes(note, os.listdir(new)))
                 with accessing(named, "write"):
                     if is_there:
                         _move_entries(staging, folder, keeping, named)
@@ -113,25 +155,13 @@ def _is_folder(folder: Path, named: Path) -> bool:
         if not os.path.lexists(folder):
             return False
         if not folder.is_dir():
-            raise OptionError(f"{named} is a file, not a folder", option="out", value=str(named))
+            raise file_error(str(named))
     return True
 
 
-def _check_empty(folder: Path, named: Path, overwrite: bool) -> None:
-    """Raise OptionError if a folder has entries that must not be replaced."""
-    found = [entry.name for entry in list_folder(folder) if entry.name != _INSIDE]
-    found.sort(key=lambda name: name == EXPORT_NOTE)  # show the user's own file first
-    if found and not overwrite:
-        raise OptionError(
-            f"{named} is not empty: it contains {found[0]}"
-            + (f" and {len(found) - 1:,} more" if len(found) > 1 else ""),
-            option="out",
-            value=str(named),
-            remedy=(
-                f"Choose another folder, or replace an earlier export with "
-                f"{option('overwrite', True)}."
-            ),
-        )
+def _check_empty(folder: Path, named: Path, *, overwrite: bool) -> None:
+    found = (entry.name for entry in list_folder(folder) if entry.name != _INSIDE)
+    check_empty(str(named), found, overwrite)
 
 
 def _clear(staging: Path) -> None:
@@ -151,26 +181,20 @@ def _clear_left_over(adjacent: Path, named: Path) -> None:
 # -- moving into a folder that exists --------------------------------------------------------------
 
 
-def _move_entries(staging: Path, folder: Path, keeping: Iterable[Path], named: Path) -> None:
+def _move_entries(staging: Path, folder: Path, keeping: Mapping[str, str], named: Path) -> None:
     """Move new entries into `folder`, and entries of an earlier export out of it."""
     new, old = staging / "new", staging / "old"
     coming = sorted(os.listdir(new))
     going = {
         name
-        for name in {*coming, *_earlier_entries(folder)}
+        for name in {*coming, *earlier_entries(as_folder(folder))}
         if name != _INSIDE and os.path.lexists(folder / name)
     }
-    for path in keeping:
-        for name in going:
-            if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder / name)):
-                raise OptionError(
-                    f"{named / name} is in the way and contains {path}, which is being exported",
-                    option="out",
-                    remedy="Choose another folder.",
-                )
+    for name in going:
+        check_kept(os.path.realpath(folder / name), str(named / name), keeping)
     old.mkdir()
     numbers = {name: os.lstat(new / name).st_ino for name in coming}
-    write_atomically(staging / _MOVES, _to_json({"new": numbers, "old": sorted(going)}))
+    write_atomically(staging / _MOVES, json.dumps({"new": numbers, "old": sorted(going)}).encode())
     try:
         for name in sorted(going):
             os.rename(folder / name, old / name)
@@ -196,8 +220,8 @@ def _undo_moves(staging: Path, folder: Path) -> None:
         return
     try:
         document = json.loads(read_note(moves))
-        coming = {_plain(name): number for name, number in document["new"].items()}
-        going = [*map(_plain, document["old"])]
+        coming = {plain_name(name): number for name, number in document["new"].items()}
+        going = [*map(plain_name, document["old"])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise OptionError(
             f"{moves}, the list of moves of an interrupted export, is invalid",
@@ -232,26 +256,3 @@ def _number(path: Path) -> int | None:
         return os.lstat(path).st_ino
     except FileNotFoundError:
         return None
-
-
-def _earlier_entries(folder: Path) -> list[str]:
-    """The entries of an earlier export; none if the note is invalid or has unsafe names."""
-    try:
-        return [*map(_plain, json.loads(read_note(folder / EXPORT_NOTE))["entries"])]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []
-
-
-def _plain(name: Any) -> str:
-    """Validate the name of an entry of a folder.
-
-    Raises:
-        ValueError: the name is a path to elsewhere.
-    """
-    if not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", ".."):
-        raise ValueError(f"{name!r:.60} is not the name of an entry")
-    return name
-
-
-def _to_json(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, indent=1).encode() + b"\n"

@@ -1,0 +1,195 @@
+"""`FolderWriter`: a new folder of objects, and how it is written without renaming."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import IO, Any, BinaryIO
+
+from recordsmith.errors import OptionError, option
+from recordsmith.files import EXPORT_NOTE
+from recordsmith.stores.location import Location
+from recordsmith.stores.small_objects import read_note
+from recordsmith.stores.store import ObjectWriter
+
+
+class FolderWriter(ABC):
+    """Writes the objects of a new folder. For one thread."""
+
+    def __init__(self, scratch_folder: str | None = None) -> None:
+        """`scratch_folder`: for temporary files; None means the one of the system."""
+        self._scratch_folder = scratch_folder
+        self._scratch_files: list[IO[bytes]] = []
+
+    @abstractmethod
+    def open(self, name: str) -> BinaryIO:
+        """Open a new object for writing until `close`; `name` is its key in the folder."""
+
+    @abstractmethod
+    def close(self, name: str) -> int:
+        """Complete an object; return its size in bytes."""
+
+    def temporary_file(self) -> IO[bytes]:
+        """Open a temporary file, in memory while it is small, until the end of the writer."""
+        from recordsmith.stores.local.staging import spooled_file
+
+        self._scratch_files.append(spooled_file(self._scratch_folder))
+        return self._scratch_files[-1]
+
+    def discard(self) -> None:
+        """Close temporary files and drop objects that are not complete."""
+        for file in self._scratch_files:
+            with suppress(OSError):
+                file.close()
+
+
+class DirectFolderWriter(FolderWriter):
+    """Writes objects under their final names, one after another."""
+
+    def __init__(self, folder: Location, *, overwrite: bool, keeping: Mapping[str, str]) -> None:
+        """Arguments as of `Store.write_folder`."""
+        super().__init__()
+        self.entries: set[str] = set()
+        """The names directly in the folder."""
+        self._folder = folder
+        self._overwrite = overwrite
+        self._keeping = keeping
+        self._open: dict[str, tuple[ObjectWriter, BinaryIO]] = {}
+        self._written: list[str] = []
+
+    def open(self, name: str) -> BinaryIO:
+        place = self._folder / name
+        if self._overwrite:
+            self._make_way(name.partition("/")[0])
+        self.entries.add(name.partition("/")[0])
+        writer = place.open_write(overwrite=False)
+        file = io.BufferedWriter(writer)
+        self._open[name] = writer, file
+        return file
+
+    def close(self, name: str) -> int:
+        writer, file = self._open[name]
+        file.flush()
+        size_bytes = writer.tell()
+        writer.publish()
+        self._written.append(name)
+        del self._open[name]
+        file.close()
+        return size_bytes
+
+    def discard(self) -> None:
+        super().discard()
+        for writer, file in self._open.values():
+            writer.discard()
+            with suppress(OSError, ValueError):  # what its buffer holds cannot be written
+                file.close()
+        self._open.clear()
+
+    def delete_written(self) -> None:
+        """Delete the complete objects."""
+        for name in self._written:
+            (self._folder / name).delete()
+
+    def _make_way(self, entry: str) -> None:
+        """Remove the earlier export, its note first, and whatever has the name of an entry."""
+        removed = [] if entry in self.entries else [entry]
+        if not self.entries:
+            removed = [EXPORT_NOTE, *earlier_entries(self._folder), entry]
+        places = [self._folder / name for name in removed]
+        for place in places:
+            check_kept(place.identity, str(place), self._keeping)
+        for place in places:
+            for found in [*place.list(), place]:
+                found.delete()
+
+
+@contextmanager
+def direct_folder(
+    folder: Location, note: Mapping[str, Any], *, overwrite: bool, keeping: Mapping[str, str]
+) -> Iterator[FolderWriter]:
+    """Write a folder where objects cannot be renamed; see `Store.write_folder`."""
+    if folder.key and folder.exists():
+        raise file_error(str(folder))
+    objects, folders = folder.list_folder()
+    check_empty(
+        str(folder), [*(info.key.rpartition("/")[2] for info in objects), *folders], overwrite
+    )
+    writer = DirectFolderWriter(folder, overwrite=overwrite, keeping=keeping)
+    try:
+        yield writer
+        (folder / EXPORT_NOTE).put(note_to_bytes(note, writer.entries))
+    except BaseException:
+        writer.discard()
+        writer.delete_written()
+        raise
+    finally:
+        writer.discard()
+
+
+# -- what all stores have in common ----------------------------------------------------------------
+
+
+def check_empty(named: str, names: Iterable[str], overwrite: bool) -> None:
+    """Raise OptionError if a folder has entries that must not be replaced."""
+    found = sorted(names, key=lambda name: (name == EXPORT_NOTE, name))  # the user's own file first
+    if found and not overwrite:
+        raise OptionError(
+            f"{named} is not empty: it contains {found[0]}"
+            + (f" and {len(found) - 1:,} more" if len(found) > 1 else ""),
+            option="out",
+            value=named,
+            remedy=(
+                f"Choose another folder, or replace an earlier export with "
+                f"{option('overwrite', True)}."
+            ),
+        )
+
+
+def check_kept(place: str, named: str, keeping: Mapping[str, str]) -> None:
+    """Raise OptionError if an entry that is replaced contains an object to keep.
+
+    Args:
+        place: the identity of the entry.
+        named: its name for messages.
+        keeping: as of `Store.write_folder`.
+    """
+    for kept, shown in keeping.items():
+        if kept == place or kept.startswith(f"{place}/"):
+            raise OptionError(
+                f"{named} is in the way and contains {shown}, which is being exported",
+                option="out",
+                remedy="Choose another folder.",
+            )
+
+
+def file_error(named: str) -> OptionError:
+    """Return the error for a file where a job writes a folder."""
+    return OptionError(f"{named} is a file, not a folder", option="out", value=named)
+
+
+def earlier_entries(folder: Location) -> list[str]:
+    """Return the entries of an earlier export; none if its note is invalid or has unsafe names."""
+    try:
+        return [*map(plain_name, json.loads(read_note(folder / EXPORT_NOTE))["entries"])]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def plain_name(name: Any) -> str:
+    """Validate the name of an entry of a folder.
+
+    Raises:
+        ValueError: the name is a path to elsewhere.
+    """
+    if not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", ".."):
+        raise ValueError(f"{name!r:.60} is not the name of an entry")
+    return name
+
+
+def note_to_bytes(note: Mapping[str, Any], entries: Iterable[str]) -> bytes:
+    """Write the note of a folder: what was exported, and its entries."""
+    return json.dumps({**note, "entries": sorted(entries)}, indent=1).encode() + b"\n"
