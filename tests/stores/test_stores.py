@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,10 +199,10 @@ def test_a_folder_that_another_process_writes_as_well() -> None:
     """The object of the other one stays; those of this one do not."""
 
     class SharedStore(MemoryStore):
-        def open_write(self, key: str, *, overwrite: bool = True) -> ObjectWriter:
+        def open_write(self, key: str, **options: Any) -> ObjectWriter:
             if key == "f/b":
                 self.put_if_absent(key, b"theirs")
-            return super().open_write(key, overwrite=overwrite)
+            return super().open_write(key, **options)
 
     store = SharedStore()
     with raises(OptionError, option="overwrite"):

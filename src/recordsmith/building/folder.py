@@ -46,6 +46,8 @@ def check_folder(folder: Location) -> None:
     except MissingFileError:
         return
     except FileAccessError as error:
+        if error.errno == errno.EISDIR:  # another job has just made it
+            return
         if error.errno != errno.EINVAL:
             error.operation = "write"
             raise
