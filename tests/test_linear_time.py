@@ -88,7 +88,7 @@ def coco_ids_that_share_a_hash(folder: Path) -> None:
     categories = [{"id": colliding(number), "name": f"{number}"} for number in range(count)]
     document = {"categories": categories, "images": images, "annotations": annotations}
     (folder / "a.json").write_text(json.dumps(document))
-    file = CocoFile(str(folder / "a.json"), "a.json")
+    file = CocoFile(as_location(folder / "a.json"), "a.json")
     assert len(file.images) == count
     assert file.read_annotations(colliding(5))[0]["category_id"] == colliding(5)
     assert len(file.categories) < count == len(file.categories) + file.problems.count
@@ -150,7 +150,7 @@ def text_of_an_xml_element(folder: Path) -> None:
     text = "\U0001f600" + ("x" * 4097 + "\n") * 10_000 + "x"
     document = f"<annotation><filename>{text}</filename></annotation>"
     (folder / "a.xml").write_text(document, encoding="utf-8")
-    found = read_voc_xml(str(folder / "a.xml"), "a.xml")
+    found = read_voc_xml(as_location(folder / "a.xml"), "a.xml")
     assert found is not None
     assert found.filename == text
 

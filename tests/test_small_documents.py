@@ -56,7 +56,7 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "labels.txt": lambda path, _: read_labels(path.parent),
     "label_map.pbtxt": lambda path, _: read_label_map(path),
     ".recordsmith/publishing.json": lambda path, _: read_publish_note(path.parent.parent),
-    "a.xml": lambda path, _: read_voc_xml(str(path), "a.xml"),
+    "a.xml": lambda path, _: read_voc_xml(as_location(path), "a.xml"),
     "data.yaml": lambda path, _: read_data_yaml(str(path), "data.yaml"),
 }
 

@@ -20,7 +20,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from recordsmith.words import printable
@@ -306,7 +305,7 @@ class SourceError(RecordsmithError, ValueError):
         problem: str = "",
         problems: Iterable[str] = (),
         *,
-        path: str | Path | None = None,
+        path: object = None,
         line: int | None = None,
         sample: str | None = None,
         remedy: str = "",
@@ -361,7 +360,7 @@ class CorruptDataError(RecordsmithError, ValueError):
         found: str = "",
         expected: str = "",
         remedy: str = "",
-        path: str | Path | None = None,
+        path: object = None,
         record: int | None = None,
         offset: int | None = None,
         feature: str | None = None,
@@ -514,7 +513,7 @@ def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MO
 
 
 @contextmanager
-def located(path: str | Path, first_record: int = 0, first_offset: int = 0) -> Iterator[None]:
+def located(path: object, first_record: int = 0, first_offset: int = 0) -> Iterator[None]:
     """Add the path and the first record and offset to every CorruptDataError that is raised.
 
     An error that already has a path stays unchanged.

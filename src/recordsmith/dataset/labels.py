@@ -14,7 +14,7 @@ from typing import TypeAlias
 from recordsmith.dataset.documents import other_than_text
 from recordsmith.errors import OptionError
 from recordsmith.files import accessing
-from recordsmith.stores import read_document
+from recordsmith.stores import PlaceLike, as_folder, read_document
 
 LABELS_NAME = "labels.txt"
 LABEL_MAP_NAME = "label_map.pbtxt"
@@ -76,7 +76,9 @@ def read_labels(folder: Path) -> ClassNames | None:
     return tuple(names)
 
 
-def carried_class_names(folder: Path, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
+def carried_class_names(
+    folder: PlaceLike, known: ClassNames | None
+) -> tuple[ClassNames | None, bool]:
     """The class names to copy with records of a folder, and whether they are from a label map.
 
     Args:
@@ -85,8 +87,8 @@ def carried_class_names(folder: Path, known: ClassNames | None) -> tuple[ClassNa
     Raises:
         OptionError: the label map is invalid.
     """
-    path = folder / LABEL_MAP_NAME
-    if not path.is_file():
+    path = as_folder(folder) / LABEL_MAP_NAME
+    if not path.exists():
         return known, False
     return read_label_map(path), True
 
@@ -101,7 +103,7 @@ def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
     return "".join(items).encode("utf-8", "surrogateescape")
 
 
-def read_label_map(path: Path) -> ClassNames:
+def read_label_map(path: PlaceLike) -> ClassNames:
     """Read a label map, with the `name` of each item, or `display_name` without a name.
 
     Raises:
@@ -128,7 +130,7 @@ def read_label_map(path: Path) -> ClassNames:
     return class_names_of(names)
 
 
-def _items(data: bytes, path: Path) -> list[tuple[int, dict[str, str]]]:
+def _items(data: bytes, path: PlaceLike) -> list[tuple[int, dict[str, str]]]:
     """Each item with its line; nested messages (keypoints) are ignored."""
     text = data.decode("utf-8-sig", "surrogateescape")
     items: list[tuple[int, dict[str, str]]] = []

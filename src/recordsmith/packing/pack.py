@@ -34,6 +34,7 @@ from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.stores import as_folder
 from recordsmith.work import Work, thread_count
 
 
@@ -254,8 +255,9 @@ def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
     check_source(source)
     thread_count(threads)
     root = getattr(source, "root", None)
-    if root is not None and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
-        is_same = os.path.realpath(folder) == os.path.realpath(root)
+    out_place, root = as_folder(folder), None if root is None else as_folder(root)
+    if root is not None and root.contains(out_place):
+        is_same = root.identity == out_place.identity
         where = "is the source folder" if is_same else f"is inside the source folder {root}"
         raise OptionError(
             f"{folder} {where}",

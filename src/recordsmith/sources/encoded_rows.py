@@ -16,7 +16,7 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike, Int64Array, as_view, offsets_from_lengths
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.sources.problems import Fault
-from recordsmith.sources.temporary_files import temporary_file
+from recordsmith.stores.local.scratch import ScratchFile
 from recordsmith.wire import FRAME_BYTES, crc32c, encode_slices, gather
 
 _PENDING_BYTES = 1 << 20
@@ -34,7 +34,7 @@ class EncodedRows:
     """
 
     def __init__(self) -> None:
-        self._file = temporary_file()
+        self._file = ScratchFile()
         self._lengths = array("q")
         self._pending = bytearray()
         self._offsets: Int64Array = np.zeros(1, np.int64)
@@ -105,7 +105,7 @@ class EncodedRows:
         places = offsets_from_lengths(lengths + FRAME_BYTES if whole else lengths)
         out: npt.NDArray[np.uint8] = np.empty(int(places[-1]), np.uint8)
         if self._map is None:
-            self._map = self._file.mapped()
+            self._map = self._file.map()
         order = np.argsort(numbers, kind="stable")  # one pass over the file
         for start in range(0, len(order), _ROWS_AT_ONCE):
             some = order[start : start + _ROWS_AT_ONCE]

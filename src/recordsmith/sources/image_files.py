@@ -10,13 +10,13 @@ from typing import Any
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
-from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.folders import check_folder, read_image_tree
+from recordsmith.sources.folders import check_folder, last_name, read_image_tree
 from recordsmith.sources.images import read_image
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import are_split_names, sort_splits
+from recordsmith.stores import PlaceLike, as_folder
 
 
 class ImageFiles:
@@ -31,7 +31,7 @@ class ImageFiles:
         ImageFiles('pets', class_pattern='^([a-z]+)_')
     """
 
-    def __init__(self, root: PathLike, *, class_pattern: str | None = None) -> None:
+    def __init__(self, root: PlaceLike, *, class_pattern: str | None = None) -> None:
         """
         Args:
             root: the folder. If it contains only folders named train, val, test and so on, these
@@ -43,7 +43,7 @@ class ImageFiles:
         Raises:
             OptionError: the pattern is not a regular expression.
         """
-        self.root = as_path(root)
+        self.root = as_folder(root)
         try:
             self._pattern = None if class_pattern is None else re.compile(class_pattern)
         except re.error as error:
@@ -99,7 +99,7 @@ class ImageFiles:
 
     def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image file, unchanged."""
-        features = read_image(os.path.join(self.root, sample.name), sample.name)
+        features = read_image(self.root / sample.name, sample.name)
         if self._class_names is not None and sample.label is not None:
             features[CLASS_LABEL] = sample.label
             features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label])
@@ -109,7 +109,7 @@ class ImageFiles:
         pattern = None if self._pattern is None else self._pattern.pattern
         return {
             "kind": "ImageFiles",
-            "folder": self.root.resolve().name,
+            "folder": last_name(self.root),
             "class_pattern": pattern,
         }
 

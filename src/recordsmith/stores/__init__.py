@@ -21,6 +21,7 @@ from recordsmith.stores.small_objects import (
 )
 from recordsmith.stores.store import (
     FolderContents,
+    FolderEntry,
     ObjectInfo,
     ObjectReader,
     ObjectWriter,
@@ -32,6 +33,7 @@ from recordsmith.stores.store import (
 __all__ = [
     "NOTE_BYTES",
     "FolderContents",
+    "FolderEntry",
     "LocalStore",
     "Location",
     "MemoryStore",

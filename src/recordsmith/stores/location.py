@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
 from recordsmith.stores.store import (
     Data,
     FolderContents,
+    FolderEntry,
     ObjectInfo,
     ObjectReader,
     ObjectWriter,
@@ -24,7 +25,7 @@ from recordsmith.stores.store import (
 _MEMORY = MemoryStore()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Location:
     """A key in a store. `str` shows it as users write it: a path or URL."""
 
@@ -87,6 +88,23 @@ class Location:
         """Return the location in a store that follows no links that somebody else prepared."""
         return Location(self.store.without_links(), self.key)
 
+    def absolute(self) -> Location:
+        """Return the same object in the store that contains all places of its kind."""
+        return Location(*self.store.absolute(self.key))
+
+    def relative_to(self, folder: Location) -> str | None:
+        """Return the key below a folder, without following links.
+
+        Empty for the folder itself; None if this location does not lie below it.
+        """
+        mine, other = self.absolute(), folder.absolute()
+        if mine.store != other.store:
+            return None
+        if mine.key == other.key:
+            return ""
+        head = f"{other.key}/" if other.key else ""
+        return mine.key[len(head) :] if mine.key.startswith(head) else None
+
     def contains(self, other: Location) -> bool:
         """Return whether another location is this one or lies below it."""
         mine, others = self.identity, other.identity
@@ -121,6 +139,14 @@ class Location:
     def list_folder(self) -> FolderContents:
         """Return what lies directly below this location."""
         return self.store.list_folder(self.key)
+
+    def list_entries(self) -> Sequence[FolderEntry]:
+        """Return everything directly below this location, sorted by name."""
+        return self.store.list_entries(self.key)
+
+    def glob(self) -> Sequence[Location]:
+        """Return the objects that match this location as a pattern, sorted."""
+        return [Location(*found) for found in self.store.glob(self.key)]
 
     def list(self) -> Iterator[Location]:
         """Yield the objects below this location, in any order."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.files import (
     PathLike,
     accessing,
@@ -29,6 +30,7 @@ from recordsmith.stores.local.writer import LocalWriter
 from recordsmith.stores.store import (
     Data,
     FolderContents,
+    FolderEntry,
     ObjectInfo,
     Store,
     check_key,
@@ -69,6 +71,10 @@ class LocalStore(Store):
 
     def identity(self, key: str) -> str:
         return os.path.realpath(self.name_of(key))
+
+    def absolute(self, key: str) -> tuple[Store, str]:
+        path = os.path.abspath(self.name_of(key))
+        return replace(self, root=os.sep), path.lstrip(os.sep)
 
     def without_links(self) -> LocalStore:
         return replace(self, follows_links=False)
@@ -121,22 +127,43 @@ class LocalStore(Store):
     def open_read(self, key: str) -> LocalReader:
         return LocalReader(self._path(key), follows_links=self.follows_links)
 
+    def version_number(self, version: str) -> int:
+        # the time only: some network file systems number their files at each mount
+        return int(version.split("-")[1], 16)
+
     def list_folder(self, key: str = "") -> FolderContents:
+        head = f"{key}/" if key else ""
+        try:
+            entries = self.list_entries(key)
+        except MissingFileError:
+            entries = []
+        objects = [
+            ObjectInfo(head + entry.name, entry.size_bytes, entry.version)
+            for entry in entries
+            if entry.kind == "object" and not is_temporary_name(entry.name)
+        ]
+        return FolderContents(objects, [entry.name for entry in entries if entry.kind == "folder"])
+
+    def list_entries(self, key: str = "") -> Sequence[FolderEntry]:
         path = self._path(key) if key else self.root or os.curdir
-        objects: list[ObjectInfo] = []
-        folders: list[str] = []
-        with accessing(path), suppress(FileNotFoundError), os.scandir(path) as entries:
-            for entry in entries:
-                if is_temporary_name(entry.name):
-                    continue
-                with suppress(FileNotFoundError):  # deleted meanwhile, or a broken link
-                    if entry.is_dir(follow_symlinks=self.follows_links):
-                        folders.append(entry.name)
-                    elif entry.is_file(follow_symlinks=self.follows_links):
-                        status = entry.stat(follow_symlinks=self.follows_links)
-                        name = f"{key}/{entry.name}" if key else entry.name
-                        objects.append(ObjectInfo(name, status.st_size, _version(status)))
-        return FolderContents(sorted(objects), sorted(folders))
+        with accessing(path), os.scandir(path) as entries:
+            return sorted(self._entry(entry) for entry in entries)
+
+    def _entry(self, entry: os.DirEntry[str]) -> FolderEntry:
+        follows = self.follows_links
+        with suppress(OSError):  # deleted meanwhile, or a link in a circle
+            if entry.is_dir(follow_symlinks=follows):
+                return FolderEntry(entry.name, "folder", is_link=entry.is_symlink())
+            if entry.is_file(follow_symlinks=follows):
+                status = entry.stat(follow_symlinks=follows)
+                return FolderEntry(entry.name, "object", status.st_size, _version(status))
+        is_broken = entry.is_symlink() and not (follows and os.path.exists(entry))
+        return FolderEntry(entry.name, "broken" if is_broken else "special")
+
+    def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
+        names = sorted(glob.glob(self.name_of(pattern), recursive=True))
+        parts = map(os.path.split, names)
+        return [(replace(self, root=folder), name) for folder, name in parts]
 
     def is_folder(self, key: str) -> bool:
         return os.path.isdir(self._path(key) if key else self.root or os.curdir)
