@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recordsmith.sources.gzip_files import inflated
-from recordsmith.stores import as_location
-from recordsmith.stores.local.scratch import ScratchFile
 
 import recordsmith as rs
 from recordsmith.example import encode_columns
 from recordsmith.sources.encoded_rows import EncodedRows
+from recordsmith.sources.gzip_files import inflated
 from recordsmith.sources.problems import Fault
+from recordsmith.stores import as_location
+from recordsmith.stores.local.scratch import ScratchFile
 
 from ..raising import raises
 

@@ -15,7 +15,6 @@ from recordsmith.sources.file_index import (
     FileIndex,
     Found,
 )
-
 from recordsmith.stores import as_folder
 
 from ..raising import raises

@@ -352,10 +352,15 @@ class _ArrowFile(io.RawIOBase):
 
     def __init__(self, reader: ObjectReader) -> None:
         self._reader = reader
-        self.seek, self.tell = reader.seek, reader.tell
 
     def readable(self) -> bool:
         return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._reader.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._reader.tell()
 
     def read(self, size: int = -1) -> bytes:
         left = max(0, self._reader.size_bytes - self._reader.tell())

@@ -50,9 +50,8 @@ class FileIndex:
         check_folder(root, "the folder of the dataset")
         self.root = root
         self.hidden: list[str] = []
-        number_of = root.store.version_number
         found = sorted(
-            (path, entry.size_bytes, number_of(entry.version) if entry.version else 0)
+            (path, entry.size_bytes, entry.version_number)
             for path, _, entry in walk_files(root, self.hidden)
         )
         self.paths = tuple(path for path, _, _ in found)

@@ -127,7 +127,6 @@ def read_folder(path: Location) -> Folder:
         FileAccessError: it cannot be read.
     """
     folder, head = Folder(path), _head(path)
-    version_number = path.store.version_number
     for entry in path.list_entries():
         name = entry.name
         if name in INTERNAL_NAMES:
@@ -137,7 +136,7 @@ def read_folder(path: Location) -> Folder:
         elif entry.kind == "folder":
             folder.folders.append(name)
         elif is_image_file(path, entry):
-            folder.images.append(_image(name, entry, version_number))
+            folder.images.append(FoundImage(name, entry.size_bytes, entry.version_number))
         else:
             folder.others.append(head + name)
     return folder
@@ -152,10 +151,9 @@ def read_image_tree(path: Location, *, follows_links: bool = True) -> ImageTree:
     tree, head = ImageTree(path), _head(path)
     hidden: list[str] = []
     links: list[str] = []
-    version_number = path.store.version_number
     for name, folder, entry in walk_files(path, hidden, None if follows_links else links):
         if is_image_file(folder, entry):
-            tree.images.append(_image(name, entry, version_number))
+            tree.images.append(FoundImage(name, entry.size_bytes, entry.version_number))
         else:
             tree.others.append(head + name)
     tree.hidden = [head + name for name in hidden]
@@ -226,7 +224,7 @@ def _walk(
 
 def _walk_names(folder: Location, here: tuple[str, ...]) -> Iterator[tuple[Location, list[str]]]:
     try:
-        entries = folder.list_entries()
+        entries = list(folder.list_entries())
     except FileAccessError:
         return
     yield folder, [entry.name for entry in entries if entry.kind != "folder"]
@@ -236,11 +234,6 @@ def _walk_names(folder: Location, here: tuple[str, ...]) -> Iterator[tuple[Locat
             identity = below.identity
             if identity not in here:
                 yield from _walk_names(below, (*here, identity))
-
-
-def _image(name: str, entry: FolderEntry, version_number: Callable[[str], int]) -> FoundImage:
-    version = version_number(entry.version) if entry.kind == "object" else 0
-    return FoundImage(name, entry.size_bytes, version)
 
 
 def _head(folder: Location) -> str:

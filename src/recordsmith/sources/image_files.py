@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 from recordsmith.errors import OptionError, SourceError
@@ -68,7 +69,7 @@ class ImageFiles:
         """
         check_folder(self.root, "a folder with images")
         tree = read_image_tree(self.root, follows_links=False)
-        found = sorted(tree.images)
+        found = sorted(tree.images, key=itemgetter(0))
         if not found:
             what = f"found {summarize_paths(tree.others)}" if tree.others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self.root)

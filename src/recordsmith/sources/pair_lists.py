@@ -114,14 +114,14 @@ def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | Non
             raise OptionError(
                 f"{image} is outside the root folder {base}",
                 option="pairs",
-                value=image,
+                value=str(image),
                 remedy="Pass a root folder that contains all images.",
             )
         if name in masks:
             raise OptionError(
                 f"{image} occurs twice, with the masks {masks[name]} and {mask}",
                 option="pairs",
-                value=image,
+                value=str(image),
             )
         masks[name] = mask
         found.add(name, PairFile.at(image), PairFile.at(mask))

@@ -171,7 +171,7 @@ class _Names:
 
     def _add(self, folder: Location, prefix: str, depth: int) -> None:
         try:
-            entries = folder.list_entries()
+            entries = list(folder.list_entries())
         except FileAccessError:
             return
         files = [prefix + entry.name for entry in entries if entry.kind != "folder"]

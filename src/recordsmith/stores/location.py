@@ -140,8 +140,8 @@ class Location:
         """Return what lies directly below this location."""
         return self.store.list_folder(self.key)
 
-    def list_entries(self) -> Sequence[FolderEntry]:
-        """Return everything directly below this location, sorted by name."""
+    def list_entries(self) -> Iterator[FolderEntry]:
+        """Yield everything directly below this location, sorted by name."""
         return self.store.list_entries(self.key)
 
     def glob(self) -> Sequence[Location]:

@@ -57,18 +57,21 @@ class FolderContents(NamedTuple):
     folders: list[str]
 
 
+EntryKind: TypeAlias = Literal["object", "folder", "broken", "special"]
+
+
 class FolderEntry(NamedTuple):
     """What lies directly below a key.
 
     kind: an object, a folder, a broken link, or a special file: a pipe, a socket or a device.
-    size_bytes, version: of an object, as in `ObjectInfo`.
+    size_bytes, version_number: of an object; see `Store.version_number`.
     is_link: of a folder: whether this is a link to it.
     """
 
     name: str
-    kind: Literal["object", "folder", "broken", "special"]
+    kind: EntryKind
     size_bytes: int = 0
-    version: str = ""
+    version_number: int = 0
     is_link: bool = False
 
 
@@ -203,8 +206,8 @@ class Store(ABC):
                 objects.append(info)
         return FolderContents(sorted(objects), sorted(folders))
 
-    def list_entries(self, key: str = "") -> Sequence[FolderEntry]:
-        """Return everything directly below a key, sorted by name.
+    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        """Yield everything directly below a key, sorted by name.
 
         Raises:
             FileAccessError: it cannot be listed; or is missing, where folders can be missing.
@@ -212,8 +215,9 @@ class Store(ABC):
         contents = self.list_folder(key)
         found = [FolderEntry(name, "folder") for name in contents.folders]
         for path, size_bytes, version in contents.objects:
-            found.append(FolderEntry(path.rpartition("/")[2], "object", size_bytes, version))
-        return sorted(found)
+            number = self.version_number(version)
+            found.append(FolderEntry(path.rpartition("/")[2], "object", size_bytes, number))
+        return iter(sorted(found))
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
         """Return the objects that match a pattern with `*`, `?`, `[...]` and `**`, sorted."""

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError
@@ -29,6 +30,7 @@ from recordsmith.stores.local.reader import LocalReader
 from recordsmith.stores.local.writer import LocalWriter
 from recordsmith.stores.store import (
     Data,
+    EntryKind,
     FolderContents,
     FolderEntry,
     ObjectInfo,
@@ -133,32 +135,43 @@ class LocalStore(Store):
 
     def list_folder(self, key: str = "") -> FolderContents:
         head = f"{key}/" if key else ""
-        try:
-            entries = self.list_entries(key)
-        except MissingFileError:
-            entries = []
-        objects = [
-            ObjectInfo(head + entry.name, entry.size_bytes, entry.version)
-            for entry in entries
-            if entry.kind == "object" and not is_temporary_name(entry.name)
-        ]
-        return FolderContents(objects, [entry.name for entry in entries if entry.kind == "folder"])
+        objects: list[ObjectInfo] = []
+        folders: list[str] = []
+        with suppress(MissingFileError):
+            for name, kind, status, _ in self._scan(key):
+                if kind == "folder":
+                    folders.append(name)
+                elif status is not None and not is_temporary_name(name):
+                    objects.append(ObjectInfo(head + name, status.st_size, _version(status)))
+        return FolderContents(sorted(objects), sorted(folders))
 
-    def list_entries(self, key: str = "") -> Sequence[FolderEntry]:
+    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        found = [  # plain tuples, which the garbage collector passes over
+            (name, kind, 0, 0, is_link)
+            if status is None
+            else (name, kind, status.st_size, status.st_mtime_ns, False)
+            for name, kind, status, is_link in self._scan(key)
+        ]
+        found.sort(key=itemgetter(0))
+        return map(FolderEntry._make, found)
+
+    def _scan(self, key: str) -> Iterator[tuple[str, EntryKind, os.stat_result | None, bool]]:
+        """Yield name and kind of what is in a folder, the status of a file, and if it is a link."""
+        follows = self.follows_links
         path = self._path(key) if key else self.root or os.curdir
         with accessing(path), os.scandir(path) as entries:
-            return sorted(self._entry(entry) for entry in entries)
-
-    def _entry(self, entry: os.DirEntry[str]) -> FolderEntry:
-        follows = self.follows_links
-        with suppress(OSError):  # deleted meanwhile, or a link in a circle
-            if entry.is_dir(follow_symlinks=follows):
-                return FolderEntry(entry.name, "folder", is_link=entry.is_symlink())
-            if entry.is_file(follow_symlinks=follows):
-                status = entry.stat(follow_symlinks=follows)
-                return FolderEntry(entry.name, "object", status.st_size, _version(status))
-        is_broken = entry.is_symlink() and not (follows and os.path.exists(entry))
-        return FolderEntry(entry.name, "broken" if is_broken else "special")
+            for entry in entries:
+                try:
+                    if entry.is_dir(follow_symlinks=follows):
+                        yield entry.name, "folder", None, entry.is_symlink()
+                        continue
+                    if entry.is_file(follow_symlinks=follows):
+                        yield entry.name, "object", entry.stat(follow_symlinks=follows), False
+                        continue
+                except OSError:  # deleted meanwhile, or a link in a circle
+                    pass
+                is_broken = entry.is_symlink() and not (follows and os.path.exists(entry))
+                yield entry.name, "broken" if is_broken else "special", None, is_broken
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
         names = sorted(glob.glob(self.name_of(pattern), recursive=True))
