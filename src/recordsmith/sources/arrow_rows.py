@@ -352,6 +352,7 @@ class _ArrowFile(io.RawIOBase):
 
     def __init__(self, reader: ObjectReader) -> None:
         self._reader = reader
+        weakref.finalize(self, reader.close)
 
     def readable(self) -> bool:
         return True
@@ -370,9 +371,7 @@ class _ArrowFile(io.RawIOBase):
 def _parquet_file(path: Location) -> _Input:
     from pyarrow import parquet
 
-    reader = path.open_read()
-    file = parquet.ParquetFile(_ArrowFile(reader))
-    weakref.finalize(file, reader.close)
+    file = parquet.ParquetFile(_ArrowFile(path.open_read()))
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     size_bytes = sum(group.total_byte_size for group in groups)
     row_count = _rows_at_once(file.metadata.num_rows, size_bytes)
