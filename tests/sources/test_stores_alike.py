@@ -176,6 +176,16 @@ def test_the_same_bytes_from_every_store(
     assert len(listing.notices) == len(local.notices)
 
 
+def test_two_folders_in_two_stores(place: PlaceLike, tmp_path: Path, images: ModuleType) -> None:
+    root = tmp_path / "source"
+    _pairs(root, images)
+    _copied(root, place)
+    masks = f"{place}/masks" if isinstance(place, str) else place / "masks"
+    apart = rs.ImagePairs(root, images="images", masks=masks)
+    expected = _packed(rs.ImagePairs(root), tmp_path / "one")
+    assert _packed(apart, tmp_path / "two") == expected
+
+
 @pytest.mark.parametrize("kind", ["class folders", "pairs", "voc", "coco", "yolo", "archives"])
 def test_the_type_is_detected_in_every_store(
     kind: str, place: PlaceLike, tmp_path: Path, images: ModuleType

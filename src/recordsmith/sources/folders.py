@@ -98,7 +98,7 @@ def relative_place(
         convert: `as_folder` or `as_location`.
     """
     given = convert(place)
-    if root is None or isinstance(place, Location):
+    if root is None or isinstance(place, Location) or "://" in str(place):
         return given
     found = inside(root, str(place))
     return convert(posixpath.join(str(root), place)) if found is None else found

@@ -539,7 +539,9 @@ def check_key(key: str) -> str:
     Raises:
         OptionError: it is empty, absolute, has empty parts, `.` or `..`, or zero bytes.
     """
-    if not {"", ".", ".."}.isdisjoint(key.split("/")) or "\0" in key:
+    # most keys show at once that no part is empty or starts with a dot
+    is_odd = key[:1] in ("", ".", "/") or key[-1] == "/" or "//" in key or "/." in key
+    if (is_odd and not {"", ".", ".."}.isdisjoint(key.split("/"))) or "\0" in key:
         raise OptionError(
             f"{key!r:.200} is not a valid key",
             value=key,

@@ -53,6 +53,12 @@ class ScratchFile(LocalReader):
         return mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
 
 
+def release_pages(mapped: mmap.mmap) -> None:
+    """Stop counting what was read of a map as memory of the process; it can be read again."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
 def convert_by_files(data: bytes, convert: Callable[[str, str], None]) -> bytes:
     """Convert bytes with a library that only reads and writes files.
 
