@@ -110,6 +110,7 @@ def _shares() -> str:
 def _draw(folder: Location) -> None:
     from recordsmith.image.drawing.flowers import SPECIES, draw_flower
 
+    folder.make_folder()
     total = len(SPECIES) * _IMAGES_PER_CLASS
     with console.progress_bar("drawing") as progress:
         for done in range(total):
