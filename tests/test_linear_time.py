@@ -78,6 +78,7 @@ def export_names_that_differ_at_their_ends(_: Path) -> None:
 @case
 def coco_ids_that_share_a_hash(folder: Path) -> None:
     from recordsmith.sources.coco_json import CocoFile
+    from recordsmith.stores import as_location
 
     count = 100_000
     images = [{"id": colliding(number), "file_name": f"{number}"} for number in range(count)]
@@ -88,7 +89,7 @@ def coco_ids_that_share_a_hash(folder: Path) -> None:
     categories = [{"id": colliding(number), "name": f"{number}"} for number in range(count)]
     document = {"categories": categories, "images": images, "annotations": annotations}
     (folder / "a.json").write_text(json.dumps(document))
-    file = CocoFile(str(folder / "a.json"), "a.json")
+    file = CocoFile(as_location(folder / "a.json"), "a.json")
     assert len(file.images) == count
     assert file.read_annotations(colliding(5))[0]["category_id"] == colliding(5)
     assert len(file.categories) < count == len(file.categories) + file.problems.count
@@ -98,22 +99,24 @@ def coco_ids_that_share_a_hash(folder: Path) -> None:
 def yolo_numbers_that_share_a_hash(folder: Path) -> None:
     from recordsmith.errors import SourceError
     from recordsmith.sources.yolo_lists import read_data_yaml
+    from recordsmith.stores import as_location
 
     lines = [f"  {colliding(number)}: x\n" for number in range(100_000)]
     path = folder / "data.yaml"
     for names in ("names:\n" + "".join(lines), f"names: {{{','.join(lines)}}}"):
         path.write_text(f"train: a\n{names}")
         with pytest.raises(SourceError):
-            read_data_yaml(str(path), "data.yaml")
+            read_data_yaml(as_location(path), "data.yaml")
 
 
 @case
 def quotes_in_yaml_that_nothing_closes(folder: Path) -> None:
     from recordsmith.sources.yolo_lists import read_data_yaml
+    from recordsmith.stores import as_location
 
     path = folder / "data.yaml"
     path.write_text('train: a\nnames: [x]\nother: "' + '\\"' * 300_000 + "\n")
-    data = read_data_yaml(str(path), "data.yaml")
+    data = read_data_yaml(as_location(path), "data.yaml")
     assert data is not None
     assert data.names == {0: "x"}
 
@@ -145,12 +148,13 @@ def fill_bytes_in_a_jpeg_scan(_: Path) -> None:
 @case
 def text_of_an_xml_element(folder: Path) -> None:
     from recordsmith.sources.voc_xml import read_voc_xml
+    from recordsmith.stores import as_location
 
     # the parser hands over pieces of a line; the first character makes each take four bytes
     text = "\U0001f600" + ("x" * 4097 + "\n") * 10_000 + "x"
     document = f"<annotation><filename>{text}</filename></annotation>"
     (folder / "a.xml").write_text(document, encoding="utf-8")
-    found = read_voc_xml(str(folder / "a.xml"), "a.xml")
+    found = read_voc_xml(as_location(folder / "a.xml"), "a.xml")
     assert found is not None
     assert found.filename == text
 

@@ -26,7 +26,7 @@ from recordsmith.packing import PackPlan
 from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.voc_xml import read_voc_xml
 from recordsmith.sources.yolo_lists import read_data_yaml
-from recordsmith.stores import as_folder
+from recordsmith.stores import as_folder, as_location
 from recordsmith.stores.folder_writer import earlier_entries
 
 from .raising import raises
@@ -60,8 +60,8 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     ".recordsmith/publishing.json": lambda path, _: read_publish_note(
         as_folder(path.parent.parent)
     ),
-    "a.xml": lambda path, _: read_voc_xml(str(path), "a.xml"),
-    "data.yaml": lambda path, _: read_data_yaml(str(path), "data.yaml"),
+    "a.xml": lambda path, _: read_voc_xml(as_location(path), "a.xml"),
+    "data.yaml": lambda path, _: read_data_yaml(as_location(path), "data.yaml"),
 }
 
 
@@ -83,12 +83,12 @@ def test_a_list_may_be_long_but_no_line_of_it(tmp_path: Path) -> None:
         operation="read",
         errno=errno.EFBIG,
     ):
-        read_lines(huge(tmp_path / "list.txt"))
+        read_lines(as_location(huge(tmp_path / "list.txt")))
     path = tmp_path / "images.txt"
     with open(path, "w", newline="") as file:  # 270 MB, and nothing to hold
         file.writelines([f"{' ' * 999_999}\r\n"] * 270)
         file.write("name")
-    assert read_lines(path) == [(271, "name")]
+    assert read_lines(as_location(path)) == [(271, "name")]
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "marked"])
@@ -101,7 +101,7 @@ def test_lines_end_as_in_any_system(
     text = b"".join(data).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     lines = text.decode("utf-8", "surrogateescape").split("\n")
     expected = [(n, line.strip()) for n, line in enumerate(lines, 1) if line.strip()]
-    assert read_lines(path) == expected
+    assert read_lines(as_location(path)) == expected
 
 
 def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, numbered: SimpleNamespace) -> None:

@@ -17,16 +17,15 @@ LOCAL = ("stores.local", "files")
 ALLOWED: dict[str, tuple[str, set[str]]] = {
     "__main__": ("silences standard error", {"open", "os.close", "os.dup", "os.open"}),
     "cli": ("replaces closed standard streams", {"open", "os.open"}),
-    "cli.wording": ("suggests a name next to a local path", {"files.similar_path"}),
     "dataset.frames": ("names a type", {"mmap.mmap"}),
     "dataset.shard_index": ("indexes of read-only folders are cached", {"files.cache_folder"}),
     "examining.verification.block_memory": (
         "memory in huge pages, not of a file",
         {"mmap.MADV_HUGEPAGE", "mmap.mmap"},
     ),
-    "image.storing.lossless": ("jpeglib needs files", {"open", "tempfile.TemporaryDirectory"}),
     "measuring.smaller_sample": ("writes two shards to measure", {"tempfile.TemporaryDirectory"}),
     "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
+    "sources.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.store": ("names a type", {"mmap.mmap"}),
     "torch.worker_iterations": (
         "shares numbers between processes",
@@ -37,9 +36,6 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     ),
 }
 """Module -> why it calls the operating system, and what it calls."""
-
-NOT_YET = {"cli.demo", "sources"}
-"""Modules and packages that still read and write paths."""
 
 _MODULES = {"mmap", "tempfile"}
 _CALLS = {
@@ -167,7 +163,7 @@ def is_below(module: str, packages: set[str] | tuple[str, ...]) -> bool:
 def test_only_local_stores_call_the_operating_system() -> None:
     planted = []
     for module, path in modules():
-        if is_below(module, LOCAL) or is_below(module, NOT_YET):
+        if is_below(module, LOCAL):
             continue
         allowed = ALLOWED[module][1] if module in ALLOWED else set()
         planted += [
@@ -182,12 +178,6 @@ def test_only_local_stores_call_the_operating_system() -> None:
 def test_what_is_allowed_is_needed(module: str) -> None:
     found = {name for _, name in calls(dict(modules())[module].read_text("utf-8"))}
     assert found == ALLOWED[module][1]
-
-
-@pytest.mark.parametrize("package", sorted(NOT_YET))
-def test_what_is_not_migrated_still_has_such_calls(package: str) -> None:
-    found = [path for module, path in modules() if is_below(module, {package})]
-    assert any(calls(path.read_text("utf-8")) for path in found), "remove it from NOT_YET"
 
 
 def test_only_kernels_of_local_stores_read_files() -> None:

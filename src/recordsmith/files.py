@@ -16,7 +16,6 @@ import stat
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
@@ -102,18 +101,6 @@ def access_error(error: OSError, path: object, verb: str = "read") -> FileAccess
     return kind(error.errno, reason, name, operation=verb, remedy=remedy)
 
 
-def similar_path(path: PathLike) -> Path | None:
-    """Return the file or folder with the most similar name in the folder of a missing one."""
-    import difflib
-
-    missing = Path(path)
-    with suppress(OSError), os.scandir(missing.parent) as entries:
-        names = [entry.name for entry in islice(entries, _MOST_COMPARED)]
-        close = difflib.get_close_matches(missing.name, names, 1)
-        return missing.parent / close[0] if close else None
-    return None
-
-
 def as_path(path: object) -> Path:
     """Convert a caller's argument to a Path.
 
@@ -156,31 +143,6 @@ class _LocalFile(io.FileIO):
             raise access_error(error, self._named, self._verb) from error
 
 
-def open_file(path: PathLike) -> BinaryIO:
-    """Open a file for reading, unbuffered: callers have buffers of their own.
-
-    Raises:
-        FileAccessError: it is missing, forbidden, or not a file.
-    """
-    with accessing(path):
-        return cast(BinaryIO, _LocalFile(path, "rb"))
-
-
-def open_regular_file(path: PathLike, *, follow_links: bool = True) -> BinaryIO:
-    """Open a regular file for reading; opening a pipe would block.
-
-    Raises:
-        FileAccessError: it is missing, forbidden, or not a regular file; or a symbolic link, if
-            `follow_links` is False.
-    """
-
-    def opener(path: str, flags: int) -> int:
-        return open_regular_descriptor(path, flags if follow_links else flags | os.O_NOFOLLOW)
-
-    with accessing(path):
-        return io.BufferedReader(_LocalFile(path, "rb", opener=opener))
-
-
 def open_regular_descriptor(path: str, flags: int) -> int:
     """Open a regular file and return its descriptor.
 
@@ -196,40 +158,10 @@ def open_regular_descriptor(path: str, flags: int) -> int:
     return descriptor
 
 
-def read_head(path: PathLike, size: int) -> bytes:
-    """Read the first `size` bytes of a file, or all of a shorter one."""
-    with open_file(path) as file, accessing(path):
-        return file.read(size)
-
-
-def size_of(path: PathLike) -> int:
-    """Return the size of a file in bytes."""
-    with accessing(path):
-        return os.stat(path).st_size
-
-
-def is_folder(path: PathLike) -> bool:
-    """Return whether a path is a folder.
-
-    Raises:
-        FileAccessError: it does not exist.
-    """
-    with accessing(path):
-        return stat.S_ISDIR(os.stat(path).st_mode)
-
-
 def list_folder(path: PathLike) -> list[os.DirEntry[str]]:
     """List the entries of a folder, sorted by name."""
     with accessing(path), os.scandir(path) as entries:
         return sorted(entries, key=lambda entry: entry.name)
-
-
-def is_special(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a pipe, a socket or a device, which may never end."""
-    try:
-        return not (entry.is_file() or entry.is_dir()) and os.path.exists(entry)
-    except OSError:
-        return False
 
 
 def make_folder(path: PathLike) -> None:
@@ -319,22 +251,6 @@ def _remove_unlocked(path: str, *, needs_lock: bool) -> None:
                 os.unlink(path)
         finally:
             os.close(descriptor)
-
-
-def check_target(path: PathLike, *, overwrite: bool) -> None:
-    """Check before a long job that its output file may be written.
-
-    Raises:
-        OptionError: the path is a folder, or the file exists and `overwrite` is False.
-        FileAccessError: its folder does not exist.
-    """
-    file = as_path(path)
-    if file.is_dir():
-        raise OptionError(f"{file} is a folder", value=str(file), expected="the name of a file")
-    if os.path.lexists(file) and not overwrite:
-        raise exists_error(file)
-    with accessing(file, "write"):
-        os.stat(file.parent)
 
 
 def exists_error(path: object) -> OptionError:

@@ -94,7 +94,7 @@ def test_image_removed_during_the_job_is_unreadable(tmp_path: Path, images: Modu
     class Vanishing(rs.ImageFolder):
         def list_samples(self) -> Listing:
             listing = super().list_samples()
-            (self.root / listing.samples[1].name).unlink(missing_ok=True)
+            (self.root / listing.samples[1].name).delete()
             return listing
 
     root = images.make_folder(tmp_path / "in", {"a": 4})

@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.sources.source_contract")
+pytest.register_assert_rewrite("tests.sources.source_contract", "tests.stores.contract")

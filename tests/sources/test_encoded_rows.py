@@ -21,8 +21,10 @@ import pytest
 import recordsmith as rs
 from recordsmith.example import encode_columns
 from recordsmith.sources.encoded_rows import EncodedRows
+from recordsmith.sources.gzip_files import inflated
 from recordsmith.sources.problems import Fault
-from recordsmith.sources.temporary_files import RandomFile, inflated, temporary_copy
+from recordsmith.stores import as_location
+from recordsmith.stores.local.scratch import ScratchFile
 
 from ..raising import raises
 
@@ -86,25 +88,6 @@ def test_faults_are_raised_when_a_row_is_read() -> None:
     assert [rows.read(number) for number in (0, 2)] == [b"a", b"b"]
     with raises(rs.SourceError, path="t.csv", line=7):
         rows.read(1)
-
-
-def test_reading_past_the_end_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"0123456789")
-    file = RandomFile.open(tmp_path / "x")
-    assert file.size_bytes == 10
-    assert (file.read(8, 5), file.read_whole(3, 4)) == (b"89", b"3456")
-    with pytest.raises(rs.SourceError, match="byte 10, expected 13") as caught:
-        file.read_whole(8, 5)
-    assert caught.value.path is not None
-    with pytest.raises(FileNotFoundError):
-        RandomFile.open(tmp_path / "missing")
-    with raises(
-        rs.FileAccessError,
-        path=tmp_path,
-        operation="read",
-        errno=errno.EISDIR,
-    ):
-        RandomFile.open(tmp_path)
 
 
 def test_nothing_is_left_of_a_job_that_is_killed(tmp_path: Path) -> None:
@@ -178,19 +161,19 @@ def test_short_writes_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
-        file = temporary_copy([b"0123456789" * 5, b"", b"end"])
-    assert file.read(0, 100) == b"0123456789" * 5 + b"end"
+        file = ScratchFile([b"0123456789" * 5, b"", b"end"])
+    assert file.read_at(0, 100) == b"0123456789" * 5 + b"end"
 
 
 def test_files_are_closed_when_unused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: Any
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    file = temporary_copy([b"x"])
+    file = ScratchFile([b"x"])
     assert len(open_files(tmp_path)) == 1
     del file
     for _ in range(50):
-        temporary_copy([b"x"]).read(0, 1)
+        ScratchFile([b"x"]).read_at(0, 1)
     assert not open_files(tmp_path)
 
 
@@ -198,8 +181,8 @@ def test_inflated(tmp_path: Path) -> None:
     data = random.Random(1).randbytes(3_000_000)
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(data[:5]) + gzip.compress(data[5:]))
-    assert b"".join(inflated(path)) == data
+    assert b"".join(inflated(as_location(path))) == data
     path.write_bytes(gzip.compress(data)[:-20])
     with raises(rs.CorruptDataError, path=tmp_path / "x.gz") as caught:
-        list(inflated(path))
+        list(inflated(as_location(path)))
     assert caught.value.defect == rs.Defect.TRUNCATED_COMPRESSION

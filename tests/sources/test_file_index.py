@@ -15,6 +15,7 @@ from recordsmith.sources.file_index import (
     FileIndex,
     Found,
 )
+from recordsmith.stores import as_folder
 
 from ..raising import raises
 
@@ -40,7 +41,7 @@ def index(tmp_path: Path) -> FileIndex:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"12345")
     (tmp_path / "outside.jpg").write_bytes(b"x")
-    return FileIndex(root)
+    return FileIndex(as_folder(root))
 
 
 @pytest.mark.parametrize(
@@ -103,9 +104,9 @@ def test_hidden_and_sizes(index: FileIndex) -> None:
     assert index.hidden == [".hidden", "images/.x.jpg"]
     assert list(index.paths) == sorted(index.paths)
     assert len(index.paths) == 10
-    time = (index.root / "images" / "a.jpg").stat().st_mtime_ns
-    assert index.size_and_time("images/a.jpg") == (5, time)
-    assert index.size_and_time("images/gone.jpg") == (0, 0)
+    time = Path(index.root / "images" / "a.jpg").stat().st_mtime_ns
+    assert index.size_and_version("images/a.jpg") == (5, time)
+    assert index.size_and_version("images/gone.jpg") == (0, 0)
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
@@ -116,15 +117,15 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "y.jpg").touch()
     (tmp_path / "a" / "link").symlink_to(tmp_path / "store")
-    assert FileIndex(tmp_path / "a").paths == ("link/y.jpg", "self.jpg", "x.jpg")
+    assert FileIndex(as_folder(tmp_path / "a")).paths == ("link/y.jpg", "self.jpg", "x.jpg")
 
 
 def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        FileIndex(tmp_path / "gone")
+        FileIndex(as_folder(tmp_path / "gone"))
     (tmp_path / "file").touch()
     with raises(rs.OptionError, value=tmp_path / "file", expected="the folder of the dataset"):
-        FileIndex(tmp_path / "file")
+        FileIndex(as_folder(tmp_path / "file"))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
@@ -132,6 +133,6 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_bytes(b"")
     (tmp_path / "gone.xml").symlink_to("nowhere")
     os.mkfifo(tmp_path / "pipe.xml")
-    index = FileIndex(tmp_path)
+    index = FileIndex(as_folder(tmp_path))
     assert index.paths == ("a.xml", "gone.xml")
     assert [name.partition(" (")[0] for name in index.hidden] == ["pipe.xml"]

@@ -8,7 +8,8 @@ from types import ModuleType
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.versions import files_version, size_and_time
+from recordsmith.sources.versions import files_version, size_and_version
+from recordsmith.stores import as_location
 
 from ..raising import raises
 from .annotated import coco, voc_xml, write
@@ -69,6 +70,6 @@ def test_images_of_a_table(folder: Path) -> None:
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    assert size_and_time(tmp_path / "gone") == (0, 0)
+    assert size_and_version(as_location(tmp_path / "gone")) == (0, 0)
     with raises(rs.FileAccessError, path=tmp_path / "gone"):
-        files_version([tmp_path / "gone"])
+        files_version([as_location(tmp_path / "gone")])

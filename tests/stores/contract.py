@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import threading
+import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -177,6 +178,54 @@ class StoreContract:
             store.read("x", 0, 5, version)
 
     # -- listing -----------------------------------------------------------------------------------
+
+    def test_entries_have_sizes_and_versions(self, store: Store) -> None:
+        for key in ("b", "a/2", "a/.1", "a/deep/x"):
+            store.put(key, key.encode())
+        found = {entry.name: entry for entry in store.list_entries("a")}
+        assert list(found) == [".1", "2", "deep"]
+        assert [entry.kind for entry in found.values()] == ["object", "object", "folder"]
+        assert found[".1"].size_bytes == 4
+        number = store.version_number(store.info("a/2").version)
+        assert found["2"].version_number == number
+        assert 0 <= number < 1 << 63
+        time.sleep(0.01)  # the clock of a file system may have steps
+        store.put("a/2", b"new")
+        assert store.version_number(store.info("a/2").version) != number
+        assert [entry.name for entry in store.list_entries()] == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        ("pattern", "expected"),
+        [
+            ("a/*.tar", ["a/1.tar", "a/2.tar"]),
+            ("*/[2-9].tar", ["a/2.tar"]),
+            ("a/?.t*", ["a/1.tar", "a/2.tar"]),
+            ("**/*.tar", ["0.tar", "a/1.tar", "a/2.tar", "a/b/3.tar"]),
+            ("a/**/3.tar", ["a/b/3.tar"]),
+            ("a/.*.tar", ["a/.0.tar"]),
+            ("a/1.tar", ["a/1.tar"]),
+            ("x/*", []),
+        ],
+    )
+    def test_patterns_match_as_in_glob(
+        self, store: Store, pattern: str, expected: list[str]
+    ) -> None:
+        for key in ("0.tar", "a/1.tar", "a/2.tar", "a/.0.tar", "a/b/3.tar", "a/x"):
+            store.put(key, b"")
+        root = Location(store, "")
+        found = Location(store, pattern).glob()
+        assert [location.relative_to(root) for location in found] == expected
+        assert all(location.read() == b"" for location in found)
+
+    def test_what_lies_below_a_folder(self, store: Store) -> None:
+        folder, below = Location(store, "a/b"), Location(store, "a/b/c/d")
+        assert below.relative_to(folder) == "c/d"
+        assert folder.relative_to(folder) == ""
+        assert Location(store, "a/bc").relative_to(folder) is None
+        assert folder.relative_to(below) is None
+        store.put("a/b/c/d", b"x")
+        assert below.absolute().read() == b"x"
+        assert str(below.absolute()) == str(below)
 
     def test_what_lies_directly_in_a_folder(self, store: Store) -> None:
         for key in ("b", "a/2", "a/1", "a/deep/x", "a/deep/y", "c/d/e"):

@@ -91,6 +91,41 @@ def test_only_regular_files_are_objects(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
 
 
+def test_what_is_neither_object_nor_folder(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "file").write_bytes(b"12345")
+    os.mkfifo(tmp_path / "a" / "pipe")
+    for name, target in (("gone", "nowhere"), ("self", "self"), ("to-b", "b"), ("to-file", "file")):
+        (tmp_path / "a" / name).symlink_to(target)
+    (tmp_path / "a" / "to-pipe").symlink_to("pipe")
+    found = {
+        entry.name: (entry.kind, entry.is_link) for entry in LocalStore(tmp_path).list_entries("a")
+    }
+    assert found == {
+        "b": ("folder", False),
+        "file": ("object", False),
+        "gone": ("broken", True),
+        "pipe": ("special", False),
+        "self": ("broken", True),
+        "to-b": ("folder", True),
+        "to-file": ("object", False),
+        "to-pipe": ("special", False),
+    }
+    with pytest.raises(FileNotFoundError):
+        LocalStore(tmp_path).list_entries("missing")
+    contents = LocalStore(tmp_path).list_folder("a")
+    assert [info.key for info in contents.objects] == ["a/file", "a/to-file"]
+    assert contents.folders == ["b", "to-b"]
+
+
+def test_version_numbers_are_times(tmp_path: Path) -> None:
+    """The same after a copy that keeps times, and at every mount."""
+    path = tmp_path / "x"
+    path.write_bytes(b"x")
+    store = LocalStore(tmp_path)
+    assert store.version_number(store.info("x").version) == path.stat().st_mtime_ns
+
+
 def test_a_root_that_is_missing(tmp_path: Path) -> None:
     """It is listed as empty, and not made: the user may have mistyped it."""
     store = LocalStore(tmp_path / "missing")

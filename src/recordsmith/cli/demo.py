@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,8 +13,7 @@ from recordsmith.cli.inspect import print_inspection
 from recordsmith.cli.pack import print_pack_report
 from recordsmith.cli.verify import print_verify_report
 from recordsmith.errors import OptionError
-from recordsmith.files import list_folder, make_folder
-from recordsmith.stores import write_atomically
+from recordsmith.stores import Location, as_folder
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -48,10 +46,11 @@ def demo(
 
     Example: `recordsmith demo`
     """
-    images, dataset = Path(out) / "images", Path(out) / "dataset"
-    if Path(out).is_dir():
-        others = {entry.name for entry in list_folder(out)} - {"images", "dataset", _SHEET_NAME}
-        if others:
+    folder = as_folder(out)
+    images, dataset = folder / "images", folder / "dataset"
+    if folder.is_folder():
+        found = {entry.name for entry in folder.list_entries()}
+        if others := found - {"images", "dataset", _SHEET_NAME}:
             raise OptionError(
                 f"{out} contains other files, such as {min(others)}",
                 option="out",
@@ -91,7 +90,7 @@ def demo(
     stats = loader.stats()
     print(f"  {stats.batch_count} batches, {stats.records_per_second:,.0f} images per second")
 
-    sheet = Path(out) / _SHEET_NAME
+    sheet = folder / _SHEET_NAME
     _print_step(f"6. Preview a batch as a model receives it: {sheet}")
     title = "Flowers, from TFRecord"
     rs.draw_batch(batch["image"], sheet, captions=batch["name"], title=title, overwrite=True)
@@ -108,18 +107,18 @@ def _shares() -> str:
     return ",".join(f"{name}={share:g}" for name, share in _SPLITS.items())
 
 
-def _draw(folder: Path) -> None:
+def _draw(folder: Location) -> None:
     from recordsmith.image.drawing.flowers import SPECIES, draw_flower
 
+    folder.make_folder()
     total = len(SPECIES) * _IMAGES_PER_CLASS
     with console.progress_bar("drawing") as progress:
         for done in range(total):
             species = list(SPECIES)[done // _IMAGES_PER_CLASS]
             number = done % _IMAGES_PER_CLASS
             form, suffix = ("JPEG", "jpg") if number % _PNG_EVERY else ("PNG", "png")
-            make_folder(folder / species)
             data = _encode(draw_flower(species, number), form)
-            write_atomically(folder / species / f"{species}-{number:02d}.{suffix}", data)
+            (folder / species / f"{species}-{number:02d}.{suffix}").put(data)
             progress(done + 1, total)
     print(f"  {console.count(total, 'image')}, JPEG and PNG, one folder per class")
 

@@ -7,11 +7,10 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
-from recordsmith.files import similar_path
 from recordsmith.words import count
 
 _MANIFEST = "dataset.json"  # importing its name would import NumPy
@@ -222,9 +221,11 @@ def is_part_of_condition(arguments: Iterable[str]) -> bool:
 
 def _similar_name(given: Mapping[str, Any]) -> str:
     """Suggest the file or folder with the most similar name for a path that does not exist."""
+    from recordsmith.stores import as_location  # loads more than `--help` needs
+
     for path in filter(_is_missing, _paths(given)):
-        found = similar_path(path)
-        if found is not None and found != Path(path):
+        found = as_location(path).similar()
+        if found is not None and found != as_location(path):
             return f". Did you mean {found}?"
     return ""
 

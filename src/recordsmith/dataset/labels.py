@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from recordsmith.dataset.documents import other_than_text
 from recordsmith.errors import OptionError
-from recordsmith.stores import Location, PlaceLike, read_document
+from recordsmith.stores import Location, PlaceLike, as_folder, read_document
 
 LABELS_NAME = "labels.txt"
 LABEL_MAP_NAME = "label_map.pbtxt"
@@ -74,7 +74,7 @@ def read_labels(folder: Location) -> ClassNames | None:
 
 
 def carried_class_names(
-    folder: Location, known: ClassNames | None
+    folder: PlaceLike, known: ClassNames | None
 ) -> tuple[ClassNames | None, bool]:
     """The class names to copy with records of a folder, and whether they are from a label map.
 
@@ -84,7 +84,7 @@ def carried_class_names(
     Raises:
         OptionError: the label map is invalid.
     """
-    location = folder / LABEL_MAP_NAME
+    location = as_folder(folder) / LABEL_MAP_NAME
     if not location.exists():
         return known, False
     return read_label_map(location), True

@@ -49,7 +49,7 @@ from recordsmith.errors import (
     suggest_names,
 )
 from recordsmith.files import INTERNAL_FOLDER
-from recordsmith.stores import Location, PlaceLike, as_location, as_place, matching
+from recordsmith.stores import Location, PlaceLike, as_location, as_place
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
@@ -57,7 +57,6 @@ from recordsmith.words import first_of
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 
 _NAMED = 5
-_MOST_COMPARED = 1000
 _MOST_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
@@ -213,12 +212,16 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
         place.info()
     except MissingFileError as error:
         if not glob.has_magic(str(place)):
-            similar = similar_name(place)
+            similar = place.similar()
             if similar is not None:
                 error.advise(f"Did you mean {similar}?")
             raise
         # a pattern may match manifests, labels and text indexes as well: ignore them
-        found = [location for location in matching(place) if not _is_companion(location)]
+        found = [
+            location
+            for location in place.glob()
+            if not (location.is_folder() or _is_companion(location))
+        ]
         if not found:
             raise OptionError(
                 f"no file matches {place}", option="paths", value=str(place)
@@ -431,16 +434,3 @@ def looks_like_records(location: Location) -> bool:
         return starts_with_frame(location.read(0, HEAD_BYTES))
     except ForbiddenFileError:
         return False
-
-
-def similar_name(missing: Location) -> Location | None:
-    """Return the file or folder with the most similar name in the folder of a missing one."""
-    import difflib
-
-    try:
-        contents = missing.parent.list_folder()
-    except FileAccessError:
-        return None
-    names = [*(info.key.rpartition("/")[2] for info in contents.objects), *contents.folders]
-    close = difflib.get_close_matches(missing.name, names[:_MOST_COMPARED], 1)
-    return missing.with_name(close[0]) if close else None

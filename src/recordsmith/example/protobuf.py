@@ -6,7 +6,6 @@ TensorFlow's messages or another set. This is the only module that imports proto
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -19,8 +18,7 @@ from recordsmith.errors import (
     OptionError,
     suggest_names,
 )
-from recordsmith.files import PathLike, as_path
-from recordsmith.stores import read_document
+from recordsmith.stores import PlaceLike, as_location, read_document
 
 _HOW_TO_MAKE_ONE = (
     "Make one with: protoc --include_imports --descriptor_set_out=messages.pb messages.proto"
@@ -31,7 +29,7 @@ _NAMES_SHOWN = 8
 class MessageDecoder:
     """Decodes payloads of one message type. Safe to use from several threads."""
 
-    def __init__(self, descriptors: PathLike | bytes, message: str) -> None:
+    def __init__(self, descriptors: PlaceLike | bytes, message: str) -> None:
         """Load a message type from its descriptors.
 
         Args:
@@ -47,8 +45,8 @@ class MessageDecoder:
         if isinstance(descriptors, bytes):
             where, data = "the descriptors", descriptors
         else:
-            where = os.fspath(as_path(descriptors))
-            data = read_document(descriptors)
+            location = as_location(descriptors)
+            where, data = str(location), read_document(location)
         pool, self.message_names = _pool(data, where)
         if message not in self.message_names:
             last = [name for name in self.message_names if name.split(".")[-1] == message]

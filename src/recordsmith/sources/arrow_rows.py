@@ -6,12 +6,13 @@ of bytes and path, becomes `image/encoded` and `image/filename`.
 
 from __future__ import annotations
 
+import io
 import json
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +25,9 @@ from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind, RaggedArray
 from recordsmith.example.keys import FILENAME, IMAGE
-from recordsmith.files import read_head
 from recordsmith.sources.problems import count_notice, raise_problems
 from recordsmith.sources.table_rows import LostDigits, RowBatch, TableRows
+from recordsmith.stores import Location, ObjectReader
 
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
@@ -42,7 +43,7 @@ class ArrowRows(TableRows):
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        paths: Sequence[Location],
         stream: ArrowStream | None,
         kinds: Mapping[str, Kind],
         *,
@@ -127,7 +128,7 @@ class ArrowRows(TableRows):
             return [*self._notices, f"nulls left out of their rows: {', '.join(found)}"]
         return self._notices
 
-    def _find_metadata(self, path: Path, schema: Any, image_column: str | None) -> None:
+    def _find_metadata(self, path: Location, schema: Any, image_column: str | None) -> None:
         """Find images and class names, as `datasets` describes them.
 
         Raises:
@@ -176,7 +177,7 @@ class ArrowRows(TableRows):
             )
 
     def _add_kinds(
-        self, path: Path, schema: Any, declared: Mapping[str, Kind], problems: Problems
+        self, path: Location, schema: Any, declared: Mapping[str, Kind], problems: Problems
     ) -> None:
         """Add the kinds of the columns of a file; one with text must not have numbers elsewhere."""
         pa = self._pa
@@ -247,7 +248,7 @@ class _ArrowBatch(RowBatch):
     """Some rows, as pyarrow arrays."""
 
     def __init__(
-        self, table: ArrowRows, path: Path, lines: range, given: Any, columns: dict[str, Any]
+        self, table: ArrowRows, path: Location, lines: range, given: Any, columns: dict[str, Any]
     ) -> None:
         """
         Args:
@@ -338,7 +339,7 @@ class _Input(NamedTuple):
     batches: Callable[[], Iterable[Any]]
 
 
-def _stream(stream: ArrowStream, path: Path) -> _Input:
+def _stream(stream: ArrowStream, path: Location) -> _Input:
     try:
         reader = import_pyarrow().RecordBatchReader.from_stream(stream)
     except Exception as error:  # of any library
@@ -346,31 +347,52 @@ def _stream(stream: ArrowStream, path: Path) -> _Input:
     return _Input(reader.schema, partial(_sliced, reader))
 
 
-def _parquet_file(path: Path) -> _Input:
+class _ArrowFile(io.RawIOBase):
+    """An open object that pyarrow reads; a damaged file may announce more bytes than there are."""
+
+    def __init__(self, reader: ObjectReader) -> None:
+        self._reader = reader
+        weakref.finalize(self, reader.close)
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._reader.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._reader.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self._reader.size_bytes - self._reader.tell())
+        return self._reader.read(left if size < 0 else min(size, left)) or b""
+
+
+def _parquet_file(path: Location) -> _Input:
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(path)
+    file = parquet.ParquetFile(_ArrowFile(path.open_read()))
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     size_bytes = sum(group.total_byte_size for group in groups)
     row_count = _rows_at_once(file.metadata.num_rows, size_bytes)
     return _Input(file.schema_arrow, partial(file.iter_batches, row_count))
 
 
-def _feather_file(path: Path) -> _Input:
+def _feather_file(path: Location) -> _Input:
     pa = import_pyarrow()
-    is_file = read_head(path, len(_IPC_MAGIC)) == _IPC_MAGIC
+    is_file = path.read(0, len(_IPC_MAGIC)) == _IPC_MAGIC
     open_file = pa.ipc.open_file if is_file else pa.ipc.open_stream
 
     def batches() -> Iterator[Any]:
-        with pa.OSFile(str(path)) as file:
-            reader = open_file(file)
+        with path.open_read() as file:
+            reader = open_file(_ArrowFile(file))
             given = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
             for batch in given:
                 batch.validate(full=True)  # its offsets are used as they are
                 yield from _sliced((batch,))
 
-    with pa.OSFile(str(path)) as file:
-        return _Input(open_file(file).schema, batches)
+    with path.open_read() as file:
+        return _Input(open_file(_ArrowFile(file)).schema, batches)
 
 
 def _sliced(batches: Iterable[Any]) -> Iterator[Any]:
@@ -387,7 +409,7 @@ def _rows_at_once(row_count: int, size_bytes: int) -> int:
 
 
 @contextmanager
-def _reading(path: Path, first: int) -> Iterator[None]:
+def _reading(path: Location, first: int) -> Iterator[None]:
     """Translate the errors of pyarrow in the rows from `first` on."""
     pa = import_pyarrow()
     try:
@@ -396,16 +418,16 @@ def _reading(path: Path, first: int) -> Iterator[None]:
         raise SourceError(f"cannot read rows from {first}: {_reason(error)}", path=path) from None
 
 
-def is_arrow_file(path: Path) -> bool:
+def is_arrow_file(path: Location) -> bool:
     """Whether a file is Parquet or Feather, by its first bytes or its name."""
-    head = read_head(path, len(_IPC_MAGIC))
+    head = path.read(0, len(_IPC_MAGIC))
     has_magic = head[:4] in (b"PAR1", _STREAM_MAGIC) or head == _IPC_MAGIC
     return has_magic or path.suffix.lower() in ARROW_SUFFIXES
 
 
-def _open_file(path: Path) -> _Input:
+def _open_file(path: Location) -> _Input:
     pa = import_pyarrow()
-    is_parquet = read_head(path, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
+    is_parquet = path.read(0, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     try:
         return _parquet_file(path) if is_parquet else _feather_file(path)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.files import PathLike, as_path
 from recordsmith.sources.problems import join_names, join_problems
+from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.words import count
 
 _MOST_SUGGESTED = 100
@@ -97,7 +96,7 @@ def check_class_names(names: Iterable[str], noun: str = "class") -> None:
             )
 
 
-def make_classes(names: Iterable[str], label_map: PathLike | None) -> Classes:
+def make_classes(names: Iterable[str], label_map: PlaceLike | None) -> Classes:
     """The classes of a label map; without one, those of the data, sorted by name, from 1.
 
     Raises:
@@ -105,12 +104,12 @@ def make_classes(names: Iterable[str], label_map: PathLike | None) -> Classes:
         FileAccessError: the label map cannot be read.
     """
     if label_map is not None:
-        return _from_label_map(as_path(label_map))
+        return _from_label_map(as_location(label_map))
     labels = {name: label for label, name in enumerate(sorted(set(names)), 1)}
     return Classes(labels, "the data")
 
 
-def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origin: str) -> Classes:
+def classes_by_label(names: Mapping[int, str], label_map: PlaceLike | None, origin: str) -> Classes:
     """The classes of a label map; without one, those of the data with its own numbers.
 
     Raises:
@@ -119,7 +118,7 @@ def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origi
         SourceError: a name has two numbers; `problems` lists each.
     """
     if label_map is not None:
-        return _from_label_map(as_path(label_map))
+        return _from_label_map(as_location(label_map))
     labels: dict[str, int] = {}
     problems = []
     for label, name in sorted(names.items()):
@@ -136,7 +135,7 @@ def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origi
     return Classes(labels, origin)
 
 
-def _from_label_map(path: Path) -> Classes:
-    names = read_label_map(path)
+def _from_label_map(file: Location) -> Classes:
+    names = read_label_map(file)
     labels = {name: label for label, name in enumerate(names) if name is not None}
-    return Classes(labels, f"the label map {path.name}")
+    return Classes(labels, f"the label map {file.name}")

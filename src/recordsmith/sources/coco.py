@@ -7,9 +7,7 @@ read, so that the listing keeps only their positions in the file.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +24,6 @@ from recordsmith.example.keys import (
     SOURCE_ID,
     WIDTH,
 )
-from recordsmith.files import PathLike, as_path
 from recordsmith.image import apply_orientation, encode_mask, inverse_orientation, resize_nearest
 from recordsmith.sources.boxes import (
     BOX_KINDS,
@@ -45,6 +42,7 @@ from recordsmith.sources.coco_json import CocoFile
 from recordsmith.sources.coco_layout import Described, find_files, image_folders, make_entry
 from recordsmith.sources.entries import Entry, make_samples
 from recordsmith.sources.file_index import FileIndex
+from recordsmith.sources.folders import inside, is_file, last_name
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.regions import (
@@ -54,6 +52,7 @@ from recordsmith.sources.regions import (
 )
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import sort_splits
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
 from recordsmith.words import count
 
 Masks = Literal["instance", "class"]
@@ -80,11 +79,11 @@ class Coco:
 
     def __init__(
         self,
-        root: PathLike,
+        root: PlaceLike,
         *,
-        annotations: PathLike | Mapping[str, PathLike] | None = None,
-        images: PathLike | None = None,
-        label_map: PathLike | None = None,
+        annotations: PlaceLike | Mapping[str, PlaceLike] | None = None,
+        images: PlaceLike | None = None,
+        label_map: PlaceLike | None = None,
         boxes: BoxPolicy = "stop",
         object_masks: Masks | None = None,
     ) -> None:
@@ -106,12 +105,12 @@ class Coco:
             OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
                 the root.
         """
-        self.root = as_path(root)
-        if annotations is None and self.root.is_file():
+        self.root = as_place(root)
+        if annotations is None and is_file(self.root):
             annotations, self.root = self.root, _dataset_folder(self.root)
         self._annotations = annotations
-        self._images = None if images is None else _inside(self.root, as_path(images))
-        self._label_map = None if label_map is None else as_path(label_map)
+        self._images = None if images is None else _path_of_images(self.root, images)
+        self._label_map = None if label_map is None else as_location(label_map)
         self._policy = check_policy(boxes)
         if object_masks not in (None, "instance", "class"):
             raise OptionError(
@@ -206,7 +205,7 @@ class Coco:
             named = self._located(files)[1]
         return {
             "kind": "Coco",
-            "folder": self.root.resolve().name,
+            "folder": last_name(self.root),
             "annotations": named,
             "images": self._images,
             "label_map": None if self._label_map is None else self._label_map.name,
@@ -224,23 +223,21 @@ class Coco:
             kinds[OBJECT_MASK] = "bytes"
         return kinds
 
-    def _files(self, index: FileIndex) -> dict[str, tuple[str, str]]:
-        """split -> (path, name for messages) of each JSON file."""
+    def _files(self, index: FileIndex) -> dict[str, tuple[Location, str]]:
+        """split -> (location, name for messages) of each JSON file."""
         if self._annotations is None:
-            return {
-                split: (index.full_path(path), path) for split, path in find_files(index).items()
-            }
+            return {split: (index.root / path, path) for split, path in find_files(index).items()}
         given = self._annotations
         files = given if isinstance(given, Mapping) else {"": given}
         return {split: self._located(path) for split, path in files.items()}
 
-    def _located(self, path: PathLike) -> tuple[str, str]:
-        """The path of a JSON file from the caller, and its name relative to the root."""
-        full = as_path(path)
-        if not full.exists() and (self.root / full).exists():
-            full = self.root / full
-        inside = os.path.relpath(full.resolve(), self.root.resolve()).replace(os.sep, "/")
-        return str(full), inside if not inside.startswith("../") else full.name
+    def _located(self, place: PlaceLike) -> tuple[Location, str]:
+        """A JSON file from the caller, and its name relative to the root."""
+        file = as_location(place)
+        if not is_file(file):
+            below = inside(self.root, str(place))
+            file = below if below is not None and is_file(below) else file
+        return file, _path_inside(self.root, file) or file.name
 
     def _check_files(self, files: list[CocoFile]) -> list[str]:
         """Raise the problems outside annotations, or return them as notices."""
@@ -347,22 +344,30 @@ def _area(item: PlacedBox, pixel_count: int) -> float:
     return (ymax - ymin) * (xmax - xmin) * pixel_count
 
 
-def _dataset_folder(document: Path) -> Path:
+def _dataset_folder(document: Location) -> Location:
     """The folder of the dataset that a JSON file belongs to."""
     folder = document.absolute().parent
     return folder.parent if folder.name.lower() == "annotations" else folder
 
 
-def _inside(root: Path, images: Path) -> str:
+def _path_of_images(root: Location, images: PlaceLike) -> str:
     """The folder of images, relative to the root."""
-    full = images if images.is_dir() else root / images
-    path = os.path.relpath(full.resolve(), root.resolve()).replace(os.sep, "/")
-    if not full.is_dir() or path == ".." or path.startswith("../"):
-        raise OptionError(option="images", value=str(images), expected=f"a folder inside {root}")
-    return "" if path == "." else path
+    for folder in (as_folder(images), inside(root, str(images))):
+        if folder is not None and folder.is_folder():
+            path = _path_inside(root, folder)
+            if path is not None:
+                return path
+    raise OptionError(option="images", value=str(images), expected=f"a folder inside {root}")
 
 
-def _classes(files: list[CocoFile], label_map: PathLike | None) -> tuple[Classes, list[str]]:
+def _path_inside(root: Location, place: Location) -> str | None:
+    """The path of a file or folder relative to the root, which also links may lead to."""
+    if not root.contains(place):
+        return None
+    return place.identity[len(root.identity) :].lstrip("/")
+
+
+def _classes(files: list[CocoFile], label_map: PlaceLike | None) -> tuple[Classes, list[str]]:
     """The classes of all files together, and notices about them.
 
     Raises:

@@ -14,9 +14,8 @@ from typing import Any
 from recordsmith.dataset.documents import json_fault
 from recordsmith.dataset.labels import LARGEST_LABEL
 from recordsmith.errors import Problems, SourceError
-from recordsmith.files import read_head
-from recordsmith.sources.versions import size_and_time
-from recordsmith.stores import read_file
+from recordsmith.sources.versions import size_and_version
+from recordsmith.stores import Location
 
 _scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, its end)
 _space = re.compile(r"[ \t\n\r]*").match
@@ -38,7 +37,7 @@ class CocoFile:
         version: changes when the file changes.
     """
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, location: Location, name: str) -> None:
         """Read and scan the file.
 
         Raises:
@@ -53,9 +52,9 @@ class CocoFile:
         self.orphans: list[Any] = []
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._places: dict[str, list[int]] = {}  # positions of an image's annotations
-        _, self.version = size_and_time(path)
+        _, self.version = size_and_version(location)
         self._images: dict[str, str] = {}  # the file name of an image
-        self._text = _decoded(path, name)
+        self._text = _decoded(location, name)
         self._counted = 0, 1  # a position in the text, and its line
         found = set()
         for key, value, at in _elements(self._text, name):
@@ -130,16 +129,16 @@ class CocoFile:
         self.problems.add(f"{self.name}, line {line}: {what}")
 
 
-def looks_like_coco(path: str) -> bool:
+def looks_like_coco(location: Location) -> bool:
     """Whether a JSON file starts like COCO's: an object with one of its lists near the start."""
-    head = read_head(path, _HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = location.read(0, _HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
     keys = (b'"images"', b'"annotations"', b'"categories"')
     return head.startswith(b"{") and any(key in head for key in keys)
 
 
-def _decoded(path: str, name: str) -> str:
+def _decoded(location: Location, name: str) -> str:
     try:
-        return read_file(path).decode("utf-8-sig")
+        return location.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SourceError(
             f"not UTF-8 at byte {error.start:,}", path=name, remedy="Save the file as UTF-8."

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
-from recordsmith.files import read_head
 from recordsmith.sources.coco_json import CocoFile, looks_like_coco
 from recordsmith.sources.entries import Entry, path_notes
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
@@ -54,14 +53,14 @@ def find_files(index: FileIndex) -> dict[str, str]:
         documents,
     )
     for group in groups:
-        known = [path for path in group if looks_like_coco(index.full_path(path))]
+        known = [path for path in group if looks_like_coco(index.root / path)]
         instances = [path for path in known if "instances" in posixpath.basename(path)]
         boxed = instances or [path for path in known if not _is_of_other_task(path)]
         if boxed:
             return _group_by_split(boxed)
     if not documents:
         raise no_files(index.root, _EXPECTED, index)
-    head = read_head(index.full_path(documents[0]), 20)
+    head = (index.root / documents[0]).read(0, 20)
     found = f"the file starts with {head!r}" if head else "the file is empty"
     raise SourceError(
         f"not a COCO annotation file: {found}; expected an object with the lists images, "

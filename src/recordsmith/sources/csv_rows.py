@@ -11,7 +11,6 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from recordsmith.sources.cell_columns import CellColumn, cell_kind, cell_memory
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.table_rows import LostDigits, RowBatch, TableRows
 from recordsmith.sources.text_file import TextFile, last_line_end
+from recordsmith.stores import Location
 from recordsmith.words import count
 
 _LARGEST_CELL = 1 << 24
@@ -38,7 +38,7 @@ class CsvRows(TableRows):
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        paths: Sequence[Location],
         kinds: Mapping[str, Kind],
         *,
         wanted: Mapping[str, str],
@@ -119,7 +119,7 @@ class _CsvBatch(RowBatch):
     def __init__(
         self,
         table: CsvRows,
-        path: Path,
+        path: Location,
         cells: Mapping[str, Any],
         lines: Sequence[int] | Int64Array,
         faults: Mapping[int, str] | None = None,
@@ -165,7 +165,7 @@ class _CsvFile:
     def __init__(
         self,
         table: CsvRows,
-        path: Path,
+        path: Location,
         delimiter: str | None,
         encoding: str,
         notices: list[str],
@@ -368,7 +368,7 @@ def _line_ends(data: bytes, content: npt.NDArray[np.uint8], *, is_last: bool) ->
     return np.flatnonzero(is_end | is_return)
 
 
-def _check_header(path: Path, names: Sequence[str]) -> None:
+def _check_header(path: Location, names: Sequence[str]) -> None:
     """Refuse numbers as names: they are data. Numbers that count up are names, as in pandas."""
     numbers = [
         name

@@ -6,9 +6,9 @@ checksums. Memory holds sixteen bytes per row.
 
 from __future__ import annotations
 
-import mmap
 from array import array
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,11 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike, Int64Array, as_view, offsets_from_lengths
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.sources.problems import Fault
-from recordsmith.sources.temporary_files import temporary_file
+from recordsmith.stores.local.scratch import ScratchFile, release_pages
 from recordsmith.wire import FRAME_BYTES, crc32c, encode_slices, gather
+
+if TYPE_CHECKING:
+    import mmap
 
 _PENDING_BYTES = 1 << 20
 _MOST_FAULTS = 1 << 16
@@ -34,7 +37,7 @@ class EncodedRows:
     """
 
     def __init__(self) -> None:
-        self._file = temporary_file()
+        self._file = ScratchFile()
         self._lengths = array("q")
         self._pending = bytearray()
         self._offsets: Int64Array = np.zeros(1, np.int64)
@@ -105,7 +108,7 @@ class EncodedRows:
         places = offsets_from_lengths(lengths + FRAME_BYTES if whole else lengths)
         out: npt.NDArray[np.uint8] = np.empty(int(places[-1]), np.uint8)
         if self._map is None:
-            self._map = self._file.mapped()
+            self._map = self._file.map()
         order = np.argsort(numbers, kind="stable")  # one pass over the file
         for start in range(0, len(order), _ROWS_AT_ONCE):
             some = order[start : start + _ROWS_AT_ONCE]
@@ -119,8 +122,8 @@ class EncodedRows:
                     record=int(numbers[some[count]]),
                 )
             self._touched_bytes += int(ends[-1] - begins[0])
-            if self._touched_bytes >= _RELEASED_BYTES and hasattr(mmap, "MADV_DONTNEED"):
-                self._map.madvise(mmap.MADV_DONTNEED)  # mapped pages count as memory of the process
+            if self._touched_bytes >= _RELEASED_BYTES:
+                release_pages(self._map)
                 self._touched_bytes = 0
         return out, lengths
 

@@ -6,17 +6,16 @@ reports it like any other bad sample.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from recordsmith.sources.file_index import FileIndex, Found
 from recordsmith.sources.images import read_image
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Note, Sample
-from recordsmith.sources.versions import times_version
+from recordsmith.sources.versions import common_version
+from recordsmith.stores import Location
 
 Annotation = TypeVar("Annotation")
 
@@ -36,7 +35,7 @@ class Entry(Generic[Annotation]):
     notes: tuple[tuple[str, str], ...] = ()
     fault: Fault | None = None
 
-    def read_image(self, root: Path, note: Note) -> dict[str, Any]:
+    def read_image(self, root: Location, note: Note) -> dict[str, Any]:
         """Read the image and return its features.
 
         Raises:
@@ -48,7 +47,7 @@ class Entry(Generic[Annotation]):
             raise self.fault.error()
         for what, where in self.notes:
             note(what, where)
-        return read_image(os.path.join(root, self.image), self.image)
+        return read_image(root / self.image, self.image)
 
 
 def path_notes(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
@@ -67,19 +66,19 @@ def make_samples(
     entries: Mapping[str, Entry[Annotation]],
     splits: Mapping[str, str],
     index: FileIndex,
-    time_of: Callable[[Annotation], int],
+    version_of: Callable[[Annotation], int],
 ) -> tuple[Sample, ...]:
     """The samples of a listing, sorted by name.
 
     Args:
         entries: by sample name.
         splits: by sample name, for the samples that have one.
-        time_of: returns when an annotation was last changed.
+        version_of: returns the version number of an annotation.
     """
     samples = []
     for name, entry in sorted(entries.items()):
-        size, time = index.size_and_time(entry.image)
-        changed = 0 if entry.annotation is None else time_of(entry.annotation)
-        version = times_version((time, changed))
+        size, image = index.size_and_version(entry.image)
+        annotation = 0 if entry.annotation is None else version_of(entry.annotation)
+        version = common_version((image, annotation))
         samples.append(Sample(name, size, split=splits.get(name), version=version))
     return tuple(samples)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import posixpath
 import unicodedata
+from array import array
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError
@@ -19,7 +19,7 @@ from recordsmith.sources.folders import check_folder, walk_files
 from recordsmith.sources.foreign_paths import with_slashes
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.versions import size_and_time
+from recordsmith.stores import Location
 
 FOUND_BY_LAST_PART = "images were found by the last part of the path in their annotation"
 FOUND_BY_OTHER_SPELLING = "images were found under another spelling than in their annotation"
@@ -41,7 +41,7 @@ class FileIndex:
         hidden: skipped files and folders, also relative.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Location) -> None:
         """
         Raises:
             OptionError: the root is a file.
@@ -49,27 +49,29 @@ class FileIndex:
         """
         check_folder(root, "the folder of the dataset")
         self.root = root
-        hidden: list[str] = []
-        self.paths = tuple(sorted(path for path, _ in walk_files(root, hidden)))
-        self.hidden = [Path(path).relative_to(root).as_posix() for path in hidden]
-        self._known = frozenset(self.paths)
+        self.hidden: list[str] = []
+        found = sorted(
+            (path, entry.size_bytes, entry.version_number)
+            for path, _, entry in walk_files(root, self.hidden)
+        )
+        self.paths = tuple(path for path, _, _ in found)
+        self._sizes = array("q", (size for _, size, _ in found))
+        self._versions = array("q", (version for _, _, version in found))
+        self._known = {path: number for number, path in enumerate(self.paths)}
         self._by_name: dict[str, list[str]] | None = None
         self._by_stem: dict[str, list[str]] | None = None
 
     def __contains__(self, path: str) -> bool:
         return path in self._known
 
-    def full_path(self, path: str) -> str:
-        """The path to open for a relative path."""
-        return os.path.join(self.root, path)
+    def size_and_version(self, path: str) -> tuple[int, int]:
+        """Size in bytes and version number; 0 for a broken link, which fails when read."""
+        number = self._known.get(path)
+        return (0, 0) if number is None else (self._sizes[number], self._versions[number])
 
-    def size_and_time(self, path: str) -> tuple[int, int]:
-        """Size in bytes and modification time; 0 for a dangling link, which fails when read."""
-        return size_and_time(self.full_path(path))
-
-    def time_of(self, path: str) -> int:
-        """When a file was last modified, in nanoseconds."""
-        return self.size_and_time(path)[1]
+    def version_of(self, path: str) -> int:
+        """The version number of a file."""
+        return self.size_and_version(path)[1]
 
     def find(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
         """Find the file that an annotation calls `name`.
@@ -152,7 +154,7 @@ def not_found(found: Found | list[str], name: str, where: str = "", noun: str = 
     return f"{noun} {name!r} not found{f' in {where}' if where else ''}"
 
 
-def no_files(root: Path, expected: str, index: FileIndex) -> SourceError:
+def no_files(root: Location, expected: str, index: FileIndex) -> SourceError:
     """The error for a folder without the files that a source needs."""
     if not index.paths:
         return SourceError(

@@ -6,26 +6,22 @@ its name does not have an image suffix.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
-from recordsmith.errors import OptionError
-from recordsmith.files import INTERNAL_NAMES, is_folder, is_special, list_folder
+from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.files import INTERNAL_NAMES
 from recordsmith.sources.images import has_image_name, is_image_file
-from recordsmith.sources.versions import size_and_time
+from recordsmith.stores import FolderEntry, Location, PlaceLike, as_location
 
 _FOLDERS_SEARCHED = 2000
 
 
 class FoundImage(NamedTuple):
-    """An image file: name or relative path, size in bytes, modification time.
-
-    It replaces the `DirEntry`, which takes a kilobyte.
-    """
+    """An image file: name or relative path, size in bytes, version number."""
 
     name: str
     size_bytes: int
@@ -36,12 +32,13 @@ class FoundImage(NamedTuple):
 class Folder:
     """The content of one folder: images, folders, and the rest.
 
+    folders: names.
     hidden, others: full paths.
     """
 
-    path: Path
+    path: Location
     images: list[FoundImage] = field(default_factory=list)
-    folders: list[os.DirEntry[str]] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
@@ -54,15 +51,15 @@ class ImageTree:
     hidden, others, links: full paths; links are those to folders that were not followed.
     """
 
-    path: Path
+    path: Location
     images: list[FoundImage] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
 
 
-def check_folder(path: Path, expected: str) -> None:
-    """Check that a path is a folder.
+def check_folder(folder: Location, expected: str) -> None:
+    """Check that a location is a folder.
 
     Args:
         expected: what should be there, for the message.
@@ -71,107 +68,174 @@ def check_folder(path: Path, expected: str) -> None:
         OptionError: it is a file.
         FileAccessError: it does not exist.
     """
-    if not is_folder(path):
-        raise OptionError(f"{path} is a file", value=str(path), expected=expected)
+    if not is_folder(folder):
+        raise OptionError(f"{folder} is a file", value=str(folder), expected=expected)
 
 
-def read_folder(path: Path) -> Folder:
+def is_folder(place: Location) -> bool:
+    """Whether a location is a folder.
+
+    Raises:
+        FileAccessError: it does not exist.
+    """
+    if place.is_folder():
+        return True
+    (place if place.key else as_location(str(place))).info()
+    return False
+
+
+def last_name(location: Location) -> str:
+    """The name of a file or folder, also of one that is given as `.` or by a link."""
+    return location.identity.rpartition("/")[2]
+
+
+def relative_place(
+    root: Location | None, place: PlaceLike, convert: Callable[[object], Location]
+) -> Location:
+    """The location of a place that may be relative to the root.
+
+    Args:
+        convert: `as_folder` or `as_location`.
+    """
+    given = convert(place)
+    if root is None or isinstance(place, Location) or "://" in str(place):
+        return given
+    found = inside(root, str(place))
+    return convert(posixpath.join(str(root), place)) if found is None else found
+
+
+def inside(folder: Location, path: str) -> Location | None:
+    """The location of a path relative to a folder; None if it leads out of it."""
+    try:
+        return folder / posixpath.normpath(path)
+    except OptionError:
+        return None
+
+
+def is_file(location: Location | None) -> bool:
+    """Whether a file can be read at a location."""
+    try:
+        return location is not None and location.exists()
+    except (FileAccessError, OptionError):
+        return False
+
+
+def read_folder(path: Location) -> Folder:
     """List one folder, without the folders in it.
 
     Raises:
         FileAccessError: it cannot be read.
     """
-    folder = Folder(path)
-    for entry in list_folder(path):
-        if entry.name in INTERNAL_NAMES:
+    folder, head = Folder(path), _head(path)
+    for entry in path.list_entries():
+        name = entry.name
+        if name in INTERNAL_NAMES:
             continue
-        if entry.name.startswith("."):
-            folder.hidden.append(entry.path)
-        elif leads_to_folder(entry):
-            folder.folders.append(entry)
-        elif is_image_file(entry):
-            folder.images.append(FoundImage(entry.name, *size_and_time(entry)))
+        if name.startswith("."):
+            folder.hidden.append(head + name)
+        elif entry.kind == "folder":
+            folder.folders.append(name)
+        elif is_image_file(path, entry):
+            folder.images.append(FoundImage(name, entry.size_bytes, entry.version_number))
         else:
-            folder.others.append(entry.path)
+            folder.others.append(head + name)
     return folder
 
 
-def read_image_tree(path: Path, *, follows_links: bool = True) -> ImageTree:
+def read_image_tree(path: Location, *, follows_links: bool = True) -> ImageTree:
     """Find all images below a folder.
 
     Raises:
         FileAccessError: a folder cannot be read.
     """
-    tree = ImageTree(path)
-    for name, entry in walk_files(path, tree.hidden, None if follows_links else tree.links):
-        if is_image_file(entry):
-            tree.images.append(FoundImage(name, *size_and_time(entry)))
+    tree, head = ImageTree(path), _head(path)
+    hidden: list[str] = []
+    links: list[str] = []
+    for name, folder, entry in walk_files(path, hidden, None if follows_links else links):
+        if is_image_file(folder, entry):
+            tree.images.append(FoundImage(name, entry.size_bytes, entry.version_number))
         else:
-            tree.others.append(entry.path)
+            tree.others.append(head + name)
+    tree.hidden = [head + name for name in hidden]
+    tree.links = [head + name for name in links]
     return tree
 
 
 def walk_files(
-    folder: Path, hidden: list[str], links: list[str] | None = None
-) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield each file below a folder: its relative path with `/`, and its entry.
+    folder: Location, hidden: list[str], links: list[str] | None = None
+) -> Iterator[tuple[str, Location, FolderEntry]]:
+    """Yield each file below a folder: its relative path with `/`, its folder, and its entry.
 
     Args:
-        hidden: receives the full paths of skipped files, pipes and devices among them.
-        links: receives the paths of links to folders; if None, links are followed.
+        hidden: receives the relative paths of skipped files, pipes and devices among them.
+        links: receives the relative paths of links to folders; if None, links are followed.
 
     Raises:
         FileAccessError: a folder cannot be read.
     """
-    return _walk(folder, "", (), hidden, links)
+    return _walk(folder, "", (folder.identity,), hidden, links)
 
 
-def list_folders(path: Path) -> dict[str, Path]:
+def list_folders(path: Location) -> dict[str, Location]:
     """The folders in a folder, by lower-case name."""
     return {
-        entry.name.lower(): Path(entry.path)
-        for entry in list_folder(path)
-        if not entry.name.startswith(".") and leads_to_folder(entry)
+        entry.name.lower(): path / entry.name
+        for entry in path.list_entries()
+        if entry.kind == "folder" and not entry.name.startswith(".")
     }
 
 
-def list_names(path: Path) -> Iterator[tuple[str, list[str]]]:
+def list_names(path: Location) -> Iterator[tuple[Location, list[str]]]:
     """Yield each folder below a path with its file names; only the start of a large tree."""
-    for folder, _, files in islice(os.walk(path, followlinks=True), _FOLDERS_SEARCHED):
-        yield folder, files
+    return islice(_walk_names(path, (path.identity,)), _FOLDERS_SEARCHED)
 
 
-def has_images(path: Path) -> bool:
+def has_images(path: Location) -> bool:
     """Whether there are image names below a folder; only the start of a large tree is searched."""
     return any(has_image_name(file) for _, files in list_names(path) for file in files)
 
 
-def leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a folder or a link to a folder."""
-    try:
-        return entry.is_dir()
-    except OSError:  # circular links
-        return False
-
-
 def _walk(
-    folder: Path | str,
+    folder: Location,
     prefix: str,
-    above: tuple[str, ...],
+    here: tuple[str, ...],
     hidden: list[str],
     links: list[str] | None,
-) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    here = (*above, os.path.realpath(folder))
-    for entry in list_folder(folder):
+) -> Iterator[tuple[str, Location, FolderEntry]]:
+    """`here`: what identifies the folder and those above it."""
+    for entry in folder.list_entries():
+        name = prefix + entry.name
         if entry.name in INTERNAL_NAMES:
             continue
         if entry.name.startswith("."):
-            hidden.append(entry.path)
-        elif is_special(entry):
-            hidden.append(f"{entry.path} (a pipe or a device)")
-        elif not leads_to_folder(entry):
-            yield prefix + entry.name, entry
-        elif links is not None and entry.is_symlink():
-            links.append(entry.path)
-        elif not entry.is_symlink() or os.path.realpath(entry.path) not in here:
-            yield from _walk(entry.path, f"{prefix}{entry.name}/", here, hidden, links)
+            hidden.append(name)
+        elif entry.kind == "special":
+            hidden.append(f"{name} (a pipe or a device)")
+        elif entry.kind != "folder":
+            yield name, folder, entry
+        elif links is not None and entry.is_link:
+            links.append(name)
+        else:
+            below = folder / entry.name
+            identity = below.identity
+            if identity not in here:
+                yield from _walk(below, f"{name}/", (*here, identity), hidden, links)
+
+
+def _walk_names(folder: Location, here: tuple[str, ...]) -> Iterator[tuple[Location, list[str]]]:
+    try:
+        entries = list(folder.list_entries())
+    except FileAccessError:
+        return
+    yield folder, [entry.name for entry in entries if entry.kind != "folder"]
+    for entry in entries:
+        if entry.kind == "folder":
+            below = folder / entry.name
+            identity = below.identity
+            if identity not in here:
+                yield from _walk_names(below, (*here, identity))
+
+
+def _head(folder: Location) -> str:
+    """What precedes relative paths in full paths."""
+    return str(folder / "_")[:-1]

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
-from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.folders import check_folder, read_image_tree
+from recordsmith.sources.folders import check_folder, last_name, read_image_tree
 from recordsmith.sources.images import read_image
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import are_split_names, sort_splits
+from recordsmith.stores import PlaceLike, as_folder
 
 
 class ImageFiles:
@@ -31,7 +32,7 @@ class ImageFiles:
         ImageFiles('pets', class_pattern='^([a-z]+)_')
     """
 
-    def __init__(self, root: PathLike, *, class_pattern: str | None = None) -> None:
+    def __init__(self, root: PlaceLike, *, class_pattern: str | None = None) -> None:
         """
         Args:
             root: the folder. If it contains only folders named train, val, test and so on, these
@@ -43,7 +44,7 @@ class ImageFiles:
         Raises:
             OptionError: the pattern is not a regular expression.
         """
-        self.root = as_path(root)
+        self.root = as_folder(root)
         try:
             self._pattern = None if class_pattern is None else re.compile(class_pattern)
         except re.error as error:
@@ -68,7 +69,7 @@ class ImageFiles:
         """
         check_folder(self.root, "a folder with images")
         tree = read_image_tree(self.root, follows_links=False)
-        found = sorted(tree.images)
+        found = sorted(tree.images, key=itemgetter(0))
         if not found:
             what = f"found {summarize_paths(tree.others)}" if tree.others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self.root)
@@ -99,7 +100,7 @@ class ImageFiles:
 
     def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image file, unchanged."""
-        features = read_image(os.path.join(self.root, sample.name), sample.name)
+        features = read_image(self.root / sample.name, sample.name)
         if self._class_names is not None and sample.label is not None:
             features[CLASS_LABEL] = sample.label
             features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label])
@@ -109,7 +110,7 @@ class ImageFiles:
         pattern = None if self._pattern is None else self._pattern.pattern
         return {
             "kind": "ImageFiles",
-            "folder": self.root.resolve().name,
+            "folder": last_name(self.root),
             "class_pattern": pattern,
         }
 

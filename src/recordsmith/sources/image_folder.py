@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import SourceError
 from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
-from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.folders import Folder, check_folder, list_names, read_folder
+from recordsmith.sources.folders import (
+    Folder,
+    check_folder,
+    last_name,
+    list_names,
+    read_folder,
+)
 from recordsmith.sources.images import has_image_name, read_image
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import are_split_names, sort_splits
+from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.words import count
 
 _LAYOUT = "one folder per class, {}/<class>/<image>"
@@ -39,12 +44,12 @@ class ImageFolder:
         >>> rs.pack(rs.ImageFolder("flowers"), "packed")  # doctest: +SKIP
     """
 
-    def __init__(self, root: PathLike) -> None:
+    def __init__(self, root: PlaceLike) -> None:
         """
         Args:
             root: the folder that contains the class folders.
         """
-        self.root = as_path(root)
+        self.root = as_folder(root)
         self._base = self.root  # of the class folders; set by list_samples
         self._class_names: tuple[bytes, ...] = ()
 
@@ -63,15 +68,15 @@ class ImageFolder:
         root = read_folder(self.root)
         base = root
         if not base.images and len(base.folders) == 1:
-            inner = read_folder(Path(base.folders[0].path))
+            inner = read_folder(base.path / base.folders[0])
             if not inner.images and inner.folders:
                 base = inner
         parts = _split_folders(base)
         splits = sort_splits(parts)
         classes = [
-            (read_folder(Path(entry.path)), split)
+            (read_folder(part.path / name), split)
             for split, part in ({**parts} if parts else {None: base}).items()
-            for entry in part.folders
+            for name in part.folders
         ]
         filled = [(folder, split) for folder, split in classes if folder.images]
         if not filled:
@@ -94,13 +99,13 @@ class ImageFolder:
     def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image file, unchanged."""
         label = sample.label or 0
-        return read_image(os.path.join(self._base, sample.name), sample.name) | {
+        return read_image(self._base / sample.name, sample.name) | {
             CLASS_LABEL: label,
             CLASS_TEXT: self._class_names[label],
         }
 
     def describe(self) -> Mapping[str, Any]:
-        return {"kind": "ImageFolder", "folder": self.root.resolve().name}
+        return {"kind": "ImageFolder", "folder": last_name(self.root)}
 
     def kinds(self) -> Mapping[str, Kind]:
         return {}
@@ -133,9 +138,9 @@ class ImageFolder:
 
 def _split_folders(base: Folder) -> dict[str, Folder]:
     """The split folders by name, if all folders here are named like splits."""
-    if base.images or not are_split_names(entry.name for entry in base.folders):
+    if base.images or not are_split_names(base.folders):
         return {}
-    parts = {entry.name: read_folder(Path(entry.path)) for entry in base.folders}
+    parts = {name: read_folder(base.path / name) for name in base.folders}
     if any(part.images for part in parts.values()):
         return {}  # classes of these names
     filled = {split: part for split, part in parts.items() if part.folders}
@@ -157,7 +162,7 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
         )
     outside = [str(base.path / image.name) for image in base.images]
     empty = [str(folder.path) for folder in classes if not folder.images]
-    deeper = [entry.path for folder in classes for entry in folder.folders]
+    deeper = [str(folder.path / name) for folder in classes for name in folder.folders]
     hidden = [path for folder in folders for path in folder.hidden]
     others = [path for folder in folders for path in folder.others]
     return [
@@ -170,11 +175,9 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
     ]
 
 
-def _folders_that_would_pack(root: Path) -> list[str]:
+def _folders_that_would_pack(root: Location) -> list[str]:
     """Folders below whose folders contain images; only the start of a large tree is searched."""
     found = {
-        str(Path(folder).parent)
-        for folder, files in list_names(root)
-        if any(map(has_image_name, files))
+        str(folder.parent) for folder, files in list_names(root) if any(map(has_image_name, files))
     }
     return sorted(found)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, as_path
-from recordsmith.sources.folders import check_folder
+from recordsmith.sources.folders import check_folder, is_file, last_name, relative_place
 from recordsmith.sources.images import read_image
 from recordsmith.sources.masks import ColoursOption, check_colours, read_mask
 from recordsmith.sources.pair_folders import (
@@ -27,8 +25,9 @@ from recordsmith.sources.pair_lists import check_pairs, read_pairs
 from recordsmith.sources.pairing import Pair, Pairing
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import sort_splits
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
-Pairs: TypeAlias = PathLike | Iterable[tuple[PathLike, PathLike]]
+Pairs: TypeAlias = PlaceLike | Iterable[tuple[PlaceLike, PlaceLike]]
 
 
 class ImagePairs:
@@ -47,10 +46,10 @@ class ImagePairs:
 
     def __init__(
         self,
-        root: PathLike | None = None,
+        root: PlaceLike | None = None,
         *,
-        images: PathLike | None = None,
-        masks: PathLike | None = None,
+        images: PlaceLike | None = None,
+        masks: PlaceLike | None = None,
         pairs: Pairs | None = None,
         colours: ColoursOption | None = None,
     ) -> None:
@@ -81,11 +80,17 @@ class ImagePairs:
                 "nothing to pack: expected a root folder, folders of images and masks, or pairs",
                 option="root",
             )
-        self.root = None if root is None else as_path(root)
-        self._images = None if images is None else as_path(images)
-        self._masks = None if masks is None else as_path(masks)
-        self._list = as_path(pairs) if isinstance(pairs, (str, os.PathLike)) else None
-        self._given = None if pairs is None or self._list is not None else _checked(pairs)
+        self.root = None if root is None else as_folder(root)
+        self._folders: FolderPair | None = None
+        if images is not None and masks is not None:
+            self._folders = FolderPair(
+                relative_place(self.root, images, as_folder),
+                relative_place(self.root, masks, as_folder),
+            )
+        self._list = pairs if isinstance(pairs, (str, os.PathLike)) else None
+        self._given: list[tuple[Location, Location]] | None = None
+        if pairs is not None and self._list is None:
+            self._given = _checked(pairs, self.root)
         self._colours = colours
         self._table = check_colours(colours)
         self._pairs: dict[str, Pair] = {}
@@ -124,17 +129,19 @@ class ImagePairs:
         pair = look_up(self._pairs, sample)
         if pair.fault is not None:
             raise pair.fault.error()
-        features = read_image(pair.image, pair.name)
-        return features | read_mask(pair.mask, features, self._table, note)
+        assert pair.files is not None
+        image, mask = pair.files
+        features = read_image(image, pair.name)
+        return features | read_mask(mask, features, self._table, note)
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs"}
         if self.root is not None:
-            described["folder"] = self.root.resolve().name
-        if self._images is not None and self._masks is not None:
-            described |= {"images": self._images.name, "masks": self._masks.name}
+            described["folder"] = last_name(self.root)
+        if self._folders is not None:
+            described |= {"images": self._folders.images.name, "masks": self._folders.masks.name}
         if self._list is not None:
-            described["pairs"] = self._list.name
+            described["pairs"] = as_location(self._list).name
         elif self._given is not None:
             described["pairs"] = len(self._given)
         if isinstance(self._colours, str):
@@ -150,19 +157,19 @@ class ImagePairs:
         if self._given is not None:
             return check_pairs(self._given, self.root)
         if self._list is not None:
-            path = self._list
-            if self.root is not None and not path.exists():
-                path = self.root / path
+            path = as_location(self._list)
+            if self.root is not None and not is_file(path):
+                path = relative_place(self.root, self._list, as_location)
             root = self.root or path.parent
             check_folder(root, "a folder")
             return read_pairs(path, root)
-        if self._images is not None and self._masks is not None:
-            folder = self.root or Path()
-            pair = FolderPair(folder / self._images, folder / self._masks)
-            for path in (pair.images, pair.masks):
-                check_folder(path, "a folder")
-            is_below = self.root is not None and pair.images.is_relative_to(self.root)
-            return match_folders(folder if is_below else pair.images, [pair])
+        if self._folders is not None:
+            for folder in (self._folders.images, self._folders.masks):
+                check_folder(folder, "a folder")
+            base = self._folders.images
+            if self.root is not None and base.relative_to(self.root) is not None:
+                base = self.root
+            return match_folders(base, [self._folders])
         assert self.root is not None
         check_folder(self.root, "a folder")
         base, folders = find_folders(self.root)
@@ -176,13 +183,14 @@ class ImagePairs:
         return found
 
 
-def _checked(pairs: Any) -> list[tuple[Path, Path]]:
-    """The pairs of paths of a caller, as paths."""
+def _checked(pairs: Any, root: Location | None) -> list[tuple[Location, Location]]:
+    """The pairs of a caller, as locations."""
     checked = []
     for pair in pairs:
         if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise OptionError(option="pairs", value=pair, expected="pairs of paths, image and mask")
-        checked.append((as_path(pair[0]), as_path(pair[1])))
+        image, mask = (relative_place(root, place, as_location) for place in pair)
+        checked.append((image, mask))
     if not checked:
         raise OptionError(option="pairs", value=[], expected="pairs of paths, image and mask")
     return checked

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from recordsmith.sources.json_values import KindSurvey, Where, as_json_text, jso
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.table_rows import LostDigits, RowBatch, TableRows
 from recordsmith.sources.text_file import TextFile
+from recordsmith.stores import Location
 
 _BATCH_ROWS = 1 << 10  # measured: more rows exceed the cache
 _SPARSITY = 16  # with so many missing values for each value, rows are encoded one by one
@@ -42,7 +42,7 @@ class JsonRows(TableRows):
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        paths: Sequence[Location],
         kinds: Mapping[str, Kind],
         *,
         wanted: Mapping[str, str],

@@ -6,7 +6,6 @@ Only color-coded masks and other lossless formats are decoded and converted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +14,6 @@ import numpy.typing as npt
 
 from recordsmith.errors import OptionError, SourceError, located, option
 from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_FORMAT, WIDTH
-from recordsmith.files import PathLike
 from recordsmith.image import (
     MaskInfo,
     encode_mask,
@@ -34,7 +32,7 @@ from recordsmith.image.masks.colours import (
     voc_colours,
 )
 from recordsmith.sources.source import Note
-from recordsmith.stores import read_file
+from recordsmith.stores import Location
 from recordsmith.words import count
 
 Colours: TypeAlias = Mapping[Colour, int]
@@ -50,12 +48,12 @@ _NO_ALPHA = "masks lost their alpha channel"
 
 
 def read_mask(
-    path: PathLike, image: Mapping[str, Any], colours: Colours | None, note: Note
+    location: Location, image: Mapping[str, Any], colours: Colours | None, note: Note
 ) -> dict[str, Any]:
     """Read the features of a mask file.
 
     Args:
-        path: of the mask.
+        location: of the mask.
         image: the features of its image, from `read_image`.
         colours: the class number of each colour, for color-coded masks.
         note: called for each change.
@@ -65,8 +63,8 @@ def read_mask(
         SourceError: the size differs from the image's, or pixels are not class numbers.
         FileAccessError: the mask cannot be read.
     """
-    name = os.fspath(path)
-    data = read_file(path)
+    name = str(location)
+    data = location.read()
     with located(name):
         info = probe_mask(data)
     _check_size(name, info, image, note)

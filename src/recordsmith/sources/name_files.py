@@ -6,13 +6,13 @@ They are UTF-8 with or without BOM; invalid bytes are kept as surrogates, as in 
 from __future__ import annotations
 
 import errno
-import os
+import io
 from collections.abc import Iterator
 from typing import TextIO, TypeAlias
 
 from recordsmith.errors import FileAccessError
-from recordsmith.files import PathLike, accessing
-from recordsmith.stores import read_document
+from recordsmith.files import accessing
+from recordsmith.stores import Location, read_document
 
 Lines: TypeAlias = list[tuple[int, str]]
 """Line number, counted from 1, and text without surrounding whitespace."""
@@ -20,24 +20,30 @@ Lines: TypeAlias = list[tuple[int, str]]
 LONGEST_LINE = 1 << 24
 """In characters; a file with a longer line is not a list."""
 
+_READ_WHOLE_BYTES = 1 << 26
 
-def read_text(path: PathLike) -> str:
+
+def read_text(location: Location) -> str:
     """Read the text of a small file.
 
     Raises:
         FileAccessError: the file cannot be read or is too long.
     """
-    return read_document(path).decode("utf-8-sig", "surrogateescape")
+    return read_document(location).decode("utf-8-sig", "surrogateescape")
 
 
-def read_lines(path: PathLike) -> Lines:
+def read_lines(location: Location) -> Lines:
     """Read the lines of a file that are not blank; the file may be long.
 
     Raises:
         FileAccessError: the file cannot be read, or a line exceeds LONGEST_LINE characters.
     """
-    with accessing(path), open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-        return list(_lines(file, os.fspath(path)))
+    name = str(location)
+    data = location.read(0, _READ_WHOLE_BYTES)
+    is_whole = len(data) < _READ_WHOLE_BYTES
+    stream = io.BytesIO(data) if is_whole else io.BufferedReader(location.open_read())
+    with accessing(name), io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape") as file:
+        return list(_lines(file, name))
 
 
 def _lines(file: TextIO, name: str) -> Iterator[tuple[int, str]]:

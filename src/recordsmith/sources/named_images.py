@@ -11,7 +11,6 @@ import posixpath
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,8 @@ import numpy.typing as npt
 from recordsmith.errors import SourceError
 from recordsmith.sources.foreign_paths import is_absolute, leaves_folder
 from recordsmith.sources.source import Note, ignore_note
-from recordsmith.sources.versions import size_and_time
+from recordsmith.sources.versions import size_and_version
+from recordsmith.stores import Location
 
 _LAST_PART = "images were found by the last part of an absolute path"
 
@@ -28,28 +28,28 @@ _LAST_PART = "images were found by the last part of an absolute path"
 class NamedImages:
     """The images in a column; receives the values of the column while the table is listed."""
 
-    def __init__(self, column: str, folder: Path, table_folders: Sequence[str]) -> None:
+    def __init__(self, column: str, folder: Location, table_folders: Sequence[str]) -> None:
         """`folder` contains all images; `table_folders` are the folders of the tables in it."""
         self.folder = folder
         self._column = column
         self._table_folders = table_folders
         self._sizes = array("q")
-        self._times = array("q")
+        self._versions = array("q")
 
     def extend(self, values: Sequence[str | None], table: int) -> None:
-        """Look up size and modification time of the images of the next rows; 0 without one."""
+        """Look up size and version number of the images of the next rows; 0 without one."""
         for value in values:
-            size = time = 0
+            size = version = 0
             if value is not None:
                 with suppress(SourceError):  # reading the row raises it
                     path = self.path(value, table, "", ignore_note)
-                    size, time = size_and_time(self.folder / path)
+                    size, version = size_and_version(self.folder / path)
             self._sizes.append(size)
-            self._times.append(time)
+            self._versions.append(version)
 
     def clear(self) -> None:
         """Forget all rows."""
-        del self._sizes[:], self._times[:]
+        del self._sizes[:], self._versions[:]
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """int64, (rows,): the size of each row's image in bytes."""
@@ -57,7 +57,7 @@ class NamedImages:
 
     def versions(self, of_tables: int) -> npt.NDArray[np.int64]:
         """int64, (rows,): the version of each row's image and of the tables together."""
-        return np.array(self._times, np.int64) ^ of_tables
+        return np.array(self._versions, np.int64) ^ of_tables
 
     def path(self, value: Any, table: int, place: str, note: Note) -> str:
         """The path of an image, relative to the folder.
@@ -72,7 +72,7 @@ class NamedImages:
             )
         name = text.replace("\\", "/")
         if is_absolute(name):
-            folder = f"{self.folder.resolve().as_posix()}/"
+            folder = f"{self.folder.identity}/"
             if name.startswith(folder):
                 name = name.removeprefix(folder)
             else:

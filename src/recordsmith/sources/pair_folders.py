@@ -7,15 +7,13 @@ opened.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
-from recordsmith.files import list_folder
 from recordsmith.sources.folders import (
+    FoundImage,
     ImageTree,
     has_images,
     list_folders,
@@ -26,6 +24,7 @@ from recordsmith.sources.pair_lists import Line, read_list
 from recordsmith.sources.pairing import (
     MASK_ENDINGS,
     Matches,
+    PairFile,
     Pairing,
     ambiguity,
     has_adjacent_masks,
@@ -39,6 +38,7 @@ from recordsmith.sources.splits import (
     sort_splits,
     split_lists,
 )
+from recordsmith.stores import Location
 from recordsmith.words import count
 
 _FOLDER_NAMES = (
@@ -49,7 +49,7 @@ _FOLDER_NAMES = (
     ("images", "labels"),
     ("pictures", "masks"),
 )
-_LISTS = ("ImageSets", "Segmentation")
+_LISTS = "ImageSets/Segmentation"
 _NESTED = 3  # single folders to descend into, as archives unpack them
 
 
@@ -57,12 +57,12 @@ _NESTED = 3  # single folders to descend into, as archives unpack them
 class FolderPair:
     """A folder of images and its folder of masks; the same folder if it contains both."""
 
-    images: Path
-    masks: Path
+    images: Location
+    masks: Location
     split: str | None = None
 
 
-def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
+def find_folders(root: Location) -> tuple[Location, list[FolderPair]]:
     """Find where images and masks are.
 
     Returns:
@@ -90,7 +90,7 @@ def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
     raise _no_folders(root)
 
 
-def match_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
+def match_folders(base: Location, folders: Sequence[FolderPair]) -> Pairing:
     """Pair the files in folders; names are relative to `base` if the images are below it.
 
     Raises:
@@ -98,7 +98,7 @@ def match_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
     """
     found = Pairing()
     trees: list[ImageTree] = []
-    lists = base.joinpath(*_LISTS)
+    lists = base / _LISTS
     for pair in folders:
         images = read_image_tree(pair.images)
         masks = images if pair.masks == pair.images else read_image_tree(pair.masks)
@@ -107,13 +107,12 @@ def match_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
             matches = match_within(_names(images))
         else:
             matches = match_names(_names(images), _names(masks))
-        is_below = pair.images.is_relative_to(base)
-        prefix = pair.images.relative_to(base).as_posix() if is_below else "."
-        names = _Names(pair, "" if prefix == "." else f"{prefix}/", matches)
-        listed: dict[str, Path] = {}
-        if len(folders) == 1 and lists.is_dir():
-            found_lists = split_lists(entry.path for entry in list_folder(lists))
-            listed = {split: Path(path) for split, path in found_lists.items()}
+        head = pair.images.relative_to(base)
+        names = _Names(pair, f"{head}/" if head else "", matches, _by_name(images), _by_name(masks))
+        listed: dict[str, Location] = {}
+        if len(folders) == 1 and lists.is_folder():
+            found_lists = split_lists(entry.name for entry in lists.list_entries())
+            listed = {split: lists / name for split, name in found_lists.items()}
         if listed:
             _add_listed(found, names, listed, lists)
         else:
@@ -125,15 +124,15 @@ def match_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
     return found
 
 
-def other_entries(base: Path, folders: Sequence[FolderPair]) -> list[str]:
+def other_entries(base: Location, folders: Sequence[FolderPair]) -> list[str]:
     """The entries of a folder that are not part of the layout that was found."""
-    used = {
-        path.relative_to(base).parts[:1] for pair in folders for path in (pair.images, pair.masks)
-    }
-    if () in used:
+    below = [path.relative_to(base) or "" for pair in folders for path in (pair.images, pair.masks)]
+    used = {path.partition("/")[0] for path in below}
+    if "" in used:
         return []
-    entries = [entry for entry in list_folder(base) if not entry.name.startswith(".")]
-    return [entry.path for entry in entries if (entry.name,) not in {*used, _LISTS[:1]}]
+    used.add(_LISTS.partition("/")[0])
+    names = [entry.name for entry in base.list_entries() if not entry.name.startswith(".")]
+    return [str(base / name) for name in names if name not in used]
 
 
 # -- matches -> pairs ----------------------------------------------------------------------------
@@ -141,21 +140,27 @@ def other_entries(base: Path, folders: Sequence[FolderPair]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Names:
-    """The matches of two folders; `prefix` starts the names of samples."""
+    """The matches of two folders and their files; `prefix` starts the names of samples."""
 
     folders: FolderPair
     prefix: str
     matches: Matches
+    images: dict[str, FoundImage]
+    masks: dict[str, FoundImage]
 
-    def files(self, image: str, mask: str) -> tuple[str, str]:
+    def files(self, image: str, mask: str) -> tuple[PairFile, PairFile]:
         return (
-            os.path.join(self.folders.images, image),
-            os.path.join(self.folders.masks, mask),
+            PairFile(self.folders.images / image, *self.images[image][1:]),
+            PairFile(self.folders.masks / mask, *self.masks[mask][1:]),
         )
 
 
 def _names(tree: ImageTree) -> list[str]:
     return [image.name for image in tree.images]
+
+
+def _by_name(tree: ImageTree) -> dict[str, FoundImage]:
+    return {image.name: image for image in tree.images}
 
 
 def _add_all(found: Pairing, names: _Names) -> None:
@@ -186,7 +191,9 @@ def _notice_lone(found: Pairing, names: _Names) -> None:
     found.add_notice(masks, "mask", "without an image skipped")
 
 
-def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: Path) -> None:
+def _add_listed(
+    found: Pairing, names: _Names, listed: dict[str, Location], lists: Location
+) -> None:
     """Add the names in VOC's lists; each fault has the line of its name."""
     matches = names.matches
     pairs = {without_suffix(image): (image, mask) for image, mask in matches.pairs}
@@ -194,7 +201,7 @@ def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: P
     folders = names.folders
     ambiguous = {without_suffix(files[0][0]): files for files in matches.ambiguous}
     known = {*pairs, *lone, *ambiguous}
-    places: dict[str, tuple[Path, int]] = {}  # of the first occurrence of a name
+    places: dict[str, tuple[Location, int]] = {}  # of the first occurrence of a name
     repeated: list[str] = []
     for split, path in listed.items():
         lines = [(line.number, _find_name(line, known)) for line in read_list(path)]
@@ -232,7 +239,8 @@ def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: P
     )
     lone_unlisted = [name for name in unlisted if name not in pairs]
     found.add_notice(lone_unlisted, "image", "missing from lists skipped")
-    others = [entry.path for entry in list_folder(lists) if Path(entry.path) not in listed.values()]
+    entries = [lists / entry.name for entry in lists.list_entries()]
+    others = [str(entry) for entry in entries if entry not in listed.values()]
     found.add_notice(others, "list", "unused")
 
 
@@ -245,7 +253,7 @@ def _find_name(line: Line, known: set[str]) -> str:
 # -- layouts -------------------------------------------------------------------------------------
 
 
-def _find_pairs(folders: dict[str, Path], split: str | None) -> Iterator[FolderPair]:
+def _find_pairs(folders: dict[str, Location], split: str | None) -> Iterator[FolderPair]:
     """The first known pair of folders that exists and has masks."""
     for names in _FOLDER_NAMES:
         images, masks = (folders.get(name.lower()) for name in names)
@@ -254,7 +262,7 @@ def _find_pairs(folders: dict[str, Path], split: str | None) -> Iterator[FolderP
             return
 
 
-def _select_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
+def _select_split(folders: dict[str, Location], name: str) -> Iterator[FolderPair]:
     """train/images + train/masks, or train + train_masks."""
     split = folders[name].name
     yield from _find_pairs(list_folders(folders[name]), split)
@@ -268,9 +276,9 @@ def _select_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
 # -- messages ------------------------------------------------------------------------------------
 
 
-def _no_folders(root: Path) -> SourceError:
+def _no_folders(root: Location) -> SourceError:
     """The error for a folder without folders of images and masks."""
-    entries = [entry.name for entry in list_folder(root) if not entry.name.startswith(".")]
+    entries = [entry.name for entry in root.list_entries() if not entry.name.startswith(".")]
     found = f"found {join_names(entries)}" if entries else "the folder is empty"
     pairs = ", ".join(f"{images} + {masks}" for images, masks in _FOLDER_NAMES)
     return SourceError(

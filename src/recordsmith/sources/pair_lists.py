@@ -10,16 +10,16 @@ import csv
 import os
 import posixpath
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.files import PathLike
+from recordsmith.sources.folders import inside, is_file
 from recordsmith.sources.foreign_paths import is_absolute, leaves_folder, path_endings
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.name_files import read_lines
-from recordsmith.sources.pairing import Pairing
+from recordsmith.sources.pairing import PairFile, Pairing
 from recordsmith.sources.problems import Fault, join_names
+from recordsmith.stores import Location
 from recordsmith.words import count
 
 
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     fields: tuple[str, ...]
 
 
-def read_list(path: Path) -> list[Line]:
+def read_list(path: Location) -> list[Line]:
     """Read the lines of a list, without empty lines and comments (#).
 
     Fields are separated by tabs if the line has any, else by commas, else by spaces. A first line
@@ -47,13 +47,13 @@ def read_list(path: Path) -> list[Line]:
     return lines
 
 
-def read_pairs(path: Path, root: Path) -> Pairing:
+def read_pairs(path: Location, root: Location) -> Pairing:
     """Read the pairs of a list; a wrong line becomes a sample that cannot be read.
 
     Raises:
         SourceError: no line names a pair of files.
     """
-    folder = _relative(path.parent, root)
+    folder = path.parent.relative_to(root)
     found = Pairing()
     moved: list[str] = []
     repeated: list[str] = []
@@ -76,7 +76,7 @@ def read_pairs(path: Path, root: Path) -> Pairing:
             continue
         if any(is_moved for _, is_moved in files):
             moved.append(f"{place}, {line.fields[0]} is {image}")
-        found.add(image, os.path.join(root, image), os.path.join(root, mask))
+        found.add(image, PairFile.at(root / image), PairFile.at(root / mask))
     found.add_notice(moved, "path", "from another machine found by the last parts", "paths")
     found.add_notice(repeated, "repeated pair", "packed once")
     if not seen:
@@ -95,66 +95,67 @@ def read_pairs(path: Path, root: Path) -> Pairing:
     return found
 
 
-def check_pairs(pairs: Sequence[tuple[Path, Path]], root: Path | None) -> Pairing:
+def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | None) -> Pairing:
     """The pairs that the caller passed, relative to the root if there is one.
 
     Raises:
         OptionError: an image is outside the root, or occurs twice.
     """
-    whole = [[os.path.abspath((root or Path()) / path) for path in pair] for pair in pairs]
-    if root is not None:
-        base = os.path.abspath(root)
-    else:
-        base = os.path.commonpath([os.path.dirname(image) for image, _ in whole])
+    whole = [(image.absolute(), mask.absolute()) for image, mask in pairs]
+    base = root
+    if base is None:
+        key = os.path.commonpath([image.parent.key for image, _ in whole])
+        base = Location(whole[0][0].store, key)
     found = Pairing()
-    masks: dict[str, str] = {}
+    masks: dict[str, Location] = {}
     for image, mask in whole:
-        name = _relative(image, base)
-        if leaves_folder(name):
+        name = image.relative_to(base)
+        if not name:
             raise OptionError(
-                f"{image} is outside the root folder {root}",
+                f"{image} is outside the root folder {base}",
                 option="pairs",
-                value=image,
+                value=str(image),
                 remedy="Pass a root folder that contains all images.",
             )
         if name in masks:
             raise OptionError(
                 f"{image} occurs twice, with the masks {masks[name]} and {mask}",
                 option="pairs",
-                value=image,
+                value=str(image),
             )
         masks[name] = mask
-        found.add(name, image, mask)
+        found.add(name, PairFile.at(image), PairFile.at(mask))
     return found
 
 
-def find_inside(name: str, root: Path, folder: str) -> tuple[str | None, bool]:
+def find_inside(name: str, root: Location, folder: str | None) -> tuple[str | None, bool]:
     """Find the file in a root that a path from a list means.
 
     Args:
         name: the path in the list.
         root: the folder that is read.
-        folder: of the list, relative to the root: paths may also be relative to it.
+        folder: of the list, relative to the root: paths may also be relative to it. None if it
+            lies elsewhere.
 
     Returns:
         (the path relative to the root, or None if there is no such file; whether it was found by
         its last parts).
     """
-    plain = name if os.path.isfile(os.path.join(root, name)) else name.replace("\\", "/")
+    plain = name if is_file(inside(root, name)) else name.replace("\\", "/")
     if not is_absolute(plain):
-        for start in dict.fromkeys(("", folder)):
+        for start in dict.fromkeys(("", folder or "")):
             path = posixpath.normpath(posixpath.join(start, plain))
-            if not leaves_folder(path) and os.path.isfile(os.path.join(root, path)):
+            if not leaves_folder(path) and is_file(inside(root, path)):
                 return path, False
         if not leaves_folder(plain):
             return None, False
     for tail in path_endings(plain):
-        if os.path.isfile(os.path.join(root, tail)):
-            return tail, os.path.normpath(plain) != os.path.join(os.path.abspath(root), tail)
+        if is_file(inside(root, tail)):
+            return tail, os.path.normpath(plain) != str((root / tail).absolute())
     return None, False
 
 
-def _problem(line: Line, files: Sequence[str | None], root: Path) -> str | None:
+def _problem(line: Line, files: Sequence[str | None], root: Location) -> str | None:
     if len(line.fields) != 2:
         found = count(len(line.fields), "name")
         return f"expected an image and its mask, found {found}: {', '.join(line.fields)[:80]}"
@@ -176,8 +177,3 @@ def _fields(line: str) -> tuple[str, ...]:
 
 def _names_a_image(line: Line) -> bool:
     return any(map(has_image_name, line.fields))
-
-
-def _relative(path: PathLike, folder: PathLike) -> str:
-    """A path relative to a folder, with `/`."""
-    return os.path.relpath(os.path.abspath(path), os.path.abspath(folder)).replace(os.sep, "/")

@@ -10,15 +10,30 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from recordsmith.errors import option
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.problems import Fault, count_notice, join_names
-from recordsmith.sources.versions import size_and_time, times_version
+from recordsmith.sources.versions import common_version, size_and_version
+from recordsmith.stores import Location
 
 _MASK_WORDS = ("mask", "masks", "seg", "segmentation", "label", "labels", "gt")
 MASK_ENDINGS = tuple(f"{mark}{word}" for word in _MASK_WORDS for mark in "_-.")
 """What follows an image's name in the name of its mask, or of the folder of masks."""
+
+
+class PairFile(NamedTuple):
+    """An image or a mask: where it is, its size in bytes, and its version number."""
+
+    location: Location
+    size_bytes: int
+    version: int
+
+    @classmethod
+    def at(cls, location: Location) -> PairFile:
+        """The file at a location; a missing file fails when it is read."""
+        return cls(location, *size_and_version(location))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +41,12 @@ class Pair:
     """One sample: its image and mask, or why they cannot be read.
 
     name: the image's path relative to the root, with `/`.
+    files: the image and the mask; None with a fault.
     fault: why it cannot be read.
     """
 
     name: str
-    image: str = ""
-    mask: str = ""
+    files: tuple[Location, Location] | None = None
     size_bytes: int = 0
     version: int | None = None
     split: str | None = None
@@ -45,10 +60,12 @@ class Pairing:
     pairs: list[Pair] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
-    def add(self, name: str, image: str, mask: str, split: str | None = None) -> None:
-        """Add a pair of files; missing files fail when they are read."""
-        sizes, times = zip(size_and_time(image), size_and_time(mask), strict=True)
-        self.pairs.append(Pair(name, image, mask, sum(sizes), times_version(times), split))
+    def add(self, name: str, image: PairFile, mask: PairFile, split: str | None = None) -> None:
+        """Add a pair of files."""
+        size_bytes = image.size_bytes + mask.size_bytes
+        version = common_version((image.version, mask.version))
+        files = image.location, mask.location
+        self.pairs.append(Pair(name, files, size_bytes, version, split))
 
     def add_fault(self, name: str, fault: Fault, split: str | None = None) -> None:
         """Add a sample that cannot be read."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from recordsmith.dataset.names import RECORD_SUFFIXES
-from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.files import PathLike, as_path, is_folder
+from recordsmith.errors import FileAccessError, OptionError, SourceError, option
 from recordsmith.sources.coco import Coco
+from recordsmith.sources.folders import is_folder
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.image_pairs import ImagePairs
@@ -25,6 +23,7 @@ from recordsmith.sources.table import TABLE_SUFFIXES, Table
 from recordsmith.sources.voc import Voc
 from recordsmith.sources.webdataset import WebDataset
 from recordsmith.sources.yolo import Yolo
+from recordsmith.stores import Location, PlaceLike, as_place
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MASK_FOLDERS = frozenset(("masks", "mask", "segmentationclass"))
@@ -75,7 +74,7 @@ class DetectedSource:
     reason: str
 
 
-def make_source(path: PathLike, kind: str | None = None, **options: Any) -> DetectedSource:
+def make_source(path: PlaceLike, kind: str | None = None, **options: Any) -> DetectedSource:
     """Make the source for a path.
 
     Args:
@@ -113,14 +112,14 @@ def make_source(path: PathLike, kind: str | None = None, **options: Any) -> Dete
     return DetectedSource(KINDS[kind].source(path, **given), kind, reason)
 
 
-def recognise(path: PathLike) -> tuple[str, str]:
+def recognise(path: PlaceLike) -> tuple[str, str]:
     """Detect the type of source for a path, and the reason.
 
     Raises:
         SourceError: unsupported file type.
         FileAccessError: the path cannot be read.
     """
-    root = Path(as_path(path))
+    root = as_place(path)
     if "{" in root.name or "*" in root.name:
         if _is_archive(root.name):
             return "webdataset", "a pattern of tar files"
@@ -135,10 +134,10 @@ def recognise(path: PathLike) -> tuple[str, str]:
     return "folder", "class folders" if has_classes else ""
 
 
-def _recognise_file(path: Path) -> tuple[str, str]:
+def _recognise_file(path: Location) -> tuple[str, str]:
     name = path.name.lower()
     if name.removesuffix(".gz").endswith(TABLE_SUFFIXES):
-        ending = Path(name.removesuffix(".gz")).suffix[1:].upper()
+        ending = name.removesuffix(".gz").rpartition(".")[2].upper()
         return "table", f"a {ending} file"
     if _is_archive(name):
         return "webdataset", "a tar file"
@@ -164,22 +163,26 @@ class _Names:
     written: the paths as they are written, by those in lower case.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Location) -> None:
         self.files: list[str] = []
         self.folders: set[str] = set()
         self.written: dict[str, str] = {}
-        for folder, folders, files in os.walk(root):
-            depth = os.path.relpath(folder, root)
-            parts = [] if depth == "." else depth.split(os.sep)
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            prefix = "".join(f"{part}/" for part in parts)
-            paths = [f"{prefix}{name}" for name in sorted(files)]
-            self.folders.update(f"{prefix}{name}".lower() for name in folders)
-            self.files += [path.lower() for path in paths]
-            self.written |= {path.lower(): path for path in paths}
-            self.written |= {f"{prefix}{name}".lower(): f"{prefix}{name}" for name in folders}
-            if len(parts) >= 2 or len(self.files) > _MOST_NAMES:
-                folders.clear()
+        self._add(root, "", 0)
+
+    def _add(self, folder: Location, prefix: str, depth: int) -> None:
+        try:
+            entries = list(folder.list_entries())
+        except FileAccessError:
+            return
+        files = [prefix + entry.name for entry in entries if entry.kind != "folder"]
+        folders = [entry for entry in entries if entry.kind == "folder" and entry.name[0] != "."]
+        paths = [prefix + entry.name for entry in folders]
+        self.files += [path.lower() for path in files]
+        self.folders.update(path.lower() for path in paths)
+        self.written |= {path.lower(): path for path in (*files, *paths)}
+        for entry in folders:
+            if depth < 2 and len(self.files) <= _MOST_NAMES and not entry.is_link:
+                self._add(folder / entry.name, f"{prefix}{entry.name}/", depth + 1)
 
     def file(self, *names: str) -> str | None:
         """The first file with one of these names, at any depth."""

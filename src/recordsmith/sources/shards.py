@@ -7,8 +7,8 @@ because they cannot be read at random.
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,14 @@ from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.decompressing import decompress
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, as_path
 from recordsmith.sources.encoded_rows import EncodedRows
+from recordsmith.sources.folders import last_name
 from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.sources.versions import files_version
-from recordsmith.stores import as_folder
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
@@ -47,7 +47,7 @@ class Shards:
         >>> rs.pack(rs.Shards("old"), "new", shards=16)  # doctest: +SKIP
     """
 
-    def __init__(self, paths: PathLike | list[PathLike] | tuple[PathLike, ...]) -> None:
+    def __init__(self, paths: PlaceLike | list[PlaceLike] | tuple[PlaceLike, ...]) -> None:
         """
         Args:
             paths: a file, a folder, a glob pattern, or a list of these, as in `recordsmith.open`.
@@ -63,11 +63,11 @@ class Shards:
         return f"Shards({self._paths!r})"
 
     @property
-    def root(self) -> Path | None:
+    def root(self) -> Location | None:
         """The folder that is read, if it is one."""
         if isinstance(self._paths, (str, os.PathLike)):
-            path = as_path(self._paths)
-            return path if path.is_dir() else None
+            folder = as_folder(self._paths)
+            return folder if folder.is_folder() else None
         return None
 
     def list_samples(self) -> Listing:
@@ -140,9 +140,10 @@ class Shards:
     def describe(self) -> Mapping[str, Any]:
         root = self.root
         if root is not None:
-            return {"kind": "Shards", "folder": root.resolve().name}
-        paths = [self._paths] if isinstance(self._paths, (str, os.PathLike)) else self._paths
-        return {"kind": "Shards", "files": [as_path(path).name for path in paths]}
+            return {"kind": "Shards", "folder": last_name(root)}
+        given = self._paths
+        paths = given if isinstance(given, (list, tuple)) else [given]
+        return {"kind": "Shards", "files": [as_location(path).name for path in paths]}
 
     def kinds(self) -> Mapping[str, Kind]:
         return {}
@@ -171,9 +172,9 @@ def _encoded(shard: Shard, notices: list[str]) -> EncodedRows:
 
 def _names(shards: tuple[Shard, ...]) -> list[str]:
     """The path of each shard, relative to their common folder."""
-    paths = [os.path.abspath(shard.location) for shard in shards]
-    folder = os.path.commonpath([os.path.dirname(path) for path in paths])
-    names = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
+    keys = [shard.location.absolute().key for shard in shards]
+    folder = os.path.commonpath(list(map(posixpath.dirname, keys)))
+    names = [key.removeprefix(f"{folder}/") for key in keys]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise OptionError(f"the paths include {join_names(twice)} more than once", option="paths")

@@ -37,7 +37,8 @@ class Sample:
     label: number of its class, or None.
     split: its split, if the source has splits of its own.
     group: samples of one group (a patient, a video) stay in one split; None if it has no group.
-    version: changes when the content changes: a modification time in nanoseconds or a checksum.
+    version: changes when the content changes: `Store.version_number`, which for local files is the
+        modification time in nanoseconds, or a checksum.
         None for a source without version information. An interrupted job resumes only with
         samples that have not changed.
     """
@@ -96,9 +97,9 @@ def unlisted_error(sample: Sample) -> OptionError:
 class Source(Protocol):
     """A source of samples: listed once, then read in several threads.
 
-    If it has a `root` attribute, the folder that it reads, `pack` refuses to write into it. If it
-    has a method `frames` that returns `EncodedRows`, rows that need no change are copied many at a
-    time instead of read one by one.
+    If it has a `root` attribute, the path or location of the folder that it reads, `pack` refuses
+    to write into it. If it has a method `frames` that returns `EncodedRows`, rows that need no
+    change are copied many at a time instead of read one by one.
     """
 
     def list_samples(self) -> Listing:

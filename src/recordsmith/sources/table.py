@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,12 +29,11 @@ from recordsmith.example.keys import (
     IMAGE,
     WIDTH,
 )
-from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_head
 from recordsmith.sources.arrow_rows import ARROW_SUFFIXES, ArrowRows, is_arrow_file
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.csv_rows import CsvRows
 from recordsmith.sources.encoded_rows import EncodedRows
-from recordsmith.sources.folders import check_folder, leads_to_folder
+from recordsmith.sources.folders import check_folder, is_file, is_folder, last_name
 from recordsmith.sources.images import image_features, read_image
 from recordsmith.sources.json_rows import JsonRows
 from recordsmith.sources.named_images import NamedImages, text_of
@@ -46,6 +44,7 @@ from recordsmith.sources.source import Content, Listing, Note, Sample, ignore_no
 from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.table_rows import EncodedTable, TableRows, encode_table
 from recordsmith.sources.versions import files_version
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
 from recordsmith.words import count
 
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -78,10 +77,10 @@ class Table:
 
     def __init__(
         self,
-        table: PathLike | ArrowStream,
+        table: PlaceLike | ArrowStream,
         *,
         image_column: str | None = None,
-        images: PathLike | None = None,
+        images: PlaceLike | None = None,
         split_column: str | None = None,
         group_column: str | None = None,
         label_column: str | None = None,
@@ -111,8 +110,11 @@ class Table:
             OptionError: an argument is invalid.
         """
         self._stream = table if isinstance(table, ArrowStream) else None
-        self.path = Path(type(table).__name__) if isinstance(table, ArrowStream) else as_path(table)
-        self._image_folder = None if images is None else as_path(images)
+        if isinstance(table, ArrowStream):
+            self.path = as_location(type(table).__name__)
+        else:
+            self.path = as_place(table)
+        self._image_folder = None if images is None else as_folder(images)
         self._kinds = dict(kinds or {})
         self._options: dict[str, Any] = {
             "image_column": image_column,
@@ -147,7 +149,7 @@ class Table:
         self._encoding = encoding
         self._image_column, self._split = image_column, split_column
         self._group, self._label = group_column, label_column
-        self._paths: list[Path] = []
+        self._paths: list[Location] = []
         self._rows: TableRows | None = None
         self._table: EncodedTable | None = None
         self._has_images = False
@@ -161,9 +163,9 @@ class Table:
         return f"Table({str(self.path)!r})"
 
     @property
-    def root(self) -> Path | None:
+    def root(self) -> Location | None:
         """The folder that is read; None for a single file, as a dataset may lie next to it."""
-        return self.path if self._stream is None and self.path.is_dir() else None
+        return self.path if self._stream is None and self.path.is_folder() else None
 
     def list_samples(self) -> Listing:
         """Find all rows and the kind of each column.
@@ -293,9 +295,8 @@ class Table:
             raise SourceError(str(error), sample=place) from None
 
     def describe(self) -> Mapping[str, Any]:
-        is_folder = self.path.is_dir()
         options = {name: value for name, value in self._options.items() if value is not None}
-        named = {"folder" if is_folder else "file": self.path.resolve().name}
+        named = {"file" if self.root is None else "folder": last_name(self.path)}
         return {"kind": "Table"} | named | options
 
     def kinds(self) -> Mapping[str, Kind]:
@@ -313,7 +314,7 @@ class Table:
             return []
         own = _find_metadata(self.path)
         tables = [] if own is not None else _find_tables(self.path)
-        if not tables and own is None and (self.path / "data").is_dir():
+        if not tables and own is None and (self.path / "data").is_folder():
             tables = _find_tables(self.path / "data")  # as in repositories of Hugging Face
         if tables:
             splits = [split_of(path.name) for path in tables]
@@ -325,10 +326,10 @@ class Table:
             return []
         folders = {
             entry.name: found
-            for entry in list_folder(self.path)
-            if leads_to_folder(entry)
+            for entry in self.path.list_entries()
+            if entry.kind == "folder"
             and not entry.name.startswith(".")
-            and (found := _find_metadata(Path(entry.path))) is not None
+            and (found := _find_metadata(self.path / entry.name)) is not None
         }
         if not folders:
             raise SourceError(
@@ -345,7 +346,7 @@ class Table:
         splits = list(sort_splits(folders))
         return self._use([folders[name] for name in splits], splits)
 
-    def _use(self, paths: list[Path], splits: list[str]) -> list[str]:
+    def _use(self, paths: list[Location], splits: list[str]) -> list[str]:
         """Use several files; return their splits if these are several common names of splits."""
         self._paths = paths
         if len({path.suffix for path in paths}) > 1:
@@ -374,7 +375,7 @@ class Table:
                 wanted=wanted,
                 image_column=self._image_column,
             )
-        head = read_head(first, 64)
+        head = first.read(0, 64)
         name = first.name.lower().removesuffix(".gz")
         looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
         is_text_table = name.endswith((".csv", ".tsv", ".tab")) or self._delimiter is not None
@@ -454,9 +455,9 @@ class Table:
             return NamedImages(self._image_column or "", self.path, table_folders)
         return NamedImages(self._image_column or "", self.path.parent, [""])
 
-    def _name_of(self, path: Path) -> str:
+    def _name_of(self, path: Location) -> str:
         """A table's name, relative to the folder that is read."""
-        return path.relative_to(self.path).as_posix() if path != self.path else path.name
+        return path.relative_to(self.path) or path.name
 
 
 def _is_delimiter(value: object) -> bool:
@@ -488,24 +489,24 @@ def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[s
     return found
 
 
-def _find_tables(folder: Path) -> list[Path]:
+def _find_tables(folder: Location) -> list[Location]:
     """The tables in a folder, by name."""
-    return sorted(
-        Path(entry.path)
-        for entry in list_folder(folder)
+    return [
+        folder / entry.name
+        for entry in folder.list_entries()
         if entry.name.lower().removesuffix(".gz").endswith(TABLE_SUFFIXES)
         and not entry.name.startswith(".")
-        and entry.is_file()
-    )
+        and entry.kind == "object"
+    ]
 
 
-def _find_metadata(folder: Path) -> Path | None:
+def _find_metadata(folder: Location) -> Location | None:
     """The metadata table in a folder, if any.
 
     Raises:
         SourceError: there are several.
     """
-    found = [folder / name for name in _METADATA_NAMES if (folder / name).is_file()]
+    found = [folder / name for name in _METADATA_NAMES if is_file(folder / name)]
     if len(found) > 1:
         raise SourceError(
             f"several tables: {join_names(path.name for path in found)}; expected one", path=folder

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.named_images import NamedImages
 from recordsmith.sources.problems import Fault, join_problems
 from recordsmith.sources.row_columns import CategoryColumn, category_texts
+from recordsmith.stores import Location
 
 LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
 EXACT = float(1 << 24)
@@ -39,7 +39,7 @@ class TableRows(ABC):
     unit = "line"
     image: str | None = None
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Location]) -> None:
         self.paths = paths
         self.class_names: dict[str, Sequence[str]] = {}
         self._kinds: dict[str, Kind] = {}
@@ -86,7 +86,7 @@ class RowBatch(ABC):
     def __init__(
         self,
         table: TableRows,
-        path: Path,
+        path: Location,
         lines: Sequence[int] | Int64Array,
         faults: Mapping[int, str] | None = None,
     ) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import codecs
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.files import accessing, open_file, size_of
-from recordsmith.sources.temporary_files import RandomFile, inflated, is_gzip, temporary_copy
+from recordsmith.files import accessing
+from recordsmith.sources.gzip_files import inflated, is_gzip
+from recordsmith.stores import Location, ObjectReader
+from recordsmith.stores.local.scratch import ScratchFile
 
 _BLOCK_BYTES = 1 << 22
 _LONGEST_LINE_BYTES = 1 << 26
@@ -28,7 +30,7 @@ class TextFile:
     start: the offset of the first character.
     """
 
-    def __init__(self, path: Path, encoding: str) -> None:
+    def __init__(self, path: Location, encoding: str) -> None:
         """
         Raises:
             OptionError: there is no such encoding.
@@ -37,15 +39,16 @@ class TextFile:
         """
         self.path = path
         self._encoding = _known(encoding)
-        if not size_of(path):
+        if not path.size():
             raise SourceError("the file is empty; expected a table", path=path)
         is_utf8 = self._encoding == "utf-8"
         if is_utf8 and not is_gzip(path):
-            self._file = RandomFile.open(path)
+            self._file: ObjectReader = path.open_read()
+            weakref.finalize(self, self._file.close)
         else:
             pieces = inflated(path) if is_gzip(path) else _pieces(path)
-            self._file = temporary_copy(pieces if is_utf8 else self._as_utf8(pieces))
-        self.start = len(_UTF8_MARK) if self._file.read(0, 3) == _UTF8_MARK else 0
+            self._file = ScratchFile(pieces if is_utf8 else self._as_utf8(pieces))
+        self.start = len(_UTF8_MARK) if self._file.read_at(0, 3) == _UTF8_MARK else 0
 
     def read(self, start: int, size: int) -> bytes:
         """The bytes from `start` on, fewer than `size` only at the end of the file.
@@ -53,11 +56,11 @@ class TextFile:
         Raises:
             SourceError: they contain zeros, so this is not a text file.
         """
-        data = self._file.read(start, size)
+        data = self._file.read_at(start, start + size)
         if b"\0" in data:
             at = start + data.index(0)
             before = (
-                self._file.read(begin, min(_BLOCK_BYTES, at - begin))
+                self._file.read_at(begin, min(begin + _BLOCK_BYTES, at))
                 for begin in range(0, at, _BLOCK_BYTES)
             )
             raise SourceError(
@@ -179,7 +182,7 @@ def _known(encoding: str) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    with open_file(path) as file, accessing(path):
+def _pieces(path: Location) -> Iterator[bytes]:
+    with path.open_read() as file, accessing(str(path)):
         while piece := file.read(_BLOCK_BYTES):
             yield piece

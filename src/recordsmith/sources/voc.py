@@ -18,7 +18,6 @@ from recordsmith.example.keys import (
     OBJECT_VIEW,
     SOURCE_ID,
 )
-from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
     UNKNOWN_CLASSES_DROPPED,
@@ -32,10 +31,12 @@ from recordsmith.sources.boxes import (
 from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.entries import Entry, make_samples
 from recordsmith.sources.file_index import FileIndex
+from recordsmith.sources.folders import last_name
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.voc_layout import Annotated, find_samples
 from recordsmith.sources.voc_xml import VocAnnotation, VocObject, load_annotation
+from recordsmith.stores import PlaceLike, as_folder, as_location
 
 
 class Voc:
@@ -52,7 +53,7 @@ class Voc:
     """
 
     def __init__(
-        self, root: PathLike, *, label_map: PathLike | None = None, boxes: BoxPolicy = "stop"
+        self, root: PlaceLike, *, label_map: PlaceLike | None = None, boxes: BoxPolicy = "stop"
     ) -> None:
         """
         Args:
@@ -64,8 +65,8 @@ class Voc:
         Raises:
             OptionError: `boxes` is invalid.
         """
-        self.root = as_path(root)
-        self._label_map = None if label_map is None else as_path(label_map)
+        self.root = as_folder(root)
+        self._label_map = None if label_map is None else as_location(label_map)
         self._policy = check_policy(boxes)
         self._entries: dict[str, Entry[Annotated]] = {}
         self._classes = Classes({}, "the data")
@@ -87,7 +88,7 @@ class Voc:
         self._entries = found.entries
         return Listing(
             make_samples(
-                found.entries, found.splits, index, lambda found: index.time_of(found.path)
+                found.entries, found.splits, index, lambda found: index.version_of(found.path)
             ),
             self._classes.names(),
             (*found.notices, *self._classes.notices()),
@@ -126,7 +127,7 @@ class Voc:
     def describe(self) -> Mapping[str, Any]:
         return {
             "kind": "Voc",
-            "folder": self.root.resolve().name,
+            "folder": last_name(self.root),
             "label_map": None if self._label_map is None else self._label_map.name,
             "boxes": self._policy,
         }

@@ -122,7 +122,7 @@ def _base(index: FileIndex) -> str:
         if (match := re.search(r"(?:^|(?<=/))Annotations/", path)) and path.endswith(".xml")
     }
     if len(bases) > 1 and "" not in bases:
-        found = join_names(sorted(str(index.root / base) for base in bases), "or")
+        found = join_names(sorted(str(index.root / base[:-1]) for base in bases), "or")
         raise SourceError(
             f"the folder contains {len(bases)} datasets, each with its own Annotations/",
             path=index.root,
@@ -158,7 +158,7 @@ class _Survey:
 
     def _add(self, document: str) -> None:
         try:
-            found = read_voc_xml(self._index.full_path(document), document)
+            found = read_voc_xml(self._index.root / document, document)
         except SourceError as error:
             fault = Fault(error.problem, error.path, error.line, error.remedy)
             self.entries[document] = Entry(document, Annotated(document), fault=fault)
@@ -237,8 +237,7 @@ def _read_lists(index: FileIndex, layout: _Layout) -> list[_List]:
         lists = split_lists(path for path in index.paths if posixpath.dirname(path) + "/" == folder)
         if lists:
             return [
-                _List(split, path, read_lines(index.full_path(path)))
-                for split, path in lists.items()
+                _List(split, path, read_lines(index.root / path)) for split, path in lists.items()
             ]
     return []
 

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.boxes import Corners, number
-from recordsmith.stores import read_document
+from recordsmith.stores import Location, read_document
 
 _Values: TypeAlias = dict[str, "_Values | str"]
 """Tag -> text, or the content of the first element with that tag."""
@@ -51,7 +51,7 @@ def load_annotation(data: bytes) -> VocAnnotation:
     return VocAnnotation(filename, width, height, tuple(map(VocObject._make, objects)))
 
 
-def read_voc_xml(path: str, name: str) -> VocAnnotation | None:
+def read_voc_xml(location: Location, name: str) -> VocAnnotation | None:
     """Read one annotation file, called `name` in messages.
 
     Returns:
@@ -61,7 +61,7 @@ def read_voc_xml(path: str, name: str) -> VocAnnotation | None:
         SourceError: the file is not valid XML; `line` is where.
         FileAccessError: the file cannot be read.
     """
-    parsed = _parse(read_document(path), name)
+    parsed = _parse(read_document(location), name)
     if parsed is None:
         return None
     values, objects = parsed

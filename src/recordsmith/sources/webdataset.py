@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import glob
 import os
+import posixpath
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,8 @@ from recordsmith.dataset import is_split_name
 from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located
 from recordsmith.example import BytesArray, Kind
 from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
-from recordsmith.files import PathLike, as_path, is_folder, is_special, list_folder
 from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.folders import leads_to_folder
+from recordsmith.sources.folders import is_folder, last_name
 from recordsmith.sources.images import image_features
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
 from recordsmith.sources.npy import npy_features
@@ -35,6 +34,7 @@ from recordsmith.sources.table_rows import LOST_DIGITS, LostDigits
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.tar_samples import TarSamples, empty_kinds, parsed_json
 from recordsmith.sources.versions import files_version
+from recordsmith.stores import FolderEntry, Location, PlaceLike, as_location, as_place
 
 _SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _MASKS = ("seg", "mask")
@@ -69,13 +69,14 @@ class WebDataset:
         WebDataset('train-{0000..0003}.tar')
     """
 
-    def __init__(self, path: PathLike) -> None:
+    def __init__(self, path: PlaceLike) -> None:
         """
         Args:
             path: an archive (`.tar`, `.tar.gz`), a folder of archives, a glob pattern, or a
                 pattern with numbers in braces such as `train-{0000..0003}.tar`.
         """
-        self.path = as_path(path)
+        self.path = as_place(path)
+        self._is_location = isinstance(path, Location)
         self._members = TarSamples()
         self._was_listed = False
         self._kinds: dict[str, Kind] = {}
@@ -86,9 +87,9 @@ class WebDataset:
         return f"WebDataset({str(self.path)!r})"
 
     @property
-    def root(self) -> Path | None:
+    def root(self) -> Location | None:
         """The folder that is read, if it is one."""
-        return self.path if self.path.is_dir() else None
+        return self.path if self.path.is_folder() else None
 
     def list_samples(self) -> Listing:
         """Find all samples: reads the headers of archives, and JSON members.
@@ -101,12 +102,13 @@ class WebDataset:
             FileAccessError: an archive cannot be read.
         """
         paths = self._find_archives()
-        folder = Path(os.path.commonpath([os.path.abspath(path.parent) for path in paths]))
+        names = [path.absolute().key for path in paths]
+        folder = os.path.commonpath(list(map(posixpath.dirname, names)))
         members = TarSamples()
         survey = KindSurvey({}, with_lists_as_text=True)
         joined, ends, splits = bytearray(), array("q", [0]), CategoryColumn()
-        for path in paths:
-            archive = Path(os.path.abspath(path)).relative_to(folder).as_posix()
+        for path, absolute in zip(paths, names, strict=True):
+            archive = absolute.removeprefix(f"{folder}/")
             split = _archive_split(archive)
             for name in members.add(TarFile(path), archive, survey):
                 joined += f"{archive}/{name}".encode("utf-8", "surrogateescape")
@@ -126,10 +128,10 @@ class WebDataset:
         shapes = [f"{name}/shape" for name in members.extensions if _is_npy(name)]
         self._kinds = self._json_kinds | dict.fromkeys(shapes, "int64")
         coded = None if splits.missing_count or len(splits.values) < 2 else as_splits(splits)
-        names = Names(BytesArray(joined, np.array(ends, np.int64)))
+        sample_names = Names(BytesArray(joined, np.array(ends, np.int64)))
         return Listing(
             NumberedSamples(
-                names, members.sample_sizes(), splits=coded, version=files_version(paths)
+                sample_names, members.sample_sizes(), splits=coded, version=files_version(paths)
             ),
             notices=tuple(notices),
             splits=() if coded is None else tuple(coded[0]),
@@ -179,7 +181,7 @@ class WebDataset:
         return {
             "kind": "WebDataset",
             "folder" if self.root else "files": (
-                self.path.resolve().name if self.root else self.path.name
+                last_name(self.path) if self.root else self.path.name
             ),
         }
 
@@ -228,7 +230,7 @@ class WebDataset:
             return npy_features(data, extension)
         return {extension: data}
 
-    def _find_archives(self) -> list[Path]:
+    def _find_archives(self) -> Sequence[Location]:
         """Find the archives, in order.
 
         Raises:
@@ -236,34 +238,39 @@ class WebDataset:
             FileAccessError: the path does not exist.
             OptionError: a pattern matches too many archives.
         """
-        text = os.fspath(self.path)
-        if _BRACES.search(text) and not self.path.exists():
-            return _expanded(text)
-        if glob.has_magic(text) and not self.path.exists():
-            found = [Path(name) for name in sorted(glob.glob(text, recursive=True))]
+        path, text = self.path, str(self.path)
+        is_pattern = _BRACES.search(text) or glob.has_magic(text)
+        if is_pattern and not path.exists() and not path.is_folder():
+            if _BRACES.search(text) and self._is_location:
+                return [Location(path.store, key) for key in _expanded(path.key)]
+            found = list(map(as_location, _expanded(text))) if _BRACES.search(text) else path.glob()
             if not found:
                 raise SourceError("no file matches this pattern", path=text)
             return found
-        if not is_folder(self.path):
-            return [self.path]
-        entries = [entry for entry in list_folder(self.path) if not entry.name.startswith(".")]
-        archives = [Path(entry.path) for entry in entries if _is_archive(entry)]
+        if not is_folder(path):
+            return [path]
+        entries = _shown(path)
+        archives = [path / entry.name for entry in entries if _is_archive(entry)]
         if not archives:
+            folders = [path / entry.name for entry in entries if entry.kind == "folder"]
             archives = [
-                Path(inner.path)
-                for entry in entries
-                if leads_to_folder(entry)
-                for inner in list_folder(entry.path)
-                if _is_archive(inner) and not inner.name.startswith(".")
+                folder / inner.name
+                for folder in folders
+                for inner in _shown(folder)
+                if _is_archive(inner)
             ]
         if not archives:
-            found_names = summarize_paths([entry.path for entry in entries])
-            raise SourceError(f"no .tar archives; found {found_names}", path=self.path)
+            found_names = summarize_paths([str(path / entry.name) for entry in entries])
+            raise SourceError(f"no .tar archives; found {found_names}", path=path)
         return archives
 
 
-def _is_archive(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(_SUFFIXES) and not is_special(entry)
+def _shown(folder: Location) -> list[FolderEntry]:
+    return [entry for entry in folder.list_entries() if not entry.name.startswith(".")]
+
+
+def _is_archive(entry: FolderEntry) -> bool:
+    return entry.name.endswith(_SUFFIXES) and entry.kind != "special"
 
 
 def _class_number(data: bytes) -> int:
@@ -287,7 +294,7 @@ def _archive_split(archive: str) -> str | None:
     return None
 
 
-def _expanded(pattern: str) -> list[Path]:
+def _expanded(pattern: str) -> list[str]:
     """Expand a pattern with numbers in braces; the numbers keep the width of the first."""
     pieces = _BRACES.split(pattern)
     choices: list[list[str]] = []
@@ -305,6 +312,6 @@ def _expanded(pattern: str) -> list[Path]:
         choices.append([f"{number:0{len(first)}d}" for number in range(low, high + 1)])
     fixed = pieces[::3]
     return [
-        Path("".join(part for pair in zip(fixed, (*chosen, ""), strict=True) for part in pair))
+        "".join(part for pair in zip(fixed, (*chosen, ""), strict=True) for part in pair)
         for chosen in product(*choices)
     ]

@@ -5,14 +5,12 @@ An image without a label file has no objects.
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recordsmith.example import Kind
 from recordsmith.example.keys import FILENAME, SOURCE_ID
-from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
     UNKNOWN_CLASSES_DROPPED,
@@ -26,11 +24,13 @@ from recordsmith.sources.boxes import (
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.entries import Entry, make_samples
 from recordsmith.sources.file_index import FileIndex
+from recordsmith.sources.folders import is_file, last_name
 from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import sort_splits
-from recordsmith.sources.versions import times_version
+from recordsmith.sources.versions import common_version
 from recordsmith.sources.yolo_layout import find_samples
+from recordsmith.stores import PlaceLike, as_location, as_place
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _POLYGONS = "polygons were packed as the boxes around them"
@@ -51,7 +51,7 @@ class Yolo:
     """
 
     def __init__(
-        self, root: PathLike, *, label_map: PathLike | None = None, boxes: BoxPolicy = "stop"
+        self, root: PlaceLike, *, label_map: PlaceLike | None = None, boxes: BoxPolicy = "stop"
     ) -> None:
         """
         Args:
@@ -64,11 +64,11 @@ class Yolo:
         Raises:
             OptionError: `boxes` is invalid.
         """
-        path = as_path(root)
-        is_description = path.is_file() and path.suffix.lower() in _DESCRIPTIONS
-        self._described_by = path.name if is_description else None
-        self.root = path.parent if is_description else path
-        self._label_map = None if label_map is None else as_path(label_map)
+        place = as_place(root)
+        is_description = place.suffix.lower() in _DESCRIPTIONS and is_file(place)
+        self._described_by = place.name if is_description else None
+        self.root = place.parent if is_description else place
+        self._label_map = None if label_map is None else as_location(label_map)
         self._policy = check_policy(boxes)
         self._entries: dict[str, Entry[str]] = {}
         self._names: dict[int, str] = {}
@@ -94,13 +94,13 @@ class Yolo:
         self._names = found.class_names
         self._is_upright, self._has_keypoints = found.is_upright, found.has_keypoints
         self._entries = found.entries
-        described = [*map(index.time_of, found.description)]
+        described = [*map(index.version_of, found.description)]
 
-        def time_of(labels: str) -> int:
-            return times_version((index.time_of(labels), *described))
+        def version_of(labels: str) -> int:
+            return common_version((index.version_of(labels), *described))
 
         return Listing(
-            make_samples(found.entries, found.splits, index, time_of),
+            make_samples(found.entries, found.splits, index, version_of),
             self._classes.names(),
             (*found.notices, *self._classes.notices()),
             sort_splits(found.splits.values()),
@@ -130,7 +130,7 @@ class Yolo:
     def describe(self) -> Mapping[str, Any]:
         return {
             "kind": "Yolo",
-            "folder": self.root.resolve().name,
+            "folder": last_name(self.root),
             "file": self._described_by,
             "label_map": None if self._label_map is None else self._label_map.name,
             "boxes": self._policy,
@@ -140,7 +140,7 @@ class Yolo:
         return dict(BOX_KINDS)
 
     def _boxes(self, path: str, reader: BoxReader, note: Note) -> Iterator[AnnotatedBox]:
-        for line, text in read_lines(os.path.join(self.root, path)):
+        for line, text in read_lines(self.root / path):
             place = f"{path}, line {line}"
             words = text.split()
             values = [number(word) for word in words[1:]]

@@ -72,7 +72,7 @@ def find_samples(index: FileIndex, described_by: str | None = None) -> YoloSampl
     if config is not None and config.data.names:
         names, described = config.data.names, [config.name]
     elif names_file is not None:
-        names, described = read_names(index.full_path(names_file)), [names_file]
+        names, described = read_names(index.root / names_file), [names_file]
         described += [] if config is None else [config.name]
     elif config is not None:  # no classes, so no objects
         names, described = {}, [config.name]
@@ -178,7 +178,7 @@ class _Survey:
 
     def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_above(path)]))
-        for line, text in read_lines(self._index.full_path(path)):
+        for line, text in read_lines(self._index.root / path):
             found = self._index.find_image(text, folders, path)
             if isinstance(found, Found) and has_image_name(found.path):
                 notes = path_notes(found, text, f"{path}, line {line}")
@@ -268,7 +268,7 @@ def _config(index: FileIndex, only: str | None = None) -> _Config | None:
         found = []
         for path in sorted(paths, key=lambda path: (path.count("/"), path)):
             if path.lower().endswith(suffixes):
-                data = read(index.full_path(path), path)
+                data = read(index.root / path, path)
                 if data is not None:
                     bases = [posixpath.dirname(path), *_above(path)]
                     if data.base:
@@ -298,7 +298,7 @@ def _names_file(index: FileIndex, config: _Config | None) -> str | None:
         raise SourceError(not_found(found, name, noun="file of class names"), path=config.name)
     paths = [path for path in index.paths if _NAMES_FILES.fullmatch(posixpath.basename(path))]
     paths.sort(key=lambda path: (path.count("/"), path))
-    distinct = {tuple(sorted(read_names(index.full_path(path)).items())) for path in paths}
+    distinct = {tuple(sorted(read_names(index.root / path).items())) for path in paths}
     if len(distinct) > 1:
         raise SourceError(
             f"the class names differ between {join_names(paths)}",

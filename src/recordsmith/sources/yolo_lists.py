@@ -13,6 +13,7 @@ from typing import NamedTuple
 from recordsmith.dataset.labels import is_label
 from recordsmith.errors import SourceError
 from recordsmith.sources.name_files import Lines, read_lines, read_text
+from recordsmith.stores import Location
 
 _SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
 _KEY = re.compile(r"""(?P<key>[A-Za-z_][\w-]*|"[^"]*"|'[^']*')\s*:(?:\s+|$)(?P<value>.*)""")
@@ -45,12 +46,12 @@ class DataFile(NamedTuple):
     has_keypoints: bool = False
 
 
-def read_names(path: str) -> dict[int, str]:
+def read_names(location: Location) -> dict[int, str]:
     """Read class names, one per line, numbered from 0; a blank line is a class without a name."""
-    return {number - 1: name for number, name in read_lines(path)}
+    return {number - 1: name for number, name in read_lines(location)}
 
 
-def read_darknet_data(path: str, name: str) -> DataFile | None:
+def read_darknet_data(location: Location, name: str) -> DataFile | None:
     """Read `obj.data`: lines of `key = value`. None if the file is of another type.
 
     Raises:
@@ -58,7 +59,7 @@ def read_darknet_data(path: str, name: str) -> DataFile | None:
         FileAccessError: the file cannot be read.
     """
     values = {}
-    for _, line in read_lines(path):
+    for _, line in read_lines(location):
         key, mark, value = line.partition("=")
         if mark and not line.startswith("#"):
             values[key.strip()] = value.strip()
@@ -71,14 +72,14 @@ def read_darknet_data(path: str, name: str) -> DataFile | None:
     return DataFile(splits, {}, "", values["names"], int(count) if is_label(count) else None, False)
 
 
-def read_data_yaml(path: str, name: str) -> DataFile | None:
+def read_data_yaml(location: Location, name: str) -> DataFile | None:
     """Read `data.yaml`. None if the file is of another type.
 
     Raises:
         SourceError: the value of a needed key is unsupported; `line` is where.
         FileAccessError: the file cannot be read.
     """
-    blocks = _blocks(read_text(path))
+    blocks = _blocks(read_text(location))
     if "names" not in blocks or not blocks.keys() & set(_SPLIT_KEYS):
         return None
     values = {

@@ -5,14 +5,13 @@ objects through a `Location`: a store and a key in it.
 """
 
 from recordsmith.stores.folder_writer import FolderWriter
-from recordsmith.stores.local import LocalStore, read_file, scratch_file
+from recordsmith.stores.local import LocalStore, read_file
 from recordsmith.stores.location import (
     Location,
     PlaceLike,
     as_folder,
     as_location,
     as_place,
-    matching,
 )
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.small_objects import (
@@ -24,6 +23,7 @@ from recordsmith.stores.small_objects import (
 )
 from recordsmith.stores.store import (
     FolderContents,
+    FolderEntry,
     ObjectInfo,
     ObjectReader,
     ObjectWriter,
@@ -35,6 +35,7 @@ from recordsmith.stores.store import (
 __all__ = [
     "NOTE_BYTES",
     "FolderContents",
+    "FolderEntry",
     "FolderWriter",
     "LocalStore",
     "Location",
@@ -50,10 +51,8 @@ __all__ = [
     "as_place",
     "check_key",
     "check_target",
-    "matching",
     "read_document",
     "read_file",
     "read_note",
-    "scratch_file",
     "write_atomically",
 ]

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import PathLike, as_path
-from recordsmith.stores.local import LocalStore, matching_files
+from recordsmith.stores.local import LocalStore
 from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
 from recordsmith.stores.store import (
     Data,
     FolderContents,
+    FolderEntry,
     ObjectInfo,
     ObjectReader,
     ObjectWriter,
@@ -25,9 +24,10 @@ from recordsmith.stores.store import (
 )
 
 _MEMORY = MemoryStore()
+_MOST_COMPARED = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Location(os.PathLike[str]):
     """A key in a store. `str` shows it as users write it: a path or URL."""
 
@@ -58,7 +58,7 @@ class Location(os.PathLike[str]):
     @property
     def name(self) -> str:
         """The last part of the key, or the name of the folder of the store."""
-        return self.key.rpartition("/")[2] if self.key else self.store.root_name
+        return (self.key or self.absolute().key).rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
@@ -89,9 +89,38 @@ class Location(os.PathLike[str]):
         """Return the location with another suffix."""
         return self.with_name(os.path.splitext(self.name)[0] + suffix)
 
+    def similar(self) -> Location | None:
+        """Return the object or folder with the most similar name next to a missing one."""
+        import difflib
+
+        try:
+            contents = self.parent.list_folder()
+        except FileAccessError:
+            return None
+        names = [*(info.key.rpartition("/")[2] for info in contents.objects), *contents.folders]
+        close = difflib.get_close_matches(self.name, names[:_MOST_COMPARED], 1)
+        return self.with_name(close[0]) if close else None
+
     def without_links(self) -> Location:
         """Return the location in a store that follows no links that somebody else prepared."""
         return Location(self.store.without_links(), self.key)
+
+    def absolute(self) -> Location:
+        """Return the same object in the store that contains all places of its kind."""
+        return Location(*self.store.absolute(self.key))
+
+    def relative_to(self, folder: Location) -> str | None:
+        """Return the key below a folder, without following links.
+
+        Empty for the folder itself; None if this location does not lie below it.
+        """
+        mine, other = self.absolute(), folder.absolute()
+        if mine.store != other.store:
+            return None
+        if mine.key == other.key:
+            return ""
+        head = f"{other.key}/" if other.key else ""
+        return mine.key[len(head) :] if mine.key.startswith(head) else None
 
     def contains(self, other: Location) -> bool:
         """Return whether another location is this one or lies below it."""
@@ -127,6 +156,14 @@ class Location(os.PathLike[str]):
     def list_folder(self) -> FolderContents:
         """Return what lies directly below this location."""
         return self.store.list_folder(self.key)
+
+    def list_entries(self) -> Iterator[FolderEntry]:
+        """Yield everything directly below this location, sorted by name."""
+        return self.store.list_entries(self.key)
+
+    def glob(self) -> Sequence[Location]:
+        """Return the objects that match this location as a pattern, sorted."""
+        return [Location(*found) for found in self.store.glob(self.key)]
 
     def list(self) -> Iterator[Location]:
         """Yield the objects below this location, in any order."""
@@ -213,37 +250,3 @@ def as_place(place: object) -> Location:
     """
     folder = as_folder(place)
     return folder if folder.is_folder() else as_location(place)
-
-
-def matching(pattern: Location) -> list[Location]:
-    """Return the objects whose path or URL matches a glob pattern, in order.
-
-    `**` matches any folders. As in a shell, `*` matches no leading dot.
-    """
-    if isinstance(pattern.store, LocalStore):
-        return [as_location(path) for path in matching_files(str(pattern))]
-    parts = pattern.key.split("/")
-    is_fixed = [not glob.has_magic(part) for part in parts]
-    fixed = parts[: is_fixed.index(False)] if False in is_fixed else parts
-    infos = pattern.store.list("".join(f"{part}/" for part in fixed))
-    keys = sorted(info.key for info in infos if _matches(info.key.split("/"), parts))
-    return [Location(pattern.store, key) for key in keys]
-
-
-def _matches(names: list[str], patterns: list[str]) -> bool:
-    """Whether the parts of a key match those of a pattern."""
-    ends = {0}  # how many names the patterns so far can match
-    for pattern in patterns:
-        if pattern == "**":
-            for end in range(min(ends, default=len(names)), len(names)):
-                if end in ends and names[end][0] != ".":
-                    ends.add(end + 1)
-        else:
-            ends = {
-                end + 1
-                for end in ends
-                if end < len(names)
-                and fnmatchcase(names[end], pattern)
-                and (names[end][0] != "." or pattern[0] == ".")
-            }
-    return len(names) in ends

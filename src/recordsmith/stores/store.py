@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import io
+import re
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
+from fnmatch import fnmatchcase
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.files import exists_error
@@ -55,6 +58,24 @@ class FolderContents(NamedTuple):
     folders: list[str]
 
 
+EntryKind: TypeAlias = Literal["object", "folder", "broken", "special"]
+
+
+class FolderEntry(NamedTuple):
+    """What lies directly below a key.
+
+    kind: an object, a folder, a broken link, or a special file: a pipe, a socket or a device.
+    size_bytes, version_number: of an object; see `Store.version_number`.
+    is_link: of a folder: whether this is a link to it.
+    """
+
+    name: str
+    kind: EntryKind
+    size_bytes: int = 0
+    version_number: int = 0
+    is_link: bool = False
+
+
 class Store(ABC):
     """Objects by key. Thread-safe.
 
@@ -78,10 +99,9 @@ class Store(ABC):
         """Return a text that is the same for all names of an object or folder."""
         return self.name_of(key)
 
-    @property
-    def root_name(self) -> str:
-        """The name of the folder that holds the keys, if it has one."""
-        return ""
+    def absolute(self, key: str) -> tuple[Store, str]:
+        """Return the same object in the store that contains all places of its kind."""
+        return self, key
 
     def without_links(self) -> Store:
         """Return this store without its links, which somebody else may have prepared."""
@@ -154,6 +174,13 @@ class Store(ABC):
         """
         return RangeReader(self, self.info(key))
 
+    def version_number(self, version: str) -> int:
+        """Return a number of at most 63 bits that changes with the content of an object.
+
+        It is the same in every process, so that an interrupted job knows what has changed.
+        """
+        return zlib.crc32(version.encode())
+
     # -- listing -----------------------------------------------------------------------------------
 
     @abstractmethod
@@ -179,6 +206,25 @@ class Store(ABC):
             else:
                 objects.append(info)
         return FolderContents(sorted(objects), sorted(folders))
+
+    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        """Yield everything directly below a key, sorted by name.
+
+        Raises:
+            FileAccessError: it cannot be listed; or is missing, where folders can be missing.
+        """
+        contents = self.list_folder(key)
+        found = [FolderEntry(name, "folder") for name in contents.folders]
+        for path, size_bytes, version in contents.objects:
+            number = self.version_number(version)
+            found.append(FolderEntry(path.rpartition("/")[2], "object", size_bytes, number))
+        return iter(sorted(found))
+
+    def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
+        """Return the objects that match a pattern with `*`, `?`, `[...]` and `**`, sorted."""
+        prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
+        keys = sorted(info.key for info in self.list(prefix))
+        return [(self, key) for key in keys if _matches(key.split("/"), pattern.split("/"))]
 
     def is_folder(self, key: str) -> bool:
         """Return whether there are objects below a key, or could be: the root is a folder."""
@@ -533,6 +579,16 @@ class WholeWriter(ObjectWriter):
 _PIECE_BYTES = 1 << 22
 
 
+def _matches(names: list[str], patterns: list[str]) -> bool:
+    """Return whether the parts of a key match those of a pattern; `*` matches no hidden names."""
+    if not names or not patterns:
+        return not names and not patterns
+    is_shown = names[0][0] != "." or patterns[0][0] == "."
+    if patterns[0] == "**":
+        return _matches(names, patterns[1:]) or (is_shown and _matches(names[1:], patterns))
+    return is_shown and fnmatchcase(names[0], patterns[0]) and _matches(names[1:], patterns[1:])
+
+
 def _arrived(waiting: dict[Future[bytes], int]) -> Iterator[tuple[int, bytes]]:
     """Wait for some of the reads, remove them and yield their results."""
     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -551,7 +607,9 @@ def check_key(key: str) -> str:
     Raises:
         OptionError: it is empty, absolute, has empty parts, `.` or `..`, or zero bytes.
     """
-    if not {"", ".", ".."}.isdisjoint(key.split("/")) or "\0" in key:
+    # most keys show at once that no part is empty or starts with a dot
+    is_odd = key[:1] in ("", ".", "/") or key[-1] == "/" or "//" in key or "/." in key
+    if (is_odd and not {"", ".", ".."}.isdisjoint(key.split("/"))) or "\0" in key:
         raise OptionError(
             f"{key!r:.200} is not a valid key",
             value=key,

@@ -7,8 +7,6 @@ copied byte for byte from the original; an image that cannot be rewritten so is 
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +25,7 @@ from recordsmith.image.formats.jpeg import (
     read_frame,
     segments,
 )
+from recordsmith.stores.local.scratch import convert_by_files
 
 _BASELINE = frozenset((0xC0, 0xC1))
 _PNG_LEVEL = 2
@@ -151,10 +150,8 @@ def _scans(data: bytes) -> bytes:
 
 def _recode(jpeglib: Any, coded: bytes) -> bytes:
     """Rewrite through temporary files, which jpeglib requires; thread-safe without metadata."""
-    with tempfile.TemporaryDirectory(prefix="recordsmith-") as folder:
-        source, target = os.path.join(folder, "in.jpg"), os.path.join(folder, "out.jpg")
-        with open(source, "wb") as file:
-            file.write(coded)
+
+    def rewrite(source: str, target: str) -> None:
         try:
             image = jpeglib.read_dct(source)
             image.load()
@@ -162,8 +159,8 @@ def _recode(jpeglib: Any, coded: bytes) -> bytes:
             image.write_dct(target, flags=["+OPTIMIZE_CODING"])
         except (OSError, ValueError, KeyError) as error:
             raise NotLosslessError(str(error)) from None
-        with open(target, "rb") as file:
-            rewritten = file.read()
+
+    rewritten = convert_by_files(coded, rewrite)
     frame = read_frame(rewritten)
     if frame is None or frame.marker not in _BASELINE or all_segments(rewritten)[1] is None:
         raise NotLosslessError("jpeglib did not write an image")

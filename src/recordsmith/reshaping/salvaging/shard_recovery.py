@@ -19,7 +19,8 @@ from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
-from recordsmith.stores import Location, scratch_file
+from recordsmith.stores import Location
+from recordsmith.stores.local.scratch import scratch_file
 from recordsmith.wire import (
     FRAME_BYTES,
     HEAD_BYTES,

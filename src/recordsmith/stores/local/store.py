@@ -6,14 +6,14 @@ import errno
 import glob
 import os
 import stat
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.files import (
     EXPORT_NOTE,
     PathLike,
@@ -33,7 +33,9 @@ from recordsmith.stores.local.reader import LocalReader
 from recordsmith.stores.local.writer import LocalWriter
 from recordsmith.stores.store import (
     Data,
+    EntryKind,
     FolderContents,
+    FolderEntry,
     ObjectInfo,
     Store,
     check_key,
@@ -75,12 +77,12 @@ class LocalStore(Store):
     def name_of(self, key: str) -> str:
         return os.path.join(self.root, key) if key else os.fspath(self.root) or os.curdir
 
-    @property
-    def root_name(self) -> str:
-        return os.path.basename(os.path.abspath(self.root))
-
     def identity(self, key: str) -> str:
         return os.path.realpath(self.name_of(key))
+
+    def absolute(self, key: str) -> tuple[Store, str]:
+        path = os.path.abspath(self.name_of(key))
+        return replace(self, root=os.sep), path.lstrip(os.sep)
 
     def without_links(self) -> LocalStore:
         return replace(self, follows_links=False)
@@ -140,22 +142,54 @@ class LocalStore(Store):
     def open_read(self, key: str) -> LocalReader:
         return LocalReader(self._path(key), follows_links=self.follows_links)
 
+    def version_number(self, version: str) -> int:
+        # the time only: some network file systems number their files at each mount
+        return int(version.split("-")[1], 16)
+
     def list_folder(self, key: str = "") -> FolderContents:
-        path = self._path(key) if key else self.root or os.curdir
+        head = f"{key}/" if key else ""
         objects: list[ObjectInfo] = []
         folders: list[str] = []
-        with accessing(path), suppress(FileNotFoundError), os.scandir(path) as entries:
-            for entry in entries:
-                if is_temporary_name(entry.name):
-                    continue
-                with suppress(OSError):  # deleted meanwhile, a broken link, or a loop of links
-                    if entry.is_dir(follow_symlinks=self.follows_links):
-                        folders.append(entry.name)
-                    elif entry.is_file(follow_symlinks=self.follows_links):
-                        status = entry.stat(follow_symlinks=self.follows_links)
-                        name = f"{key}/{entry.name}" if key else entry.name
-                        objects.append(ObjectInfo(name, status.st_size, _version(status)))
+        with suppress(MissingFileError):
+            for name, kind, status, _ in self._scan(key):
+                if kind == "folder":
+                    folders.append(name)
+                elif status is not None and not is_temporary_name(name):
+                    objects.append(ObjectInfo(head + name, status.st_size, _version(status)))
         return FolderContents(sorted(objects), sorted(folders))
+
+    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        found = [  # plain tuples, which the garbage collector passes over
+            (name, kind, 0, 0, is_link)
+            if status is None
+            else (name, kind, status.st_size, status.st_mtime_ns, False)
+            for name, kind, status, is_link in self._scan(key)
+        ]
+        found.sort(key=itemgetter(0))
+        return map(FolderEntry._make, found)
+
+    def _scan(self, key: str) -> Iterator[tuple[str, EntryKind, os.stat_result | None, bool]]:
+        """Yield name and kind of what is in a folder, the status of a file, and if it is a link."""
+        follows = self.follows_links
+        path = self._path(key) if key else self.root or os.curdir
+        with accessing(path), os.scandir(path) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_dir(follow_symlinks=follows):
+                        yield entry.name, "folder", None, entry.is_symlink()
+                        continue
+                    if entry.is_file(follow_symlinks=follows):
+                        yield entry.name, "object", entry.stat(follow_symlinks=follows), False
+                        continue
+                except OSError:  # deleted meanwhile, or a link in a circle
+                    pass
+                is_broken = entry.is_symlink() and not (follows and os.path.exists(entry))
+                yield entry.name, "broken" if is_broken else "special", None, is_broken
+
+    def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
+        names = sorted(glob.glob(self.name_of(pattern), recursive=True))
+        parts = map(os.path.split, names)
+        return [(replace(self, root=folder), name) for folder, name in parts]
 
     def is_folder(self, key: str) -> bool:
         return os.path.isdir(self._path(key) if key else self.root or os.curdir)
@@ -279,21 +313,6 @@ class LocalStore(Store):
     def remove_leftovers(self, key: str, names: Collection[str] | None = None) -> None:
         if self._linked_folder(f"{key}/") is None:
             remove_leftovers(self.name_of(key), names)
-
-
-def matching_files(pattern: str) -> list[str]:
-    """Return the paths of files, no folders, that match a glob pattern, sorted."""
-    return sorted(path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path))
-
-
-def scratch_file(folder: PathLike | None = None) -> BinaryIO:
-    """Open an unnamed file for writing and reading, in a folder or where the system has them.
-
-    Raises:
-        FileAccessError: it cannot be created.
-    """
-    with accessing(tempfile.gettempdir() if folder is None else folder, "write"):
-        return cast(BinaryIO, tempfile.TemporaryFile(dir=folder))
 
 
 def _version(status: os.stat_result) -> str:

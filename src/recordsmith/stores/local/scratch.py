@@ -1,0 +1,102 @@
+"""Temporary files of this process, in the folder that the environment variable TMPDIR names."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable
+from typing import BinaryIO, cast
+
+from recordsmith.buffers import BytesLike
+from recordsmith.errors import FileAccessError
+from recordsmith.files import PathLike, access_error, accessing
+from recordsmith.stores.local.reader import LocalReader
+
+
+class ScratchFile(LocalReader):
+    """A file without a name: nothing is left of it, however the process ends.
+
+    It is closed when it is garbage-collected. Reading is safe from several threads; writing is not.
+    """
+
+    def __init__(self, pieces: Iterable[BytesLike] = ()) -> None:
+        """
+        Args:
+            pieces: the first content, end to end.
+
+        Raises:
+            FileAccessError: no folder for temporary files is writable, or the disk is full.
+        """
+        self._path = "a temporary file"
+        try:
+            with tempfile.TemporaryFile() as file:
+                descriptor = os.dup(file.fileno())
+        except OSError as error:
+            raise _no_space_error(error) from error
+        io.FileIO.__init__(self, descriptor, "r+b", closefd=False)
+        weakref.finalize(self, os.close, descriptor)
+        for piece in pieces:
+            self.append(piece)
+
+    def append(self, data: BytesLike) -> None:
+        """Write where the last write ended."""
+        view = memoryview(data)  # type: ignore[arg-type]
+        try:
+            while view:
+                view = view[os.write(self.fileno(), view) :]
+        except OSError as error:
+            raise _no_space_error(error) from error
+
+    def map(self) -> mmap.mmap:
+        return mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def release_pages(mapped: mmap.mmap) -> None:
+    """Stop counting what was read of a map as memory of the process; it can be read again."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def convert_by_files(data: bytes, convert: Callable[[str, str], None]) -> bytes:
+    """Convert bytes with a library that only reads and writes files.
+
+    Args:
+        convert: called with the path of a file with the data, and the path of the file to write.
+    """
+    with tempfile.TemporaryDirectory(prefix="recordsmith-") as folder:
+        source, target = os.path.join(folder, "in"), os.path.join(folder, "out")
+        with open(source, "wb") as file:
+            file.write(data)
+        convert(source, target)
+        with open(target, "rb") as file:
+            return file.read()
+
+
+def _no_space_error(error: OSError) -> FileAccessError:
+    """Return the error for a temporary file that cannot be written."""
+    try:
+        folder = tempfile.gettempdir()
+    except OSError:  # none can be written; the error lists them
+        return FileAccessError(
+            error.errno,
+            str(error.strerror),
+            "a temporary file",
+            operation="write",
+            remedy="Set TMPDIR to a folder for temporary files.",
+        )
+    found = access_error(error, folder, "write a temporary file in")
+    found.advise("Set TMPDIR to another folder.")
+    return found
+
+
+def scratch_file(folder: PathLike | None = None) -> BinaryIO:
+    """Open an unnamed file for writing and reading, in a folder or where the system has them.
+
+    Raises:
+        FileAccessError: it cannot be created.
+    """
+    with accessing(tempfile.gettempdir() if folder is None else folder, "write"):
+        return cast(BinaryIO, tempfile.TemporaryFile(dir=folder))
