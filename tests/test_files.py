@@ -39,7 +39,7 @@ def test_errors_have_path_operation_and_reason(tmp_path: Path) -> None:
     }
     for path, (number, words) in cases.items():
         with pytest.raises(FileAccessError) as caught:
-            files.open_file(path)
+            stores.as_location(path).open_read()
         error = caught.value
         assert (error.errno, error.path, error.operation) == (number, str(path), "read")
         assert words in error.reason
@@ -78,16 +78,6 @@ def test_errors_are_converted_once() -> None:
 def test_other_errors_pass() -> None:
     with pytest.raises(KeyError), files.accessing("place"):
         raise KeyError("another")
-
-
-def test_read_head_and_size(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"abcdef")
-    assert files.read_head(path, 4) == b"abcd"
-    assert files.read_head(str(path), 100) == b"abcdef"
-    assert files.size_of(path) == 6
-    with pytest.raises(FileAccessError):
-        files.size_of(tmp_path / "missing")
 
 
 def test_list_folder_is_sorted_and_complete(tmp_path: Path) -> None:
@@ -243,17 +233,17 @@ def test_files_are_replaced_only_with_overwrite(tmp_path: Path) -> None:
 
 def test_the_output_is_checked_before_the_job(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    files.check_target(path, overwrite=False)
+    stores.check_target(path, overwrite=False)
     path.write_bytes(b"")
-    files.check_target(path, overwrite=True)
+    stores.check_target(path, overwrite=True)
     with raises(OptionError, option="overwrite", match="overwrite=True"):
-        files.check_target(path, overwrite=False)
+        stores.check_target(path, overwrite=False)
     with pytest.raises(FileAccessError) as caught:
-        files.check_target(tmp_path / "missing" / "x", overwrite=True)
+        stores.check_target(tmp_path / "missing" / "x", overwrite=True)
     assert (caught.value.operation, caught.value.errno) == ("write", errno.ENOENT)
     for overwrite in (False, True):
         with raises(OptionError, value=tmp_path, expected="the name of a file"):
-            files.check_target(tmp_path, overwrite=overwrite)
+            stores.check_target(tmp_path, overwrite=overwrite)
 
 
 def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
