@@ -137,6 +137,10 @@ def test_the_commands_and_code_of_a_page_run(
     run_python(text, name, lambda: capsys.readouterr().out)
 
 
+def test_the_page_about_stores_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_python(page("docs/stores.md"), "stores.md", lambda: capsys.readouterr().out)
+
+
 def test_the_index_packs_the_dataset_of_the_other_pages(flowers: Path) -> None:
     run_commands(page("docs/README.md"))
     assert {name: len(part) for name, part in rs.open("out").splits.items()} == {
