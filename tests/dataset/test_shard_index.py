@@ -325,3 +325,28 @@ def test_hostile_offsets_in_one_block_are_refused(tmp_path: Path) -> None:
         assert found is not None
         assert found.offsets(0, 4) is None
         assert load_index(path) is None
+
+
+def test_indexes_are_loaded_in_threads(
+    tmp_path: Path, numbered: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many wait for each other as there are threads."""
+    (tmp_path / "data").mkdir()
+    for number in range(8):
+        numbered.write_shard(tmp_path / "data" / f"{number}.tfrecord", range(5))
+    barrier = threading.Barrier(2, timeout=20)
+
+    def load(shard: Any) -> ShardIndex | None:
+        barrier.wait()
+        return load_index(shard)
+
+    dataset = rs.open(tmp_path / "data")
+    assert len(dataset) == 40
+    for shard in dataset.shards:
+        shard._reset()
+    monkeypatch.setattr("recordsmith.dataset.shard_sequence.thread_count", lambda _: 2)
+    monkeypatch.setattr("recordsmith.dataset.shard.load_index", load)
+    expected = [*rs.open(tmp_path / "data").records()]
+    order = [39, 0, 17, 22, 8, 13, 31, 28]
+    assert dataset.read_records(order).tolist() == [expected[position] for position in order]
+    assert all(shard.has_index for shard in dataset.shards)

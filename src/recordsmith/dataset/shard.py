@@ -194,6 +194,11 @@ class Shard:
         return range(self.record_count)
 
     @property
+    def has_index(self) -> bool:
+        """Whether its index is in memory."""
+        return self._index is not None
+
+    @property
     def index(self) -> ShardIndex:
         """The offsets of its records; built and saved on first use.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,16 +118,23 @@ def record_counts(shards: Sequence[Shard]) -> list[int]:
         CorruptDataError: the first shard with damaged frames.
     """
     unknown = [shard for shard in shards if shard.known_record_count is None]
-    if len(unknown) > 1:
-        work = Work(thread_count(None), None)
-        for _ in work.in_order(lambda shard: shard.record_count, unknown, ahead=2 * work.threads):
-            pass
+    _call_in_threads(lambda shard: shard.record_count, unknown)
     return [shard.record_count for shard in shards]
+
+
+def _call_in_threads(function: Callable[[Shard], Any], shards: Sequence[Shard]) -> None:
+    """Call a function for each shard; if several fail, raise the error of the first."""
+    if len(shards) > 1:
+        work = Work(thread_count(None), None)
+        for _ in work.in_order(function, shards, ahead=2 * work.threads):
+            pass
 
 
 def payload_sizes(count: int, groups: Sequence[ShardGroup]) -> Int64Array:
     """Return the payload sizes of a request of `count` positions: int64, (count,)."""
     sizes = np.empty(count, np.int64)
+    unread = [group.shard for group in groups if not group.shard.has_index]
+    _call_in_threads(lambda shard: shard.index, unread)
     for shard, members, numbers in groups:
         sizes[members] = shard.sizes(numbers)
     return sizes
