@@ -13,10 +13,11 @@ from recordsmith.cli.inspect import print_inspection
 from recordsmith.cli.pack import print_pack_report
 from recordsmith.cli.verify import print_verify_report
 from recordsmith.errors import OptionError
-from recordsmith.stores import Location, as_folder
 
 if TYPE_CHECKING:
     from PIL import Image
+
+    from recordsmith.stores import Location
 
 _IMAGES_PER_CLASS = 24
 _PNG_EVERY = 4
@@ -46,6 +47,8 @@ def demo(
 
     Example: `recordsmith demo`
     """
+    from recordsmith.stores import as_folder  # loads more than `--help` needs
+
     folder = as_folder(out)
     images, dataset = folder / "images", folder / "dataset"
     if folder.is_folder():
