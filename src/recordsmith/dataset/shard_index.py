@@ -30,7 +30,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.files import INTERNAL_FOLDER, accessing, cache_folder
+from recordsmith.files import INTERNAL_FOLDER, cache_folder
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.wire import (
     COMPRESSIONS,
@@ -266,12 +266,10 @@ def _are_frames(offsets: Int64Array) -> bool:
 
 def _sample_checksum(shard: Location, size: int) -> int:
     """CRC-32C over evenly spaced samples, from the first to the last bytes."""
-    starts = [
-        max(0, size - _SAMPLE_BYTES) * number // (_SAMPLE_COUNT - 1)
-        for number in range(_SAMPLE_COUNT)
-    ]
-    value = 0
-    with shard.open_read() as file, accessing(shard):
-        for start in starts:
-            value = crc32c(file.read_at(start, start + _SAMPLE_BYTES), value)
-    return value
+    numbers = np.arange(_SAMPLE_COUNT)
+    begins = max(0, size - _SAMPLE_BYTES) * numbers // (_SAMPLE_COUNT - 1)
+    length = min(_SAMPLE_BYTES, size)
+    samples = np.zeros(_SAMPLE_COUNT * length, np.uint8)
+    with shard.open_read() as file:
+        file.read_pieces(begins, begins + length, numbers * length, samples)
+    return crc32c(samples)
