@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from recordsmith import files
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import LocalStore, read_document, read_note, write_atomically
 
@@ -163,8 +162,8 @@ def test_one_writer_finds_it_absent_without_hard_links(
     assert sum(won) == 1
     assert store.read("x") == b"%d" % won.index(True)
     assert os.listdir(tmp_path) == ["x"]
-    with pytest.raises(OptionError) as caught:
-        files.publish(tmp_path / "y", tmp_path / "x", overwrite=False)
+    with pytest.raises(OptionError) as caught, store.open_write("x", overwrite=False) as file:
+        file.write(b"late")
     assert caught.value.option == "overwrite"
 
 

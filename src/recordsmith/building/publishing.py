@@ -35,7 +35,7 @@ from recordsmith.dataset import (
     read_publish_note,
 )
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
+from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -47,9 +47,9 @@ from recordsmith.errors import (
     option,
 )
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, busy_error, folder_error, holding_signals
-from recordsmith.stores import Location, write_atomically
+from recordsmith.stores import Location, busy_error, folder_error, write_atomically
 from recordsmith.wire import Compression
+from recordsmith.work import holding_signals
 
 
 def make_manifest(

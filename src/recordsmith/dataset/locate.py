@@ -24,6 +24,7 @@ from recordsmith.dataset.manifest import (
 )
 from recordsmith.dataset.names import (
     DONE_SUFFIX,
+    INTERNAL_FOLDER,
     PARTIAL_SUFFIX,
     is_text_index_name,
     looks_like_shard,
@@ -48,7 +49,6 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.files import INTERNAL_FOLDER
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame

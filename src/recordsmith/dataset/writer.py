@@ -19,9 +19,8 @@ from recordsmith.arrow import ArrowStream, read_stream
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_pieces, save_index
-from recordsmith.errors import FileAccessError, OptionError, option
+from recordsmith.errors import FileAccessError, OptionError, accessing, option
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
-from recordsmith.files import accessing
 from recordsmith.stores import Location, ObjectWriter, PlaceLike, as_location, check_target
 from recordsmith.wire import (
     FRAME_BYTES,

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.files import PathLike, as_path
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
 from recordsmith.stores.store import (
@@ -22,6 +22,8 @@ from recordsmith.stores.store import (
     Store,
     check_key,
 )
+
+PathLike: TypeAlias = str | os.PathLike[str]
 
 _MEMORY = MemoryStore()
 _MOST_COMPARED = 1000
@@ -219,7 +221,7 @@ def as_location(place: object) -> Location:
         return place
     if isinstance(place, str) and place.startswith(MEMORY_SCHEME):
         return Location(_MEMORY, check_key(place.removeprefix(MEMORY_SCHEME)))
-    path = str(as_path(place))
+    path = str(_as_path(place))
     folder, name = os.path.split(path)
     if name in ("", ".", ".."):
         raise OptionError(f"{path} is a folder", value=path, expected="the name of a file")
@@ -239,7 +241,7 @@ def as_folder(place: object) -> Location:
     if isinstance(place, str) and place.startswith(MEMORY_SCHEME):
         key = place.removeprefix(MEMORY_SCHEME).rstrip("/")
         return Location(_MEMORY, check_key(key) if key else "")
-    return Location(LocalStore(as_path(place)), "")
+    return Location(LocalStore(_as_path(place)), "")
 
 
 def as_place(place: object) -> Location:
@@ -250,3 +252,20 @@ def as_place(place: object) -> Location:
     """
     folder = as_folder(place)
     return folder if folder.is_folder() else as_location(place)
+
+
+def _as_path(path: object) -> Path:
+    """Convert a caller's argument to a Path.
+
+    Raises:
+        OptionError: it is not a path, is empty, or is a URL.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise OptionError(f"{path!r:.80} is a {type(path).__name__}", value=path, expected="a path")
+    name = os.fspath(path)
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise OptionError(f"{name!r} is not a valid path", value=name)
+    scheme = name.partition("://")[0]
+    if scheme != name and scheme.isalnum():
+        raise OptionError(f"{name} is a URL", value=name, expected="a local path")
+    return path if isinstance(path, Path) else Path(path)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 
 from recordsmith.errors import FileAccessError
-from recordsmith.files import exists_error
 from recordsmith.stores.location import PlaceLike, as_location
-from recordsmith.stores.store import Data, check_writable
+from recordsmith.stores.store import Data, check_writable, exists_error
 
 DOCUMENT_BYTES = 1 << 26
 """The size limit of documents that users write: label maps, schemas, lists of names."""

@@ -14,8 +14,7 @@ from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
-from recordsmith.files import exists_error
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError, option
 
 if TYPE_CHECKING:
     import mmap
@@ -653,3 +652,35 @@ def check_version(name: str, found: str, wanted: str | None) -> None:
 def missing_error(name: str) -> MissingFileError:
     """Return the error for an object that does not exist, in a store without an errno."""
     return MissingFileError(errno.ENOENT, "no such file or folder", name)
+
+
+def exists_error(path: object) -> OptionError:
+    """Return the error for an output that exists and must not be replaced."""
+    return OptionError(
+        f"{path} already exists",
+        option="overwrite",
+        remedy=f"Choose another name, or pass {option('overwrite', True)}.",
+    )
+
+
+def folder_error(path: object) -> OptionError:
+    """Return the error for a folder where a job must write a file."""
+    return OptionError(
+        f"{path} is a folder, but the job writes a file of this name",
+        remedy="Move or rename the folder.",
+    )
+
+
+def busy_error(folder: object) -> FileAccessError:
+    """Return the error for a folder that another process has locked."""
+    return FileAccessError(
+        errno.EBUSY, "another process is writing to it", str(folder), operation="write"
+    )
+
+
+def no_lock_notice(folder: object) -> str:
+    """Return the notice for a job that runs without a lock."""
+    return (
+        f"{folder} could not be locked: its file system does not support locks. Do not run a "
+        "second job in it at the same time"
+    )

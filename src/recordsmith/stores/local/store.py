@@ -13,24 +13,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
-from recordsmith.files import (
-    EXPORT_NOTE,
-    PathLike,
-    accessing,
-    exists_error,
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
+from recordsmith.stores.local.locks import link_error, lock_file, locked
+from recordsmith.stores.local.reader import LocalReader, open_regular, open_without_links
+from recordsmith.stores.local.writer import (
+    LocalWriter,
     is_temporary_name,
-    lock_file,
-    locked,
-    make_folder,
-    open_regular_descriptor,
-    publish,
-    remove,
     remove_leftovers,
-    sync_folder,
+    rename,
 )
-from recordsmith.stores.local.reader import LocalReader
-from recordsmith.stores.local.writer import LocalWriter
 from recordsmith.stores.store import (
     Data,
     EntryKind,
@@ -41,6 +32,7 @@ from recordsmith.stores.store import (
     check_key,
     check_range,
     check_version,
+    exists_error,
     pieces_of,
 )
 
@@ -62,17 +54,13 @@ class LocalStore(Store):
             recordsmith wrote are no links, so a link is not one of them.
     """
 
-    root: PathLike
+    root: str | os.PathLike[str]
     follows_links: bool = True
     can_rename = True
 
     def __post_init__(self) -> None:
         root = os.fspath(self.root)
         object.__setattr__(self, "root", "" if root == os.curdir else root)  # as users write paths
-
-    @property
-    def _link_flag(self) -> int:
-        return 0 if self.follows_links else os.O_NOFOLLOW
 
     def name_of(self, key: str) -> str:
         return os.path.join(self.root, key) if key else os.fspath(self.root) or os.curdir
@@ -108,10 +96,7 @@ class LocalStore(Store):
         """Raise if a folder between the root and the object is a link."""
         link = self._linked_folder(key)
         if link is not None:
-            raise OptionError(
-                f"{link} is a symbolic link, but recordsmith writes and removes files in it",
-                remedy="Remove the link, or choose another folder.",
-            )
+            raise link_error(link)
 
     def _linked_folder(self, key: str) -> str | None:
         """The first folder between the root and the object that is a link."""
@@ -135,9 +120,17 @@ class LocalStore(Store):
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> bytes:
-        return read_file(
-            self._path(key), start, stop, follows_links=self.follows_links, version=version
-        )
+        check_range(start, stop)
+        path = self._path(key)
+        open_file = os.open if self.follows_links else open_without_links
+        with accessing(path):
+            descriptor = open_file(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            try:
+                if version is not None:
+                    check_version(path, _version(os.fstat(descriptor)), version)
+                return _read(descriptor, start, stop)
+            finally:
+                os.close(descriptor)
 
     def open_read(self, key: str) -> LocalReader:
         return LocalReader(self._path(key), follows_links=self.follows_links)
@@ -203,7 +196,7 @@ class LocalStore(Store):
             if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                 raise
 
-    def _list(self, folder: PathLike, head: str, prefix: str) -> Iterator[ObjectInfo]:
+    def _list(self, folder: str | os.PathLike[str], head: str, prefix: str) -> Iterator[ObjectInfo]:
         below = []
         with accessing(folder), os.scandir(folder) as entries:
             for entry in entries:
@@ -225,13 +218,7 @@ class LocalStore(Store):
         self, key: str, *, overwrite: bool = True, is_durable: bool = True
     ) -> LocalWriter:
         path = self._target(key)
-        head = key[: len(key) - len(path.name)]
-        return LocalWriter(
-            path,
-            lambda temporary: head + temporary.name,
-            overwrite=overwrite,
-            is_durable=is_durable,
-        )
+        return LocalWriter(path, key, overwrite=overwrite, is_durable=is_durable)
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         if os.path.lexists(self._target(key)):
@@ -248,7 +235,8 @@ class LocalStore(Store):
         path = self._target(key)
         with accessing(path, "write"):
             try:
-                descriptor = open_regular_descriptor(str(path), os.O_RDWR | self._link_flag)
+                flags = os.O_RDWR if self.follows_links else os.O_RDWR | os.O_NOFOLLOW
+                descriptor = open_regular(path, flags)
             except FileNotFoundError:
                 return False
             try:
@@ -264,7 +252,9 @@ class LocalStore(Store):
 
     def delete(self, key: str) -> None:
         self._check_folders(check_key(key))
-        remove(os.path.join(self.root, key))
+        path = os.path.join(self.root, key)
+        with accessing(path, "remove"), suppress(FileNotFoundError):
+            os.unlink(path)
 
     def check_target(self, key: str, *, overwrite: bool) -> None:
         path = self.name_of(check_key(key))
@@ -284,6 +274,7 @@ class LocalStore(Store):
         keeping: Mapping[str, str],
         report: Callable[[str], None],
     ) -> AbstractContextManager[FolderWriter]:
+        from recordsmith.stores.folder_writer import EXPORT_NOTE
         from recordsmith.stores.local.staging import staged
 
         if key:
@@ -294,61 +285,40 @@ class LocalStore(Store):
     # -- what only file systems have ---------------------------------------------------------------
 
     def move(self, old: str, new: str) -> None:
-        publish(self._target(old), self._target(new))
+        rename(self._target(old), self._target(new))
 
     def make_folder(self, key: str = "") -> None:
-        make_folder(self.name_of(key))
+        path = self.name_of(key)
+        with accessing(path, "make folder"):
+            os.makedirs(path, exist_ok=True)
 
     def remove_empty_folder(self, key: str = "") -> None:
         with suppress(OSError):
             os.rmdir(self.name_of(key))
 
     def sync(self, key: str = "") -> None:
-        sync_folder(self.name_of(key) or os.curdir)
+        with suppress(OSError):  # some systems do not support it
+            descriptor = os.open(self.name_of(key), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def locked(self, key: str, *, is_shared: bool = False) -> AbstractContextManager[bool]:
-        path = self.name_of(key)
-        return locked(path, os.path.dirname(path) or os.curdir, is_shared=is_shared)
+        path = Path(self.name_of(key))
+        return locked(path, path.parent, is_shared=is_shared)
 
     def remove_leftovers(self, key: str, names: Collection[str] | None = None) -> None:
         if self._linked_folder(f"{key}/") is None:
-            remove_leftovers(self.name_of(key), names)
+            remove_leftovers(Path(self.name_of(key)), names)
 
 
 def _version(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
-def read_file(
-    path: PathLike,
-    start: int = 0,
-    stop: int | None = None,
-    *,
-    follows_links: bool = True,
-    version: str | None = None,
-) -> bytes:
-    """Read a file or some of its bytes with as few system calls as possible.
-
-    Reads pipes as well, except with `follows_links` False, which takes regular files only.
-
-    Raises:
-        FileAccessError: it cannot be read; or is a device, which may never end, without `stop`.
-    """
-    check_range(start, stop)
-    with accessing(path):
-        if follows_links:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        else:
-            descriptor = open_regular_descriptor(os.fspath(path), os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            if version is not None:
-                check_version(os.fspath(path), _version(os.fstat(descriptor)), version)
-            return _read(descriptor, start, stop)
-        finally:
-            os.close(descriptor)
-
-
 def _read(descriptor: int, start: int, stop: int | None) -> bytes:
+    """Read some of a file or pipe with as few system calls as possible."""
     status = os.fstat(descriptor)
     if stop is None and stat.S_ISCHR(status.st_mode):
         raise OSError(errno.EINVAL, "it is a device, not a file")
