@@ -22,7 +22,6 @@ from recordsmith.stores.small_objects import (
     write_atomically,
 )
 from recordsmith.stores.store import (
-    FolderContents,
     FolderEntry,
     ObjectInfo,
     ObjectReader,
@@ -38,7 +37,6 @@ from recordsmith.stores.store import (
 __all__ = [
     "EXPORT_NOTE",
     "NOTE_BYTES",
-    "FolderContents",
     "FolderEntry",
     "FolderWriter",
     "LocalStore",

@@ -116,10 +116,7 @@ def direct_folder(
     """Write a folder where objects cannot be renamed; see `Store.write_folder`."""
     if folder.key and folder.exists():
         raise file_error(str(folder))
-    objects, folders = folder.list_folder()
-    check_empty(
-        str(folder), [*(info.key.rpartition("/")[2] for info in objects), *folders], overwrite
-    )
+    check_empty(str(folder), (entry.name for entry in folder.list_entries()), overwrite)
     writer = DirectFolderWriter(folder, overwrite=overwrite, keeping=keeping)
     try:
         yield writer

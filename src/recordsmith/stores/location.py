@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,7 +15,6 @@ from recordsmith.stores.local import LocalStore
 from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
 from recordsmith.stores.store import (
     Data,
-    FolderContents,
     FolderEntry,
     ObjectInfo,
     ObjectReader,
@@ -68,11 +68,6 @@ class Location(os.PathLike[str]):
         return os.path.splitext(self.name)[1]
 
     @property
-    def stem(self) -> str:
-        """The name without its suffix."""
-        return os.path.splitext(self.name)[0]
-
-    @property
     def parent(self) -> Location:
         """The folder of the object."""
         return Location(self.store, self.key.rpartition("/")[0])
@@ -87,20 +82,15 @@ class Location(os.PathLike[str]):
         head, slash, _ = self.key.rpartition("/")
         return Location(self.store, check_key(f"{head}{slash}{name}"))
 
-    def with_suffix(self, suffix: str) -> Location:
-        """Return the location with another suffix."""
-        return self.with_name(os.path.splitext(self.name)[0] + suffix)
-
     def similar(self) -> Location | None:
         """Return the object or folder with the most similar name next to a missing one."""
         import difflib
 
         try:
-            contents = self.parent.list_folder()
+            names = [entry.name for entry in islice(self.parent.list_entries(), _MOST_COMPARED)]
         except FileAccessError:
             return None
-        names = [*(info.key.rpartition("/")[2] for info in contents.objects), *contents.folders]
-        close = difflib.get_close_matches(self.name, names[:_MOST_COMPARED], 1)
+        close = difflib.get_close_matches(self.name, names, 1)
         return self.with_name(close[0]) if close else None
 
     def without_links(self) -> Location:
@@ -154,10 +144,6 @@ class Location(os.PathLike[str]):
     def is_folder(self) -> bool:
         """Return whether objects lie below this location."""
         return self.store.is_folder(self.key)
-
-    def list_folder(self) -> FolderContents:
-        """Return what lies directly below this location."""
-        return self.store.list_folder(self.key)
 
     def list_entries(self) -> Iterator[FolderEntry]:
         """Yield everything directly below this location, sorted by name."""

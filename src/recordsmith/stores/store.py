@@ -50,13 +50,6 @@ class Range(NamedTuple):
     version: str | None = None
 
 
-class FolderContents(NamedTuple):
-    """What lies directly below a key: objects and the names of folders, both sorted."""
-
-    objects: list[ObjectInfo]
-    folders: list[str]
-
-
 EntryKind: TypeAlias = Literal["object", "folder", "broken", "special"]
 
 
@@ -83,7 +76,6 @@ class Store(ABC):
     """
 
     is_writable = True
-    is_listable = True
     can_rename = False
     """Whether finished objects can wait under another name, until all of them are there."""
 
@@ -190,33 +182,20 @@ class Store(ABC):
             FileAccessError: they cannot be listed.
         """
 
-    def list_folder(self, key: str = "") -> FolderContents:
-        """Return what lies directly below a key, nothing if there is no such folder.
-
-        Raises:
-            FileAccessError: it cannot be listed.
-        """
-        prefix = f"{key}/" if key else ""
-        objects, folders = [], set()
-        for info in self.list(prefix):
-            name, slash, _ = info.key.removeprefix(prefix).partition("/")
-            if slash:
-                folders.add(name)
-            else:
-                objects.append(info)
-        return FolderContents(sorted(objects), sorted(folders))
-
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         """Yield everything directly below a key, sorted by name.
 
         Raises:
             FileAccessError: it cannot be listed; or is missing, where folders can be missing.
         """
-        contents = self.list_folder(key)
-        found = [FolderEntry(name, "folder") for name in contents.folders]
-        for path, size_bytes, version in contents.objects:
-            number = self.version_number(version)
-            found.append(FolderEntry(path.rpartition("/")[2], "object", size_bytes, number))
+        prefix = f"{key}/" if key else ""
+        found = set()
+        for path, size_bytes, version in self.list(prefix):
+            name, slash, _ = path.removeprefix(prefix).partition("/")
+            if slash:
+                found.add(FolderEntry(name, "folder"))
+            else:
+                found.add(FolderEntry(name, "object", size_bytes, self.version_number(version)))
         return iter(sorted(found))
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:

@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
+from recordsmith.errors import FileAccessError, OptionError, accessing
 from recordsmith.stores.local.locks import link_error, lock_file, locked
 from recordsmith.stores.local.reader import LocalReader, open_regular, open_without_links
 from recordsmith.stores.local.writer import (
@@ -25,7 +25,6 @@ from recordsmith.stores.local.writer import (
 from recordsmith.stores.store import (
     Data,
     EntryKind,
-    FolderContents,
     FolderEntry,
     ObjectInfo,
     Store,
@@ -139,18 +138,6 @@ class LocalStore(Store):
         # the time only: some network file systems number their files at each mount
         return int(version.split("-")[1], 16)
 
-    def list_folder(self, key: str = "") -> FolderContents:
-        head = f"{key}/" if key else ""
-        objects: list[ObjectInfo] = []
-        folders: list[str] = []
-        with suppress(MissingFileError):
-            for name, kind, status, _ in self._scan(key):
-                if kind == "folder":
-                    folders.append(name)
-                elif status is not None and not is_temporary_name(name):
-                    objects.append(ObjectInfo(head + name, status.st_size, _version(status)))
-        return FolderContents(sorted(objects), sorted(folders))
-
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         found = [  # plain tuples, which the garbage collector passes over
             (name, kind, 0, 0, is_link)
@@ -167,6 +154,8 @@ class LocalStore(Store):
         path = self._path(key) if key else self.root or os.curdir
         with accessing(path), os.scandir(path) as entries:
             for entry in entries:
+                if is_temporary_name(entry.name):
+                    continue
                 try:
                     if entry.is_dir(follow_symlinks=follows):
                         yield entry.name, "folder", None, entry.is_symlink()
@@ -188,31 +177,21 @@ class LocalStore(Store):
         return os.path.isdir(self._path(key) if key else self.root or os.curdir)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        head, slash, _ = prefix.rpartition("/")
-        folder = self._path(head) if slash else self.root or os.curdir
-        try:
-            yield from self._list(folder, f"{head}{slash}", prefix)
-        except FileAccessError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
-                raise
-
-    def _list(self, folder: str | os.PathLike[str], head: str, prefix: str) -> Iterator[ObjectInfo]:
-        below = []
-        with accessing(folder), os.scandir(folder) as entries:
-            for entry in entries:
-                key = head + entry.name
-                if not key.startswith(prefix):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    below.append((entry.path, f"{key}/"))
-                elif not is_temporary_name(entry.name):
-                    with suppress(FileNotFoundError):  # deleted meanwhile, or a broken link
-                        if entry.is_file(follow_symlinks=self.follows_links):
-                            status = entry.stat(follow_symlinks=self.follows_links)
-                            yield ObjectInfo(key, status.st_size, _version(status))
-        for path, key in below:
-            with suppress(FileNotFoundError):
-                yield from self._list(path, key, prefix)
+        folders = [prefix.rpartition("/")[0]]
+        while folders:
+            folder = folders.pop()
+            head = f"{folder}/" if folder else ""
+            try:
+                for name, kind, status, is_link in self._scan(folder):
+                    if not f"{head}{name}".startswith(prefix):
+                        continue
+                    if kind == "folder" and not is_link:
+                        folders.append(head + name)
+                    elif status is not None:
+                        yield ObjectInfo(head + name, status.st_size, _version(status))
+            except FileAccessError as error:  # deleted meanwhile
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                    raise
 
     def open_write(
         self, key: str, *, overwrite: bool = True, is_durable: bool = True

@@ -103,7 +103,7 @@ def temporary_name(path: Path) -> Path:
 
 def is_temporary_name(name: str) -> bool:
     """Return whether a file has a name like those of `temporary_name`."""
-    return _TEMPORARY.fullmatch(name) is not None
+    return name[0] == "." and _TEMPORARY.fullmatch(name) is not None
 
 
 def _create_temporary(path: Path) -> tuple[Path, int]:
