@@ -236,17 +236,17 @@ def test_files_are_replaced_only_with_overwrite(tmp_path: Path) -> None:
 
 def test_the_output_is_checked_before_the_job(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    stores.check_target(path, overwrite=False)
+    stores.as_location(path).check_target(overwrite=False)
     path.write_bytes(b"")
-    stores.check_target(path, overwrite=True)
+    stores.as_location(path).check_target(overwrite=True)
     with raises(OptionError, option="overwrite", match="overwrite=True"):
-        stores.check_target(path, overwrite=False)
+        stores.as_location(path).check_target(overwrite=False)
     with pytest.raises(FileAccessError) as caught:
-        stores.check_target(tmp_path / "missing" / "x", overwrite=True)
+        stores.as_location(tmp_path / "missing" / "x").check_target(overwrite=True)
     assert (caught.value.operation, caught.value.errno) == ("write", errno.ENOENT)
     for overwrite in (False, True):
         with raises(OptionError, value=tmp_path, expected="the name of a file"):
-            stores.check_target(tmp_path, overwrite=overwrite)
+            stores.as_location(tmp_path).check_target(overwrite=overwrite)
 
 
 def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:

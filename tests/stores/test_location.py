@@ -18,7 +18,6 @@ from recordsmith.stores import (
     Location,
     MemoryStore,
     as_location,
-    check_target,
     read_document,
     write_atomically,
 )
@@ -134,7 +133,7 @@ def test_nothing_is_written_to_a_store_that_cannot() -> None:
         with raises(OptionError, value=str(place)):
             write_atomically(place, b"data", overwrite=overwrite)
         with raises(OptionError, value=str(place)):
-            check_target(place, overwrite=overwrite)
+            as_location(place).check_target(overwrite=overwrite)
         with raises(OptionError, value=str(place)):
             place.store.write_folder("x", {}, overwrite=overwrite, keeping={}, report=pytest.fail)
     assert not place.exists()

@@ -16,7 +16,6 @@ from recordsmith.stores.location import (
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
-    check_target,
     read_document,
     read_note,
     write_atomically,
@@ -53,7 +52,6 @@ __all__ = [
     "as_place",
     "busy_error",
     "check_key",
-    "check_target",
     "folder_error",
     "no_lock_notice",
     "read_document",

@@ -174,6 +174,10 @@ class Location(os.PathLike[str]):
         """Replace the object if it still has a version; return whether it was replaced."""
         return self.store.put_if_match(self.key, data, version)
 
+    def check_target(self, *, overwrite: bool) -> None:
+        """Check before a long job that the object may be written; see `Store.check_target`."""
+        self.store.check_target(self.key, overwrite=overwrite)
+
     def delete(self) -> None:
         """Delete the object, if it exists."""
         self.store.delete(self.key)

@@ -61,9 +61,3 @@ def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) ->
         location.put(data)
     elif not location.put_if_absent(data):
         raise exists_error(str(location))
-
-
-def check_target(place: PlaceLike, *, overwrite: bool) -> None:
-    """Check before a long job that an object may be written, as `Store.check_target` does."""
-    location = as_location(place)
-    location.store.check_target(location.key, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""`Store`: what a place for objects must be able to do."""
+"""`Store`: the operations of a place for objects."""
 
 from __future__ import annotations
 
@@ -558,7 +558,7 @@ _PIECE_BYTES = 1 << 22
 
 
 def _matches(names: list[str], patterns: list[str]) -> bool:
-    """Return whether the parts of a key match those of a pattern; `*` matches no hidden names."""
+    """Return whether the parts of a key match a pattern; `*` does not match hidden names."""
     if not names or not patterns:
         return not names and not patterns
     is_shown = names[0][0] != "." or patterns[0][0] == "."

@@ -49,8 +49,8 @@ class LocalStore(Store):
     through symbolic links below the root, and no links to folders are listed.
 
     Args:
-        follows_links: whether links below the root are followed when reading. Files that
-            recordsmith wrote are no links, so a link is not one of them.
+        follows_links: whether links below the root are followed when reading. recordsmith never
+            writes links, so pass False to read only what it wrote.
     """
 
     root: str | os.PathLike[str]
@@ -163,7 +163,7 @@ class LocalStore(Store):
                     if entry.is_file(follow_symlinks=follows):
                         yield entry.name, "object", entry.stat(follow_symlinks=follows), False
                         continue
-                except OSError:  # deleted meanwhile, or a link in a circle
+                except OSError:  # deleted meanwhile, or a cyclic link
                     pass
                 is_broken = entry.is_symlink() and not (follows and os.path.exists(entry))
                 yield entry.name, "broken" if is_broken else "special", None, is_broken

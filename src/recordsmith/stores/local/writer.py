@@ -144,7 +144,7 @@ def _rename_if_absent(old: Path, new: Path) -> bool:
         else:
             os.unlink(old)
             return True
-        try:  # who creates the empty file may replace it
+        try:  # the process that creates the empty file may replace it
             os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         except FileExistsError:
             return False
