@@ -242,3 +242,22 @@ def test_errors_of_closing_a_file_have_its_path(
         patched.setattr(os, "close", refuse)
         read(tmp_path / "x")
     assert (caught.value.errno, caught.value.path) == (errno.EDQUOT, str(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_folder_that_cannot_be_listed_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_left: bool
+) -> None:
+    (tmp_path / "out").mkdir()
+    if is_left:  # of a killed job
+        (tmp_path / "out" / ".export.partial").mkdir()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    writing = LocalStore(tmp_path).write_folder(
+        "out", {}, overwrite=False, keeping={}, report=pytest.fail
+    )
+    with raises(FileAccessError, errno=errno.EACCES, path=tmp_path / "out"), writing:
+        pytest.fail("it was opened")

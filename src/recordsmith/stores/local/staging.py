@@ -144,23 +144,25 @@ def _is_folder(folder: Path, named: Path) -> bool:
 
 
 def _check_empty(folder: Path, named: Path, *, overwrite: bool) -> None:
-    check_empty(str(named), {*os.listdir(folder)} - {_INSIDE}, overwrite)
+    with accessing(named):
+        check_empty(str(named), {*os.listdir(folder)} - {_INSIDE}, overwrite)
 
 
 def _clear(staging: Path) -> None:
     """Remove everything from the hidden folder except its lock."""
     for entry in {*os.listdir(staging)} - {LOCK_NAME}:
         path = staging / entry
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        with accessing(path, "remove"):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 def _clear_left_over(adjacent: Path, named: Path) -> None:
     """Remove the hidden folder of an export that was killed right after the rename."""
     if adjacent.is_dir() and not adjacent.is_symlink():
-        with suppress(FileAccessError), locked(adjacent, named):
+        with suppress(OSError), locked(adjacent, named):
             _clear(adjacent)
 
 
