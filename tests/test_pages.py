@@ -19,7 +19,7 @@ import recordsmith as rs
 from recordsmith.building import Occurrences, ShardResult, done_location, save_result
 from recordsmith.dataset import PublishNote
 from recordsmith.dataset.shard_index import index_locations, load_index
-from recordsmith.files import EXPORT_NOTE
+from recordsmith.stores import EXPORT_NOTE
 from recordsmith.wire import crc32c, encode_record
 from recordsmith.wire.kernel import masked_crc32c
 

@@ -21,12 +21,11 @@ from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.example import MessageDecoder
-from recordsmith.files import EXPORT_NOTE
 from recordsmith.packing import PackPlan
 from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.voc_xml import read_voc_xml
 from recordsmith.sources.yolo_lists import read_data_yaml
-from recordsmith.stores import as_folder, as_location
+from recordsmith.stores import EXPORT_NOTE, as_folder, as_location
 from recordsmith.stores.folder_writer import earlier_entries
 
 from .raising import raises

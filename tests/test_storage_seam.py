@@ -1,4 +1,4 @@
-"""Only `stores/local` and `files` call the operating system for data: a walk over the source."""
+"""Only `stores/local` calls the operating system for data: a walk over the source."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "recordsmith"
 
-LOCAL = ("stores.local", "files")
-"""Modules and packages that may call the operating system."""
+LOCAL = "stores.local"
+"""The package that may call the operating system."""
 
 ALLOWED: dict[str, tuple[str, set[str]]] = {
     "__main__": ("silences standard error", {"open", "os.close", "os.dup", "os.open"}),
     "cli": ("replaces closed standard streams", {"open", "os.open"}),
     "dataset.frames": ("names a type", {"mmap.mmap"}),
-    "dataset.shard_index": ("indexes of read-only folders are cached", {"files.cache_folder"}),
     "examining.verification.block_memory": (
         "memory in huge pages, not of a file",
         {"mmap.MADV_HUGEPAGE", "mmap.mmap"},
@@ -58,11 +57,6 @@ _CALLS = {
         *("copy", "copy2", "copyfile", "copytree", "disk_usage", "move", "rmtree"),
     )),
 }  # fmt: skip
-_HARMLESS_OF_FILES = {
-    *("EXPORT_NOTE", "INTERNAL_FOLDER", "INTERNAL_NAMES", "LOCK_NAME", "PathLike", "Progress"),
-    *("access_error", "accessing", "as_path", "busy_error", "exists_error", "folder_error"),
-    *("holding_signals", "no_lock_notice"),
-}
 _PATH_METHODS = {
     *("hardlink_to", "is_dir", "is_file", "is_fifo", "is_mount", "is_symlink", "iterdir", "lstat"),
     *("read_bytes", "read_text", "readlink", "rglob", "rmdir", "samefile", "symlink_to", "touch"),
@@ -112,7 +106,7 @@ class _Calls(ast.NodeVisitor):
 
     def _is_path(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
-            return self._name(node.func) in ("pathlib.Path", "recordsmith.files.as_path")
+            return self._name(node.func) == "pathlib.Path"
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             return self._is_path(node.left)
         if isinstance(node, ast.Attribute) and node.attr == "parent":
@@ -127,9 +121,7 @@ class _Calls(ast.NodeVisitor):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             name = f"{node.module}.{alias.name}"
-            if node.module == "recordsmith.files" and alias.name not in _HARMLESS_OF_FILES:
-                self.found.append((node.lineno, f"files.{alias.name}"))
-            elif name in _CALLS or node.module in _MODULES:
+            if name in _CALLS or node.module in _MODULES:
                 self.found.append((node.lineno, name))
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -156,14 +148,10 @@ def modules() -> Iterator[tuple[str, Path]]:
         yield ".".join(part for part in parts if part != "__init__"), path
 
 
-def is_below(module: str, packages: set[str] | tuple[str, ...]) -> bool:
-    return any(module == package or module.startswith(f"{package}.") for package in packages)
-
-
 def test_only_local_stores_call_the_operating_system() -> None:
     planted = []
     for module, path in modules():
-        if is_below(module, LOCAL):
+        if f"{module}.".startswith(f"{LOCAL}."):
             continue
         allowed = ALLOWED[module][1] if module in ALLOWED else set()
         planted += [
@@ -172,6 +160,17 @@ def test_only_local_stores_call_the_operating_system() -> None:
             if name not in allowed
         ]
     assert not planted, "read and write through a Location, or a method of Store"
+
+
+def test_other_packages_import_only_temporary_files_of_local_stores() -> None:
+    imported = {
+        (path.relative_to(SOURCE).as_posix(), name)
+        for module, path in modules()
+        if not module.startswith("stores.")
+        for name in re.findall(r"recordsmith\.stores\.local[\w.]*", path.read_text("utf-8"))
+        if name != "recordsmith.stores.local.scratch"
+    }
+    assert not imported - {("stores/__init__.py", "recordsmith.stores.local")}
 
 
 @pytest.mark.parametrize("module", ALLOWED)
@@ -212,8 +211,7 @@ def test_only_kernels_of_local_stores_read_files() -> None:
         ("from pathlib import Path; Path('x').exists()", ".exists"),
         ("import pathlib; pathlib.Path('x').stat()", ".stat"),
         ("def f(x: Path): (x / 'y').parent.mkdir()", ".mkdir"),
-        ("from recordsmith.files import as_path; x = as_path(y); x.rename(z)", ".rename"),
-        ("from recordsmith.files import open_file", "files.open_file"),
+        ("from pathlib import Path as P; x = P(y); x.rename(z)", ".rename"),
     ],
 )
 def test_planted_calls_are_found(code: str, name: str) -> None:
@@ -227,7 +225,7 @@ def test_planted_calls_are_found(code: str, name: str) -> None:
         "import shutil; shutil.copyfileobj(a, b); shutil.get_terminal_size()",
         "location.exists(); location.open_read(); text.replace('a', 'b'); tar.open('x')",
         "from pathlib import Path; Path('x').name; Path('x').with_suffix('.y')",
-        "from recordsmith.files import Progress, as_path",
+        "from recordsmith.stores import Location, as_folder",
         "def open(path): ...\nopen('x')",
         "import recordsmith as rs; rs.open('x')",
         "from recordsmith.dataset import open; open('x')",

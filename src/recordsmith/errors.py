@@ -16,6 +16,7 @@ Exceptions of other libraries are converted where they enter and never leave a p
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -528,3 +529,51 @@ def located(path: object, first_record: int = 0, first_offset: int = 0) -> Itera
             if error.offset is not None:
                 error.offset += first_offset
         raise
+
+
+_REASONS = {
+    errno.ENOENT: "no such file or folder",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EROFS: "the file system is read-only",
+    errno.ENOSPC: "no space left on the disk",
+    errno.EDQUOT: "the disk quota is exceeded",
+    errno.EISDIR: "it is a folder, not a file",
+    errno.ENOTDIR: "part of the path is a file, not a folder",
+    errno.ELOOP: "its symbolic links form a loop",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.EMFILE: "too many open files",
+    errno.ENFILE: "too many open files on this machine",
+    errno.EIO: "the device reported a read or write error",
+}
+_REMEDIES = {
+    errno.ENOSPC: "Free some space, or choose another disk.",
+    errno.EDQUOT: "Free some space, or choose another disk.",
+    errno.EMFILE: "Raise the limit with `ulimit -n`.",
+    errno.ENFILE: "Close some files, or try again later.",
+    errno.EIO: "Check the disk: it may be failing.",
+}
+
+
+@contextmanager
+def accessing(path: object, verb: str = "read") -> Iterator[None]:
+    """Convert an OSError to a FileAccessError with the path, the operation and the reason."""
+    try:
+        yield
+    except FileAccessError:
+        raise
+    except OSError as error:
+        raise access_error(error, path, verb) from error
+
+
+def access_error(error: OSError, path: object, verb: str = "read") -> FileAccessError:
+    """Return the FileAccessError for an OSError about a path."""
+    reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
+    kind = FileAccessError
+    if isinstance(error, FileNotFoundError):
+        kind = MissingFileError
+    elif isinstance(error, PermissionError):
+        kind = ForbiddenFileError
+    name = str(path)
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    return kind(error.errno, reason, name, operation=verb, remedy=remedy)

@@ -7,15 +7,18 @@ pending tasks never start.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from recordsmith.errors import OptionError
-from recordsmith.files import Progress
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (done, total), from any thread, one call at a time."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -118,3 +121,26 @@ class Work:
                 self._stopping.set()
                 pool.shutdown(cancel_futures=True)
                 raise
+
+
+@contextmanager
+def holding_signals() -> Iterator[None]:
+    """Hold Ctrl-C, and SIGTERM where it is handled, until the block ends: for short steps.
+
+    Does nothing in other threads than the main one, where Python handles no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: dict[int, None] = {}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda held, _: received.update({held: None}))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for held in received:
+            signal.raise_signal(held)

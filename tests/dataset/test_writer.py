@@ -176,7 +176,7 @@ def test_full_disk(
     def write(*_: Any) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("recordsmith.files._LocalFile.write", write)
+    monkeypatch.setattr(os, "write", write)
     payload = np.random.default_rng(0).bytes(size)
     with (
         pytest.raises(rs.FileAccessError) as caught,

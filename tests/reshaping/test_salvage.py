@@ -22,9 +22,9 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, publish_note_location
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
+from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, accessing
 from recordsmith.example import SchemaSurvey
-from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.salvage_report import MOST_LISTED, SalvagedShard
 from recordsmith.stores import Location
 from recordsmith.stores.local.reader import LocalReader

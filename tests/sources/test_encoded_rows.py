@@ -142,7 +142,7 @@ def test_full_disk_names_the_folder_and_tmpdir(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
+    def refuse(**_: object) -> None:
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/x']")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)

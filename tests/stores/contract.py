@@ -230,11 +230,12 @@ class StoreContract:
     def test_what_lies_directly_in_a_folder(self, store: Store) -> None:
         for key in ("b", "a/2", "a/1", "a/deep/x", "a/deep/y", "c/d/e"):
             store.put(key, b"x")
-        found = store.list_folder("a")
-        assert found.objects == [store.info("a/1"), store.info("a/2")]
-        assert found.folders == ["deep"]
-        assert store.list_folder() == ([store.info("b")], ["a", "c"])
-        assert store.list_folder("missing") == ([], [])
+        number = store.version_number(store.info("a/1").version)
+        first, second, deep = store.list_entries("a")
+        assert first == ("1", "object", 1, number, False)
+        assert (second.name, second.kind, deep) == ("2", "object", ("deep", "folder", 0, 0, False))
+        kinds = [("a", "folder"), ("b", "object"), ("c", "folder")]
+        assert [entry[:2] for entry in store.list_entries()] == kinds
         assert [store.is_folder(key) for key in ("", "a", "a/deep", "a/1", "d", "x/y")] == [
             *[True] * 3,
             *[False] * 3,

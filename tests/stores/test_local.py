@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from recordsmith import files
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import LocalStore, read_document, read_note, write_atomically
 
@@ -113,9 +112,7 @@ def test_what_is_neither_object_nor_folder(tmp_path: Path) -> None:
     }
     with pytest.raises(FileNotFoundError):
         LocalStore(tmp_path).list_entries("missing")
-    contents = LocalStore(tmp_path).list_folder("a")
-    assert [info.key for info in contents.objects] == ["a/file", "a/to-file"]
-    assert contents.folders == ["b", "to-b"]
+    assert {info.key for info in LocalStore(tmp_path).list("a/")} == {"a/file", "a/to-file"}
 
 
 def test_version_numbers_are_times(tmp_path: Path) -> None:
@@ -163,8 +160,8 @@ def test_one_writer_finds_it_absent_without_hard_links(
     assert sum(won) == 1
     assert store.read("x") == b"%d" % won.index(True)
     assert os.listdir(tmp_path) == ["x"]
-    with pytest.raises(OptionError) as caught:
-        files.publish(tmp_path / "y", tmp_path / "x", overwrite=False)
+    with pytest.raises(OptionError) as caught, store.open_write("x", overwrite=False) as file:
+        file.write(b"late")
     assert caught.value.option == "overwrite"
 
 
@@ -245,3 +242,22 @@ def test_errors_of_closing_a_file_have_its_path(
         patched.setattr(os, "close", refuse)
         read(tmp_path / "x")
     assert (caught.value.errno, caught.value.path) == (errno.EDQUOT, str(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_folder_that_cannot_be_listed_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_left: bool
+) -> None:
+    (tmp_path / "out").mkdir()
+    if is_left:  # of a killed job
+        (tmp_path / "out" / ".export.partial").mkdir()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    writing = LocalStore(tmp_path).write_folder(
+        "out", {}, overwrite=False, keeping={}, report=pytest.fail
+    )
+    with raises(FileAccessError, errno=errno.EACCES, path=tmp_path / "out"), writing:
+        pytest.fail("it was opened")

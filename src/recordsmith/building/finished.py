@@ -19,10 +19,9 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ShardEntry, ShardWriter
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
-from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
-from recordsmith.errors import FileAccessError
+from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
+from recordsmith.errors import FileAccessError, accessing
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.wire import crc32c
 

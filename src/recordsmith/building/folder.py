@@ -16,6 +16,7 @@ from recordsmith.dataset import (
     read_manifest,
     read_publish_note,
 )
+from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import (
     CorruptDataError,
     FileAccessError,
@@ -23,8 +24,7 @@ from recordsmith.errors import (
     OptionError,
     option,
 )
-from recordsmith.files import INTERNAL_FOLDER, no_lock_notice
-from recordsmith.stores import Location, as_location
+from recordsmith.stores import Location, as_location, no_lock_notice
 
 WRITING_THREADS = 8
 """The default maximum of threads that write shards: more would wait for the disk."""

@@ -35,7 +35,7 @@ from recordsmith.dataset import (
     read_publish_note,
 )
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
+from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -47,9 +47,9 @@ from recordsmith.errors import (
     option,
 )
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, busy_error, folder_error, holding_signals
-from recordsmith.stores import Location, write_atomically
+from recordsmith.stores import Location, busy_error, folder_error, write_atomically
 from recordsmith.wire import Compression
+from recordsmith.work import holding_signals
 
 
 def make_manifest(
@@ -110,7 +110,8 @@ def publish_dataset(
         FileAccessError: another job writes to the folder.
     """
     small_files = make_small_files(manifest, has_label_map=has_label_map)
-    folders = set(folder.without_links().list_folder().folders)
+    entries = folder.without_links().list_entries()
+    folders = {name for name, kind, *_ in entries if kind == "folder"}
     for name in (*replaced, *(renamed or {}), *_shard_files(manifest), *small_files):
         if name in folders:
             raise folder_error(folder / name)
@@ -288,8 +289,7 @@ def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, by
 
 def names_in(folder: Location) -> list[str]:
     """The names of all files and folders directly in a folder, sorted."""
-    objects, folders = folder.list_folder()
-    return sorted([*(info.key.rpartition("/")[2] for info in objects), *folders])
+    return [name for name, kind, *_ in folder.list_entries() if kind in ("object", "folder")]
 
 
 def files_to_replace(
@@ -368,10 +368,13 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
     internal = (folder / INTERNAL_FOLDER).without_links()
     internal.store.remove_leftovers(internal.key)
     with suppress(FileAccessError):
-        for info in internal.list_folder().objects:
-            location = Location(internal.store, info.key)
-            if location.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and location.name not in kept:
-                location.delete()
+        for name, kind, *_ in internal.list_entries():
+            if (
+                kind == "object"
+                and name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX))
+                and name not in kept
+            ):
+                (internal / name).delete()
 
 
 def _abandon(folder: Location) -> None:

@@ -31,9 +31,9 @@ def schema(
     Example: `recordsmith schema out -o schema.json`
     """
     if out is not None:
-        from recordsmith.stores import check_target  # loads more than `--help` needs
+        from recordsmith.stores import as_location  # loads more than `--help` needs
 
-        check_target(out, overwrite=overwrite)
+        as_location(out).check_target(overwrite=overwrite)
     with console.progress_bar("reading", of_bytes=True) as progress:
         found = rs.schema(one_or_all(paths), split, progress=progress)
     if out is None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from recordsmith.errors import CorruptDataError, Defect, located
-from recordsmith.files import accessing
+from recordsmith.errors import CorruptDataError, Defect, accessing, located
 from recordsmith.stores import Location
 from recordsmith.wire import Compression, RecordBlock, read_blocks
 

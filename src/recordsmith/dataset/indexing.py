@@ -29,12 +29,11 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     save_index,
 )
-from recordsmith.errors import ForbiddenFileError, OptionError, option
-from recordsmith.files import Progress, accessing
+from recordsmith.errors import ForbiddenFileError, OptionError, accessing, option
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder, write_atomically
 from recordsmith.summaries import Report
-from recordsmith.work import Work, thread_count
+from recordsmith.work import Progress, Work, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
 

@@ -24,6 +24,7 @@ from recordsmith.dataset.manifest import (
 )
 from recordsmith.dataset.names import (
     DONE_SUFFIX,
+    INTERNAL_FOLDER,
     PARTIAL_SUFFIX,
     is_text_index_name,
     looks_like_shard,
@@ -48,7 +49,6 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.files import INTERNAL_FOLDER
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
@@ -293,7 +293,7 @@ def _locate_folder(folder: Location, around_defects: bool) -> Located:
 
 def _no_shards_error(folder: Location, files: list[str]) -> OptionError:
     """The error for a folder without shards, with its contents."""
-    folders = [name for name in folder.list_folder().folders if not name.startswith(".")]
+    folders = [name for name in _folders_in(folder) if not name.startswith(".")]
     found = f"found {first_of(files, _NAMED) if files else 'no files'}"
     remedy = ""
     if folders:
@@ -335,9 +335,13 @@ def _locate_files(folder: Location) -> Located:
     )
 
 
+def _folders_in(folder: Location) -> list[str]:
+    return [name for name, kind, *_ in folder.list_entries() if kind == "folder"]
+
+
 def _folders_of_splits(folder: Location) -> list[Location]:
     """The folders with names of splits; empty if one of them is a dataset itself."""
-    found = [folder / name for name in folder.list_folder().folders if is_split_name(name)]
+    found = [folder / name for name in _folders_in(folder) if is_split_name(name)]
     return [] if any((below / MANIFEST_NAME).exists() for below in found) else found
 
 
@@ -346,11 +350,10 @@ def _files_of(folder: Location) -> tuple[Located, list[str]]:
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
     other = []
-    for info in folder.list_folder().objects:
-        location = Location(folder.store, info.key)
-        name = location.name
-        if name.startswith("."):
+    for name, kind, *_ in folder.list_entries():
+        if kind != "object" or name.startswith("."):
             continue
+        location = folder / name
         if not looks_like_records(location):
             other.append(name)
             continue
@@ -401,11 +404,11 @@ def _missing_numbers(numbers: set[int], count: int) -> list[int]:
 def _locate_packed(folder: Location, manifest: Manifest) -> Located:
     shards = []
     missing = []
-    sizes = {info.key: info.size_bytes for info in folder.list_folder().objects}
+    sizes = {name: size for name, kind, size, *_ in folder.list_entries() if kind == "object"}
     for split, entries in manifest.splits.items():
         for entry in entries:
             location = folder / entry.file
-            if location.key not in sizes:
+            if entry.file not in sizes:
                 error = CorruptDataError(
                     Defect.MISSING_SHARD,
                     f"the manifest lists {entry.file}, which is missing",
@@ -420,7 +423,7 @@ def _locate_packed(folder: Location, manifest: Manifest) -> Located:
                     split,
                     entry=entry,
                     compression=manifest.compression,
-                    listed_bytes=sizes[location.key],
+                    listed_bytes=sizes[entry.file],
                 )
             )
     return Located(shards, manifest, manifest.class_names, tuple(missing), folder=folder)

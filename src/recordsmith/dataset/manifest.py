@@ -16,14 +16,15 @@ from typing import Any
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
+from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, INTERNAL_NAMES, busy_error
 from recordsmith.stores import (
     NOTE_BYTES,
     Location,
     PlaceLike,
     as_folder,
+    busy_error,
     read_document,
     read_note,
 )

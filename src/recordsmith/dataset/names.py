@@ -7,7 +7,13 @@ from string import Formatter
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError, option
+from recordsmith.stores import EXPORT_NOTE
 from recordsmith.wire import Compression
+
+INTERNAL_FOLDER = ".recordsmith"
+"""Next to the shards: indexes and unfinished shards. Globs skip it."""
+
+INTERNAL_NAMES = frozenset((INTERNAL_FOLDER, EXPORT_NOTE))
 
 _SUFFIXES: dict[Compression, str] = {
     "none": ".tfrecord",

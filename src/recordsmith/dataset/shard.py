@@ -26,8 +26,7 @@ from recordsmith.dataset.shard_index import (
     most_bytes,
     save_index,
 )
-from recordsmith.errors import CorruptDataError, Defect, OptionError, located
-from recordsmith.files import accessing
+from recordsmith.errors import CorruptDataError, Defect, OptionError, accessing, located
 from recordsmith.stores import PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,

@@ -21,6 +21,7 @@ Layout, little-endian:
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,8 +30,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
+from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.files import INTERNAL_FOLDER, cache_folder
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.wire import (
     COMPRESSIONS,
@@ -141,9 +142,10 @@ def index_locations(shard: PlaceLike) -> tuple[Location, Location]:
     """The possible locations of an index: next to the shard, and in the user's cache."""
     location = as_location(shard)
     name = hashlib.sha256(location.identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return (
         location.parent / INTERNAL_FOLDER / f"{location.name}.index",
-        as_folder(cache_folder()) / "index" / f"{name}.index",
+        as_folder(os.path.join(cache, "recordsmith")) / "index" / f"{name}.index",
     )
 
 

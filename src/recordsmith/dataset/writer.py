@@ -19,10 +19,9 @@ from recordsmith.arrow import ArrowStream, read_stream
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_pieces, save_index
-from recordsmith.errors import FileAccessError, OptionError, option
+from recordsmith.errors import FileAccessError, OptionError, accessing, option
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
-from recordsmith.files import accessing
-from recordsmith.stores import Location, ObjectWriter, PlaceLike, as_location, check_target
+from recordsmith.stores import Location, ObjectWriter, PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,
     RecordBlock,
@@ -76,7 +75,7 @@ class ShardWriter:
         self.location = as_location(path)
         self.compression = check_compression(compression)
         if temporary is None:
-            check_target(self.location, overwrite=overwrite)
+            self.location.check_target(overwrite=overwrite)
         self._lengths = array("q")
         self._frames = bytearray()  # a buffer for records, filled up to _used; allocated on demand
         self._used = 0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from recordsmith.errors import OptionError
-from recordsmith.stores import Location, check_target, write_atomically
+from recordsmith.stores import Location, write_atomically
 from recordsmith.words import printable
 
 STYLE = """
@@ -74,7 +74,7 @@ def check_html_path(path: Location, *, overwrite: bool) -> None:
     """Raise OptionError if the suffix is not .html or .htm, or as `check_target` does."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise OptionError(option="out", value=str(path), expected="a file name ending in .html")
-    check_target(path, overwrite=overwrite)
+    path.check_target(overwrite=overwrite)
 
 
 def write_html(

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from recordsmith.errors import OptionError
-from recordsmith.stores import Location, check_target, write_atomically
+from recordsmith.stores import Location, write_atomically
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -30,7 +30,7 @@ def check_page(path: Location, count: int, columns: int, *, overwrite: bool) -> 
     most = _LARGEST_SIDE // (TILE * 3 // 2)
     if columns > most:
         raise OptionError(option="columns", value=columns, expected=f"at most {most}")
-    check_target(path, overwrite=overwrite)
+    path.check_target(overwrite=overwrite)
 
 
 def check_fits(count: int, columns: int) -> None:

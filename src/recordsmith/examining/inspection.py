@@ -19,9 +19,9 @@ from recordsmith.dataset.locate import Paths
 from recordsmith.examining.field_survey import FieldSurvey, survey_fields
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, output_compression
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import Progress
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
+from recordsmith.work import Progress
 
 
 @dataclass(frozen=True, repr=False)

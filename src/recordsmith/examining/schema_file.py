@@ -27,8 +27,8 @@ from recordsmith.examining.rules import (
 from recordsmith.example import Schema
 from recordsmith.example.payload import KIND_NUMBERS
 from recordsmith.example.schema import FeatureSchema
-from recordsmith.files import Progress
 from recordsmith.stores import PlaceLike, as_location, read_document, write_atomically
+from recordsmith.work import Progress
 
 FORMAT = "recordsmith-schema"
 VERSION = 1

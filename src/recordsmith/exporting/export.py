@@ -41,10 +41,10 @@ from recordsmith.exporting.npz import NpzFiles
 from recordsmith.exporting.voc import VocFiles
 from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
 from recordsmith.exporting.yolo import YoloFiles
-from recordsmith.files import Progress
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.summaries import Report
+from recordsmith.work import Progress
 
 _EXPORTERS: dict[str, Callable[[], Exporter | TableExporter]] = {
     "folder": ClassFolders,

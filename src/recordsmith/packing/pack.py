@@ -26,7 +26,6 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
-from recordsmith.files import Progress
 from recordsmith.image import ImageOptions
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
@@ -34,7 +33,7 @@ from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.work import Work, thread_count
+from recordsmith.work import Progress, Work, thread_count
 
 
 def pack(

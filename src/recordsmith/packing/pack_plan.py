@@ -13,8 +13,8 @@ from typing import Any
 
 from recordsmith.building import WRITING_THREADS, ShardResult, begin
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
+from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.files import INTERNAL_FOLDER, Progress
 from recordsmith.packing.pack import (
     check_arguments,
     check_source,
@@ -27,7 +27,7 @@ from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 from recordsmith.stores import NOTE_BYTES, PlaceLike, as_location, read_document, write_atomically
 from recordsmith.summaries import Report
-from recordsmith.work import Work, thread_count
+from recordsmith.work import Progress, Work, thread_count
 
 FORMAT = "recordsmith-plan"
 VERSION = 2

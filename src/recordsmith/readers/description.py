@@ -19,10 +19,10 @@ from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, decode_payload
 from recordsmith.example.keys import is_class_key, is_mask_key
-from recordsmith.files import Progress
 from recordsmith.image import probe_image
 from recordsmith.image.formats.png import GREY, PALETTE, read_header
 from recordsmith.readers.object_boxes import ObjectBoxes, boxes_among
+from recordsmith.work import Progress
 
 _SAMPLE_COUNT = 64
 _NAMES_SHOWN = 10

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
-from recordsmith.files import Progress
 from recordsmith.readers import dali, grain, tensorflow, torch
 from recordsmith.readers.description import Description, describe
+from recordsmith.work import Progress
 
 Reader = Literal["tf", "torch", "dali", "grain"]
 READERS = get_args(Reader)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from recordsmith.dataset.names import INTERNAL_NAMES
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.files import INTERNAL_NAMES
 from recordsmith.sources.images import has_image_name, is_image_file
 from recordsmith.stores import FolderEntry, Location, PlaceLike, as_location
 

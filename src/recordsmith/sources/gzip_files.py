@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
-from recordsmith.errors import CorruptDataError, Defect, located
-from recordsmith.files import accessing
+from recordsmith.errors import CorruptDataError, Defect, accessing, located
 from recordsmith.stores import Location
 from recordsmith.wire.compression import GZIP_MAGIC, Inflater
 

@@ -10,8 +10,7 @@ import io
 from collections.abc import Iterator
 from typing import TextIO, TypeAlias
 
-from recordsmith.errors import FileAccessError
-from recordsmith.files import accessing
+from recordsmith.errors import FileAccessError, accessing
 from recordsmith.stores import Location, read_document
 
 Lines: TypeAlias = list[tuple[int, str]]

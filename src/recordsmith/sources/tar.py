@@ -12,8 +12,7 @@ import weakref
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from recordsmith.errors import SourceError
-from recordsmith.files import accessing
+from recordsmith.errors import SourceError, accessing
 from recordsmith.sources.gzip_files import inflated, is_gzip
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile

@@ -12,8 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.files import accessing
+from recordsmith.errors import OptionError, SourceError, accessing, option
 from recordsmith.sources.gzip_files import inflated, is_gzip
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile

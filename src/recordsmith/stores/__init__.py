@@ -4,8 +4,8 @@ An object is a file, or its equivalent in a store without files. Everything abov
 objects through a `Location`: a store and a key in it.
 """
 
-from recordsmith.stores.folder_writer import FolderWriter
-from recordsmith.stores.local import LocalStore, read_file
+from recordsmith.stores.folder_writer import EXPORT_NOTE, FolderWriter
+from recordsmith.stores.local import LocalStore
 from recordsmith.stores.location import (
     Location,
     PlaceLike,
@@ -16,25 +16,26 @@ from recordsmith.stores.location import (
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
-    check_target,
     read_document,
     read_note,
     write_atomically,
 )
 from recordsmith.stores.store import (
-    FolderContents,
     FolderEntry,
     ObjectInfo,
     ObjectReader,
     ObjectWriter,
     Range,
     Store,
+    busy_error,
     check_key,
+    folder_error,
+    no_lock_notice,
 )
 
 __all__ = [
+    "EXPORT_NOTE",
     "NOTE_BYTES",
-    "FolderContents",
     "FolderEntry",
     "FolderWriter",
     "LocalStore",
@@ -49,10 +50,11 @@ __all__ = [
     "as_folder",
     "as_location",
     "as_place",
+    "busy_error",
     "check_key",
-    "check_target",
+    "folder_error",
+    "no_lock_notice",
     "read_document",
-    "read_file",
     "read_note",
     "write_atomically",
 ]

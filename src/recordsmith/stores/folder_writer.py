@@ -11,10 +11,12 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, BinaryIO
 
 from recordsmith.errors import OptionError, option
-from recordsmith.files import EXPORT_NOTE
 from recordsmith.stores.location import Location
 from recordsmith.stores.small_objects import read_note
 from recordsmith.stores.store import ObjectWriter
+
+EXPORT_NOTE = ".export.json"
+"""In the folder of an export: lists its files."""
 
 
 class FolderWriter(ABC):
@@ -35,7 +37,7 @@ class FolderWriter(ABC):
 
     def temporary_file(self) -> IO[bytes]:
         """Open a temporary file, in memory while it is small, until the end of the writer."""
-        from recordsmith.stores.local.staging import spooled_file
+        from recordsmith.stores.local.scratch import spooled_file
 
         self._scratch_files.append(spooled_file(self._scratch_folder))
         return self._scratch_files[-1]
@@ -114,10 +116,7 @@ def direct_folder(
     """Write a folder where objects cannot be renamed; see `Store.write_folder`."""
     if folder.key and folder.exists():
         raise file_error(str(folder))
-    objects, folders = folder.list_folder()
-    check_empty(
-        str(folder), [*(info.key.rpartition("/")[2] for info in objects), *folders], overwrite
-    )
+    check_empty(str(folder), (entry.name for entry in folder.list_entries()), overwrite)
     writer = DirectFolderWriter(folder, overwrite=overwrite, keeping=keeping)
     try:
         yield writer

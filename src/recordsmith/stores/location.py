@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import TypeAlias
 
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.files import PathLike, as_path
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
 from recordsmith.stores.store import (
     Data,
-    FolderContents,
     FolderEntry,
     ObjectInfo,
     ObjectReader,
@@ -22,6 +22,8 @@ from recordsmith.stores.store import (
     Store,
     check_key,
 )
+
+PathLike: TypeAlias = str | os.PathLike[str]
 
 _MEMORY = MemoryStore()
 _MOST_COMPARED = 1000
@@ -66,11 +68,6 @@ class Location(os.PathLike[str]):
         return os.path.splitext(self.name)[1]
 
     @property
-    def stem(self) -> str:
-        """The name without its suffix."""
-        return os.path.splitext(self.name)[0]
-
-    @property
     def parent(self) -> Location:
         """The folder of the object."""
         return Location(self.store, self.key.rpartition("/")[0])
@@ -85,20 +82,15 @@ class Location(os.PathLike[str]):
         head, slash, _ = self.key.rpartition("/")
         return Location(self.store, check_key(f"{head}{slash}{name}"))
 
-    def with_suffix(self, suffix: str) -> Location:
-        """Return the location with another suffix."""
-        return self.with_name(os.path.splitext(self.name)[0] + suffix)
-
     def similar(self) -> Location | None:
         """Return the object or folder with the most similar name next to a missing one."""
         import difflib
 
         try:
-            contents = self.parent.list_folder()
+            names = [entry.name for entry in islice(self.parent.list_entries(), _MOST_COMPARED)]
         except FileAccessError:
             return None
-        names = [*(info.key.rpartition("/")[2] for info in contents.objects), *contents.folders]
-        close = difflib.get_close_matches(self.name, names[:_MOST_COMPARED], 1)
+        close = difflib.get_close_matches(self.name, names, 1)
         return self.with_name(close[0]) if close else None
 
     def without_links(self) -> Location:
@@ -153,10 +145,6 @@ class Location(os.PathLike[str]):
         """Return whether objects lie below this location."""
         return self.store.is_folder(self.key)
 
-    def list_folder(self) -> FolderContents:
-        """Return what lies directly below this location."""
-        return self.store.list_folder(self.key)
-
     def list_entries(self) -> Iterator[FolderEntry]:
         """Yield everything directly below this location, sorted by name."""
         return self.store.list_entries(self.key)
@@ -185,6 +173,10 @@ class Location(os.PathLike[str]):
     def put_if_match(self, data: Data, version: str) -> bool:
         """Replace the object if it still has a version; return whether it was replaced."""
         return self.store.put_if_match(self.key, data, version)
+
+    def check_target(self, *, overwrite: bool) -> None:
+        """Check before a long job that the object may be written; see `Store.check_target`."""
+        self.store.check_target(self.key, overwrite=overwrite)
 
     def delete(self) -> None:
         """Delete the object, if it exists."""
@@ -219,7 +211,7 @@ def as_location(place: object) -> Location:
         return place
     if isinstance(place, str) and place.startswith(MEMORY_SCHEME):
         return Location(_MEMORY, check_key(place.removeprefix(MEMORY_SCHEME)))
-    path = str(as_path(place))
+    path = str(_as_path(place))
     folder, name = os.path.split(path)
     if name in ("", ".", ".."):
         raise OptionError(f"{path} is a folder", value=path, expected="the name of a file")
@@ -239,7 +231,7 @@ def as_folder(place: object) -> Location:
     if isinstance(place, str) and place.startswith(MEMORY_SCHEME):
         key = place.removeprefix(MEMORY_SCHEME).rstrip("/")
         return Location(_MEMORY, check_key(key) if key else "")
-    return Location(LocalStore(as_path(place)), "")
+    return Location(LocalStore(_as_path(place)), "")
 
 
 def as_place(place: object) -> Location:
@@ -250,3 +242,20 @@ def as_place(place: object) -> Location:
     """
     folder = as_folder(place)
     return folder if folder.is_folder() else as_location(place)
+
+
+def _as_path(path: object) -> Path:
+    """Convert a caller's argument to a Path.
+
+    Raises:
+        OptionError: it is not a path, is empty, or is a URL.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise OptionError(f"{path!r:.80} is a {type(path).__name__}", value=path, expected="a path")
+    name = os.fspath(path)
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise OptionError(f"{name!r} is not a valid path", value=name)
+    scheme = name.partition("://")[0]
+    if scheme != name and scheme.isalnum():
+        raise OptionError(f"{name} is a URL", value=name, expected="a local path")
+    return path if isinstance(path, Path) else Path(path)

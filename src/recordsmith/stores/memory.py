@@ -104,6 +104,6 @@ def _unpickle(number: int) -> MemoryStore:
         return _stores[number]
     except KeyError:
         raise OptionError(
-            f"what is in {MEMORY_SCHEME} exists only in the process that wrote it",
-            remedy="Write it to a folder to read it in other processes.",
+            f"objects in {MEMORY_SCHEME} exist only in the process that wrote them",
+            remedy="Write them to a folder to read them in other processes.",
         ) from None

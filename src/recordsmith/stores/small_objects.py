@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 
 from recordsmith.errors import FileAccessError
-from recordsmith.files import exists_error
 from recordsmith.stores.location import PlaceLike, as_location
-from recordsmith.stores.store import Data, check_writable
+from recordsmith.stores.store import Data, check_writable, exists_error
 
 DOCUMENT_BYTES = 1 << 26
 """The size limit of documents that users write: label maps, schemas, lists of names."""
@@ -62,9 +61,3 @@ def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) ->
         location.put(data)
     elif not location.put_if_absent(data):
         raise exists_error(str(location))
-
-
-def check_target(place: PlaceLike, *, overwrite: bool) -> None:
-    """Check before a long job that an object may be written, as `Store.check_target` does."""
-    location = as_location(place)
-    location.store.check_target(location.key, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""`Store`: what a place for objects must be able to do."""
+"""`Store`: the operations of a place for objects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
-from recordsmith.files import exists_error
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError, option
 
 if TYPE_CHECKING:
     import mmap
@@ -51,13 +50,6 @@ class Range(NamedTuple):
     version: str | None = None
 
 
-class FolderContents(NamedTuple):
-    """What lies directly below a key: objects and the names of folders, both sorted."""
-
-    objects: list[ObjectInfo]
-    folders: list[str]
-
-
 EntryKind: TypeAlias = Literal["object", "folder", "broken", "special"]
 
 
@@ -84,7 +76,6 @@ class Store(ABC):
     """
 
     is_writable = True
-    is_listable = True
     can_rename = False
     """Whether finished objects can wait under another name, until all of them are there."""
 
@@ -191,33 +182,20 @@ class Store(ABC):
             FileAccessError: they cannot be listed.
         """
 
-    def list_folder(self, key: str = "") -> FolderContents:
-        """Return what lies directly below a key, nothing if there is no such folder.
-
-        Raises:
-            FileAccessError: it cannot be listed.
-        """
-        prefix = f"{key}/" if key else ""
-        objects, folders = [], set()
-        for info in self.list(prefix):
-            name, slash, _ = info.key.removeprefix(prefix).partition("/")
-            if slash:
-                folders.add(name)
-            else:
-                objects.append(info)
-        return FolderContents(sorted(objects), sorted(folders))
-
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         """Yield everything directly below a key, sorted by name.
 
         Raises:
             FileAccessError: it cannot be listed; or is missing, where folders can be missing.
         """
-        contents = self.list_folder(key)
-        found = [FolderEntry(name, "folder") for name in contents.folders]
-        for path, size_bytes, version in contents.objects:
-            number = self.version_number(version)
-            found.append(FolderEntry(path.rpartition("/")[2], "object", size_bytes, number))
+        prefix = f"{key}/" if key else ""
+        found = set()
+        for path, size_bytes, version in self.list(prefix):
+            name, slash, _ = path.removeprefix(prefix).partition("/")
+            if slash:
+                found.add(FolderEntry(name, "folder"))
+            else:
+                found.add(FolderEntry(name, "object", size_bytes, self.version_number(version)))
         return iter(sorted(found))
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
@@ -580,7 +558,7 @@ _PIECE_BYTES = 1 << 22
 
 
 def _matches(names: list[str], patterns: list[str]) -> bool:
-    """Return whether the parts of a key match those of a pattern; `*` matches no hidden names."""
+    """Return whether the parts of a key match a pattern; `*` does not match hidden names."""
     if not names or not patterns:
         return not names and not patterns
     is_shown = names[0][0] != "." or patterns[0][0] == "."
@@ -653,3 +631,35 @@ def check_version(name: str, found: str, wanted: str | None) -> None:
 def missing_error(name: str) -> MissingFileError:
     """Return the error for an object that does not exist, in a store without an errno."""
     return MissingFileError(errno.ENOENT, "no such file or folder", name)
+
+
+def exists_error(path: object) -> OptionError:
+    """Return the error for an output that exists and must not be replaced."""
+    return OptionError(
+        f"{path} already exists",
+        option="overwrite",
+        remedy=f"Choose another name, or pass {option('overwrite', True)}.",
+    )
+
+
+def folder_error(path: object) -> OptionError:
+    """Return the error for a folder where a job must write a file."""
+    return OptionError(
+        f"{path} is a folder, but the job writes a file of this name",
+        remedy="Move or rename the folder.",
+    )
+
+
+def busy_error(folder: object) -> FileAccessError:
+    """Return the error for a folder that another process has locked."""
+    return FileAccessError(
+        errno.EBUSY, "another process is writing to it", str(folder), operation="write"
+    )
+
+
+def no_lock_notice(folder: object) -> str:
+    """Return the notice for a job that runs without a lock."""
+    return (
+        f"{folder} could not be locked: its file system does not support locks. Do not run a "
+        "second job in it at the same time"
+    )

@@ -36,8 +36,7 @@ from recordsmith.examining.diff.record_changes import (
 from recordsmith.examining.diff.schema_changes import schema_changes
 from recordsmith.examining.shard_summaries import output_compression
 from recordsmith.example.canonical import canonical
-from recordsmith.files import Progress
-from recordsmith.work import Work, thread_count
+from recordsmith.work import Progress, Work, thread_count
 
 
 def diff(

@@ -39,10 +39,9 @@ from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.places import Places, place_numbers
 from recordsmith.examining.stats.record_survey import RecordSurvey, SharedSurveys
 from recordsmith.example.keys import MASK
-from recordsmith.files import Progress
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
-from recordsmith.work import Work, thread_count
+from recordsmith.work import Progress, Work, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
 

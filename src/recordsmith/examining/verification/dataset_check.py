@@ -31,8 +31,8 @@ from recordsmith.examining.verification.verify_report import (
 )
 from recordsmith.example.payload import PAYLOAD_NAMES
 from recordsmith.example.schema import MOST_FEATURES
-from recordsmith.files import PathLike, Progress
-from recordsmith.work import Work, thread_count
+from recordsmith.stores import PlaceLike
+from recordsmith.work import Progress, Work, thread_count
 
 _AHEAD = 4  # jobs that wait per thread: few, whatever the number of shards
 
@@ -42,7 +42,7 @@ def verify(
     split: str | None = None,
     *,
     deep: bool = False,
-    schema: SchemaFile | PathLike | None = None,
+    schema: SchemaFile | PlaceLike | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:

@@ -17,7 +17,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, accessing
 from recordsmith.examining.verification.block_memory import block_memory
 from recordsmith.examining.verification.rereading import (
     BEING_WRITTEN,
@@ -25,7 +25,6 @@ from recordsmith.examining.verification.rereading import (
     read_again,
     transient,
 )
-from recordsmith.files import accessing
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.wire import FRAME_BYTES, HEAD_BYTES, HEADER_BYTES, check_frames, crc32c
 from recordsmith.wire.framing import Frames, describe_defect, find_header, stored_crc

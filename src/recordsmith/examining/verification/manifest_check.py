@@ -66,11 +66,11 @@ def _find_unlisted(
             if number is not None:
                 counts[number.split] = (name, len(entries))
     extra = []
-    for info in folder.list_folder().objects:
-        location = Location(folder.store, info.key)
-        number = parse_shard_name(location.name)
-        if number is None or location.name in listed:
+    for name, kind, *_ in folder.list_entries():
+        number = parse_shard_name(name) if kind == "object" else None
+        if number is None or name in listed:
             continue
+        location = folder / name
         if listed and number.split not in counts:
             continue
         of_split, count = counts.get(

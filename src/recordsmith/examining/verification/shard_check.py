@@ -13,7 +13,13 @@ from functools import partial
 from typing import Any
 
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    MissingFileError,
+    accessing,
+)
 from recordsmith.examining.verification.deep_check import DeepCheck
 from recordsmith.examining.verification.frame_ranges import (
     RangeCheck,
@@ -24,7 +30,6 @@ from recordsmith.examining.verification.frame_ranges import (
 from recordsmith.examining.verification.rereading import BEING_WRITTEN
 from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.examining.verification.verify_report import ShardFindings
-from recordsmith.files import accessing
 from recordsmith.stores import ObjectReader
 from recordsmith.wire import HEAD_BYTES, Compression, combine_crc32c, detect_compression
 from recordsmith.work import Work

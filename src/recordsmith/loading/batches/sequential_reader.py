@@ -21,9 +21,8 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import SelectedRecords, Shard
-from recordsmith.errors import CorruptDataError, Defect, located
+from recordsmith.errors import CorruptDataError, Defect, accessing, located
 from recordsmith.example import BytesArray
-from recordsmith.files import accessing
 from recordsmith.loading.order.schedule import Step
 from recordsmith.wire import RecordBlock, read_blocks
 

@@ -36,7 +36,6 @@ from recordsmith.dataset.locate import Paths, locate
 from recordsmith.errors import OptionError
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
-from recordsmith.files import Progress
 from recordsmith.reshaping.appending.joined_manifest import (
     append_history,
     check_schemas_match,
@@ -60,7 +59,7 @@ from recordsmith.stores import (
     as_location,
     read_document,
 )
-from recordsmith.work import Work, thread_count
+from recordsmith.work import Progress, Work, thread_count
 
 _VERSION = 1  # changes if the same inputs give other shards
 

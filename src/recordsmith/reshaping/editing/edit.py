@@ -9,7 +9,6 @@ from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
-from recordsmith.files import Progress
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import TableLike
 from recordsmith.reshaping.resharding.reshard import reshard_from_options
@@ -17,6 +16,7 @@ from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.stores import PlaceLike
 from recordsmith.where import parse_where
+from recordsmith.work import Progress
 
 
 def edit(

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from recordsmith.dataset.decompressing import decompress
-from recordsmith.dataset.names import PARTIAL_SUFFIX
-from recordsmith.files import INTERNAL_FOLDER
+from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, InputShard
 from recordsmith.stores import Location

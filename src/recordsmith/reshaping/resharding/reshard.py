@@ -29,7 +29,6 @@ from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
 from recordsmith.example import Schema
-from recordsmith.files import Progress
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
 from recordsmith.reshaping.inputs.input_records import InputRecords
@@ -50,7 +49,7 @@ from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.where import parse_where
-from recordsmith.work import Work, thread_count
+from recordsmith.work import Progress, Work, thread_count
 
 
 def reshard(

@@ -27,8 +27,7 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
 from recordsmith.dataset.locate import Located, Paths, as_places, locate
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
-from recordsmith.files import Progress, accessing
+from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError, accessing
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
 from recordsmith.reshaping.inputs.input_shards import check_separate
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
@@ -38,7 +37,7 @@ from recordsmith.reshaping.salvaging.shard_recovery import ShardRecovery
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 from recordsmith.words import first_of
-from recordsmith.work import Work, thread_count
+from recordsmith.work import Progress, Work, thread_count
 
 _NAMED = 5  # files in a message
 _NOT_IN_NAMES = re.compile(r"[/\\:\0]")

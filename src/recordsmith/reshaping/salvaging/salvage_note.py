@@ -11,8 +11,8 @@ from typing import Any
 
 from recordsmith.dataset import Shard
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
+from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import Defect, FileAccessError
-from recordsmith.files import INTERNAL_FOLDER
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
 from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.wire import LostBytes, Repair

@@ -14,13 +14,13 @@ import numpy as np
 
 from recordsmith.building import ShardResult, open_partial_shard, survey_written
 from recordsmith.dataset import Shard, ShardWriter
-from recordsmith.errors import located
+from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.errors import accessing, located
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
 from recordsmith.stores import Location
-from recordsmith.stores.local.scratch import scratch_file
+from recordsmith.stores.local.scratch import ScratchFile
 from recordsmith.wire import (
     FRAME_BYTES,
     HEAD_BYTES,
@@ -129,7 +129,7 @@ class ShardRecovery:
             salvaged.compression = detect_compression(head)
             stream = file
             if salvaged.compression != "none":
-                stream = self._inflated(file, salvaged, stack)
+                stream = self._inflated(file, salvaged)
             writer = stack.enter_context(open_partial_shard(self._folder, name, self._compression))
             verified = self._copy(stream, writer, salvaged, counted=stream is file)
             salvaged.add_unreadable(tolerant.unreadable)
@@ -168,24 +168,21 @@ class ShardRecovery:
             reported = max(reported, reached)
         return verified
 
-    def _inflated(self, file: BinaryIO, salvaged: SalvagedShard, stack: ExitStack) -> BinaryIO:
+    def _inflated(self, file: BinaryIO, salvaged: SalvagedShard) -> BinaryIO:
         """Decompress a shard to an unnamed temporary file, which is seekable."""
         internal = self._folder / INTERNAL_FOLDER
-        spool = stack.enter_context(scratch_file(internal if internal.store.can_rename else None))
+        spool = ScratchFile(folder=internal if internal.store.can_rename else None)
         compression = cast(Literal["gzip", "zlib"], salvaged.compression)
         reported = 0
         for piece in inflate_damaged_stream(file, compression):
             if isinstance(piece, LostBytes):
                 salvaged.breaks.append(piece)
                 continue
-            with accessing(internal, "write"):
-                spool.write(piece)
+            spool.append(piece)
             reached = file.tell()
             self._advance(max(0, reached - reported))
             reported = max(reported, reached)
-        with accessing(internal, "write"):
-            spool.flush()
-        return spool
+        return cast(BinaryIO, spool)
 
 
 def _failure_reason(head: bytes) -> str:

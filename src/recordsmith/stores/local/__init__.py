@@ -1,5 +1,5 @@
 """Files: the only place that calls the operating system for data."""
 
-from recordsmith.stores.local.store import LocalStore, read_file
+from recordsmith.stores.local.store import LocalStore
 
-__all__ = ["LocalStore", "read_file"]
+__all__ = ["LocalStore"]

@@ -1,15 +1,17 @@
-"""`LocalReader`: an open file, read in order and anywhere."""
+"""Open files for reading, and read them in order and anywhere."""
 
 from __future__ import annotations
 
+import errno
 import io
 import mmap
 import os
 import stat
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordsmith.files import accessing, open_regular_descriptor
+from recordsmith.errors import accessing
 from recordsmith.stores.store import ObjectReader
 
 if TYPE_CHECKING:
@@ -19,6 +21,26 @@ if TYPE_CHECKING:
     from recordsmith.buffers import Int64Array
 
 _ALIGNMENT = 4096  # of offsets, lengths and memory: enough for O_DIRECT on all current devices
+
+
+def open_regular(path: str | Path, flags: int) -> int:
+    """Open a regular file and return its descriptor.
+
+    Raises:
+        OSError: it is not a regular file; or is a symbolic link, with O_NOFOLLOW.
+    """
+    if flags & os.O_NOFOLLOW and os.path.islink(path):
+        raise OSError(errno.EINVAL, "it is a symbolic link, not a regular file")
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return descriptor
+
+
+def open_without_links(path: str, flags: int) -> int:
+    """Open a regular file that is not a symbolic link, as `open_regular`."""
+    return open_regular(path, flags | os.O_NOFOLLOW)
 
 
 class LocalReader(ObjectReader, io.FileIO):
@@ -32,13 +54,8 @@ class LocalReader(ObjectReader, io.FileIO):
         Raises:
             FileAccessError: it is missing, forbidden, or a folder.
         """
-
-        def opener(path: str, flags: int) -> int:
-            if follows_links:
-                return os.open(path, flags)
-            return open_regular_descriptor(path, flags | os.O_NOFOLLOW)
-
         self._path = path
+        opener = None if follows_links else open_without_links
         with accessing(path):
             io.FileIO.__init__(self, path, "rb", opener=opener)
 

@@ -8,12 +8,13 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable
-from typing import BinaryIO, cast
+from typing import IO, cast
 
 from recordsmith.buffers import BytesLike
-from recordsmith.errors import FileAccessError
-from recordsmith.files import PathLike, access_error, accessing
+from recordsmith.errors import FileAccessError, access_error
 from recordsmith.stores.local.reader import LocalReader
+
+_IN_MEMORY_BYTES = 1 << 20
 
 
 class ScratchFile(LocalReader):
@@ -22,20 +23,24 @@ class ScratchFile(LocalReader):
     It is closed when it is garbage-collected. Reading is safe from several threads; writing is not.
     """
 
-    def __init__(self, pieces: Iterable[BytesLike] = ()) -> None:
+    def __init__(
+        self, pieces: Iterable[BytesLike] = (), *, folder: os.PathLike[str] | None = None
+    ) -> None:
         """
         Args:
             pieces: the first content, end to end.
+            folder: where the file is; None means the folder for temporary files.
 
         Raises:
-            FileAccessError: no folder for temporary files is writable, or the disk is full.
+            FileAccessError: the folder is not writable, or the disk is full.
         """
         self._path = "a temporary file"
+        self._folder = folder
         try:
-            with tempfile.TemporaryFile() as file:
+            with tempfile.TemporaryFile(dir=folder) as file:
                 descriptor = os.dup(file.fileno())
         except OSError as error:
-            raise _no_space_error(error) from error
+            raise self._write_error(error) from error
         io.FileIO.__init__(self, descriptor, "r+b", closefd=False)
         weakref.finalize(self, os.close, descriptor)
         for piece in pieces:
@@ -48,7 +53,12 @@ class ScratchFile(LocalReader):
             while view:
                 view = view[os.write(self.fileno(), view) :]
         except OSError as error:
-            raise _no_space_error(error) from error
+            raise self._write_error(error) from error
+
+    def _write_error(self, error: OSError) -> FileAccessError:
+        if self._folder is None:
+            return _no_space_error(error)
+        return access_error(error, self._folder, "write a temporary file in")
 
     def map(self) -> mmap.mmap:
         return mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
@@ -92,11 +102,6 @@ def _no_space_error(error: OSError) -> FileAccessError:
     return found
 
 
-def scratch_file(folder: PathLike | None = None) -> BinaryIO:
-    """Open an unnamed file for writing and reading, in a folder or where the system has them.
-
-    Raises:
-        FileAccessError: it cannot be created.
-    """
-    with accessing(tempfile.gettempdir() if folder is None else folder, "write"):
-        return cast(BinaryIO, tempfile.TemporaryFile(dir=folder))
+def spooled_file(folder: str | None) -> IO[bytes]:
+    """Open a temporary file, in memory while it is small; `folder` None means the system's."""
+    return cast(IO[bytes], tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=folder))

@@ -11,27 +11,15 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
-from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.files import (
-    EXPORT_NOTE,
-    LOCK_NAME,
-    access_error,
-    accessing,
-    busy_error,
-    list_folder,
-    locked,
-    make_folder,
-    no_lock_notice,
-    remove,
-    remove_tree,
-)
+from recordsmith.errors import FileAccessError, OptionError, access_error, accessing
 from recordsmith.stores.folder_writer import (
+    EXPORT_NOTE,
     FolderWriter,
     check_empty,
     check_kept,
@@ -40,11 +28,11 @@ from recordsmith.stores.folder_writer import (
     note_to_bytes,
     plain_name,
 )
+from recordsmith.stores.local.locks import LOCK_NAME, locked
 from recordsmith.stores.location import as_folder
 from recordsmith.stores.small_objects import read_note, write_atomically
-from recordsmith.stores.store import check_key
+from recordsmith.stores.store import busy_error, check_key, no_lock_notice
 
-_IN_MEMORY_BYTES = 1 << 20
 _INSIDE = ".export.partial"
 _MOVES = "moves.json"
 
@@ -61,7 +49,8 @@ class StagedFolderWriter(FolderWriter):
     def open(self, name: str) -> BinaryIO:
         folder = check_key(name).rpartition("/")[0]
         if folder not in self._folders_created:
-            make_folder(f"{self._folder}/{folder}")
+            with accessing(f"{self._folder}/{folder}", "make folder"):
+                os.makedirs(f"{self._folder}/{folder}", exist_ok=True)
             self._folders_created.add(folder)
         file = open(f"{self._folder}/{name}", "xb")  # noqa: SIM115 - closed by close or discard
         self._open[name] = file
@@ -78,11 +67,6 @@ class StagedFolderWriter(FolderWriter):
         for file in self._open.values():
             with suppress(OSError):
                 file.close()
-
-
-def spooled_file(folder: str | None) -> IO[bytes]:
-    """Open a temporary file, in memory while it is small; `folder` None means the system's."""
-    return cast(IO[bytes], tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=folder))
 
 
 @contextmanager
@@ -123,7 +107,7 @@ def staged(
                 if is_there:
                     _check_empty(folder, named, overwrite=overwrite)
                 new = staging / "new"
-                make_folder(new)
+                new.mkdir()
                 writer = StagedFolderWriter(new)
                 try:
                     yield writer
@@ -160,21 +144,25 @@ def _is_folder(folder: Path, named: Path) -> bool:
 
 
 def _check_empty(folder: Path, named: Path, *, overwrite: bool) -> None:
-    found = (entry.name for entry in list_folder(folder) if entry.name != _INSIDE)
-    check_empty(str(named), found, overwrite)
+    with accessing(named):
+        check_empty(str(named), {*os.listdir(folder)} - {_INSIDE}, overwrite)
 
 
 def _clear(staging: Path) -> None:
     """Remove everything from the hidden folder except its lock."""
-    for entry in list_folder(staging):
-        if entry.name != LOCK_NAME:
-            remove_tree(entry.path)
+    for entry in {*os.listdir(staging)} - {LOCK_NAME}:
+        path = staging / entry
+        with accessing(path, "remove"):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 def _clear_left_over(adjacent: Path, named: Path) -> None:
     """Remove the hidden folder of an export that was killed right after the rename."""
     if adjacent.is_dir() and not adjacent.is_symlink():
-        with suppress(FileAccessError), locked(adjacent, named):
+        with suppress(OSError), locked(adjacent, named):
             _clear(adjacent)
 
 
@@ -203,7 +191,7 @@ def _move_entries(staging: Path, folder: Path, keeping: Mapping[str, str], named
     except BaseException:
         _undo_moves(staging, folder)
         raise
-    remove(staging / _MOVES)  # from here on, the new export is in place
+    os.unlink(staging / _MOVES)  # from here on, the new export is in place
 
 
 def _undo_moves(staging: Path, folder: Path) -> None:
@@ -248,7 +236,7 @@ def _undo_moves(staging: Path, folder: Path) -> None:
                         remedy="Move one of them to another folder.",
                     )
                 os.rename(old / name, folder / name)
-    remove(moves)
+        os.unlink(moves)
 
 
 def _number(path: Path) -> int | None:

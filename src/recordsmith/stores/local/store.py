@@ -13,35 +13,25 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
-from recordsmith.files import (
-    EXPORT_NOTE,
-    PathLike,
-    access_error,
-    accessing,
-    exists_error,
+from recordsmith.errors import FileAccessError, OptionError, access_error, accessing
+from recordsmith.stores.local.locks import link_error, lock_file, locked
+from recordsmith.stores.local.reader import LocalReader, open_regular, open_without_links
+from recordsmith.stores.local.writer import (
+    LocalWriter,
     is_temporary_name,
-    lock_file,
-    locked,
-    make_folder,
-    open_regular_descriptor,
-    publish,
-    remove,
     remove_leftovers,
-    sync_folder,
+    rename,
 )
-from recordsmith.stores.local.reader import LocalReader
-from recordsmith.stores.local.writer import LocalWriter
 from recordsmith.stores.store import (
     Data,
     EntryKind,
-    FolderContents,
     FolderEntry,
     ObjectInfo,
     Store,
     check_key,
     check_range,
     check_version,
+    exists_error,
     pieces_of,
 )
 
@@ -59,11 +49,11 @@ class LocalStore(Store):
     through symbolic links below the root, and no links to folders are listed.
 
     Args:
-        follows_links: whether links below the root are followed when reading. Files that
-            recordsmith wrote are no links, so a link is not one of them.
+        follows_links: whether links below the root are followed when reading. recordsmith never
+            writes links, so pass False to read only what it wrote.
     """
 
-    root: PathLike
+    root: str | os.PathLike[str]
     follows_links: bool = True
     _head: str = field(init=False, repr=False, compare=False)  # joining takes a microsecond
     can_rename = True
@@ -73,10 +63,6 @@ class LocalStore(Store):
         root = "" if root == os.curdir else root  # as users write paths
         object.__setattr__(self, "root", root)
         object.__setattr__(self, "_head", os.path.join(root, ""))
-
-    @property
-    def _link_flag(self) -> int:
-        return 0 if self.follows_links else os.O_NOFOLLOW
 
     def name_of(self, key: str) -> str:
         return self._head + key if key else os.fspath(self.root) or os.curdir
@@ -112,10 +98,7 @@ class LocalStore(Store):
         """Raise if a folder between the root and the object is a link."""
         link = self._linked_folder(key)
         if link is not None:
-            raise OptionError(
-                f"{link} is a symbolic link, but recordsmith writes and removes files in it",
-                remedy="Remove the link, or choose another folder.",
-            )
+            raise link_error(link)
 
     def _linked_folder(self, key: str) -> str | None:
         """The first folder between the root and the object that is a link."""
@@ -139,9 +122,21 @@ class LocalStore(Store):
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> bytes:
-        return read_file(
-            self._path(key), start, stop, follows_links=self.follows_links, version=version
-        )
+        check_range(start, stop)
+        path = self._path(key)
+        open_file = os.open if self.follows_links else open_without_links
+        try:
+            descriptor = open_file(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            try:
+                if version is not None:
+                    check_version(path, _version(os.fstat(descriptor)), version)
+                return _read(descriptor, start, stop)
+            finally:
+                os.close(descriptor)
+        except FileAccessError:
+            raise
+        except OSError as error:  # as `accessing`, which takes a microsecond
+            raise access_error(error, path) from error
 
     def open_read(self, key: str) -> LocalReader:
         return LocalReader(self._path(key), follows_links=self.follows_links)
@@ -149,18 +144,6 @@ class LocalStore(Store):
     def version_number(self, version: str) -> int:
         # the time only: some network file systems number their files at each mount
         return int(version.split("-")[1], 16)
-
-    def list_folder(self, key: str = "") -> FolderContents:
-        head = f"{key}/" if key else ""
-        objects: list[ObjectInfo] = []
-        folders: list[str] = []
-        with suppress(MissingFileError):
-            for name, kind, status, _ in self._scan(key):
-                if kind == "folder":
-                    folders.append(name)
-                elif status is not None and not is_temporary_name(name):
-                    objects.append(ObjectInfo(head + name, status.st_size, _version(status)))
-        return FolderContents(sorted(objects), sorted(folders))
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         found = [  # plain tuples, which the garbage collector passes over
@@ -178,6 +161,8 @@ class LocalStore(Store):
         path = self._path(key) if key else self.root or os.curdir
         with accessing(path), os.scandir(path) as entries:
             for entry in entries:
+                if is_temporary_name(entry.name):
+                    continue
                 try:
                     if entry.is_dir(follow_symlinks=follows):
                         yield entry.name, "folder", None, entry.is_symlink()
@@ -185,7 +170,7 @@ class LocalStore(Store):
                     if entry.is_file(follow_symlinks=follows):
                         yield entry.name, "object", entry.stat(follow_symlinks=follows), False
                         continue
-                except OSError:  # deleted meanwhile, or a link in a circle
+                except OSError:  # deleted meanwhile, or a cyclic link
                     pass
                 is_broken = entry.is_symlink() and not (follows and os.path.exists(entry))
                 yield entry.name, "broken" if is_broken else "special", None, is_broken
@@ -199,43 +184,27 @@ class LocalStore(Store):
         return os.path.isdir(self._path(key) if key else self.root or os.curdir)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        head, slash, _ = prefix.rpartition("/")
-        folder = self._path(head) if slash else self.root or os.curdir
-        try:
-            yield from self._list(folder, f"{head}{slash}", prefix)
-        except FileAccessError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
-                raise
-
-    def _list(self, folder: PathLike, head: str, prefix: str) -> Iterator[ObjectInfo]:
-        below = []
-        with accessing(folder), os.scandir(folder) as entries:
-            for entry in entries:
-                key = head + entry.name
-                if not key.startswith(prefix):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    below.append((entry.path, f"{key}/"))
-                elif not is_temporary_name(entry.name):
-                    with suppress(FileNotFoundError):  # deleted meanwhile, or a broken link
-                        if entry.is_file(follow_symlinks=self.follows_links):
-                            status = entry.stat(follow_symlinks=self.follows_links)
-                            yield ObjectInfo(key, status.st_size, _version(status))
-        for path, key in below:
-            with suppress(FileNotFoundError):
-                yield from self._list(path, key, prefix)
+        folders = [prefix.rpartition("/")[0]]
+        while folders:
+            folder = folders.pop()
+            head = f"{folder}/" if folder else ""
+            try:
+                for name, kind, status, is_link in self._scan(folder):
+                    if not f"{head}{name}".startswith(prefix):
+                        continue
+                    if kind == "folder" and not is_link:
+                        folders.append(head + name)
+                    elif status is not None:
+                        yield ObjectInfo(head + name, status.st_size, _version(status))
+            except FileAccessError as error:  # deleted meanwhile
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                    raise
 
     def open_write(
         self, key: str, *, overwrite: bool = True, is_durable: bool = True
     ) -> LocalWriter:
         path = self._target(key)
-        head = key[: len(key) - len(path.name)]
-        return LocalWriter(
-            path,
-            lambda temporary: head + temporary.name,
-            overwrite=overwrite,
-            is_durable=is_durable,
-        )
+        return LocalWriter(path, key, overwrite=overwrite, is_durable=is_durable)
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         if os.path.lexists(self._target(key)):
@@ -252,7 +221,8 @@ class LocalStore(Store):
         path = self._target(key)
         with accessing(path, "write"):
             try:
-                descriptor = open_regular_descriptor(str(path), os.O_RDWR | self._link_flag)
+                flags = os.O_RDWR if self.follows_links else os.O_RDWR | os.O_NOFOLLOW
+                descriptor = open_regular(path, flags)
             except FileNotFoundError:
                 return False
             try:
@@ -268,7 +238,9 @@ class LocalStore(Store):
 
     def delete(self, key: str) -> None:
         self._check_folders(check_key(key))
-        remove(os.path.join(self.root, key))
+        path = os.path.join(self.root, key)
+        with accessing(path, "remove"), suppress(FileNotFoundError):
+            os.unlink(path)
 
     def check_target(self, key: str, *, overwrite: bool) -> None:
         path = self.name_of(check_key(key))
@@ -288,6 +260,7 @@ class LocalStore(Store):
         keeping: Mapping[str, str],
         report: Callable[[str], None],
     ) -> AbstractContextManager[FolderWriter]:
+        from recordsmith.stores.folder_writer import EXPORT_NOTE
         from recordsmith.stores.local.staging import staged
 
         if key:
@@ -298,65 +271,40 @@ class LocalStore(Store):
     # -- what only file systems have ---------------------------------------------------------------
 
     def move(self, old: str, new: str) -> None:
-        publish(self._target(old), self._target(new))
+        rename(self._target(old), self._target(new))
 
     def make_folder(self, key: str = "") -> None:
-        make_folder(self.name_of(key))
+        path = self.name_of(key)
+        with accessing(path, "make folder"):
+            os.makedirs(path, exist_ok=True)
 
     def remove_empty_folder(self, key: str = "") -> None:
         with suppress(OSError):
             os.rmdir(self.name_of(key))
 
     def sync(self, key: str = "") -> None:
-        sync_folder(self.name_of(key) or os.curdir)
+        with suppress(OSError):  # some systems do not support it
+            descriptor = os.open(self.name_of(key), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def locked(self, key: str, *, is_shared: bool = False) -> AbstractContextManager[bool]:
-        path = self.name_of(key)
-        return locked(path, os.path.dirname(path) or os.curdir, is_shared=is_shared)
+        path = Path(self.name_of(key))
+        return locked(path, path.parent, is_shared=is_shared)
 
     def remove_leftovers(self, key: str, names: Collection[str] | None = None) -> None:
         if self._linked_folder(f"{key}/") is None:
-            remove_leftovers(self.name_of(key), names)
+            remove_leftovers(Path(self.name_of(key)), names)
 
 
 def _version(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
-def read_file(
-    path: PathLike,
-    start: int = 0,
-    stop: int | None = None,
-    *,
-    follows_links: bool = True,
-    version: str | None = None,
-) -> bytes:
-    """Read a file or some of its bytes with as few system calls as possible.
-
-    Reads pipes as well, except with `follows_links` False, which takes regular files only.
-
-    Raises:
-        FileAccessError: it cannot be read; or is a device, which may never end, without `stop`.
-    """
-    check_range(start, stop)
-    try:
-        if follows_links:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        else:
-            descriptor = open_regular_descriptor(os.fspath(path), os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            if version is not None:
-                check_version(os.fspath(path), _version(os.fstat(descriptor)), version)
-            return _read(descriptor, start, stop)
-        finally:
-            os.close(descriptor)
-    except FileAccessError:
-        raise
-    except OSError as error:  # as `accessing`, which takes a microsecond
-        raise access_error(error, path) from error
-
-
 def _read(descriptor: int, start: int, stop: int | None) -> bytes:
+    """Read some of a file or pipe with as few system calls as possible."""
     status = os.fstat(descriptor)
     if stop is None and stat.S_ISCHR(status.st_mode):
         raise OSError(errno.EINVAL, "it is a device, not a file")

@@ -17,14 +17,17 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith import files, stores
+from recordsmith import stores
 from recordsmith.building import locked_folder
 from recordsmith.dataset import Shard, ShardWriter
-from recordsmith.dataset.shard_index import index_pieces
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.dataset.shard_index import index_locations, index_pieces
+from recordsmith.errors import FileAccessError, OptionError, accessing
+from recordsmith.stores import LocalStore
+from recordsmith.stores.local.locks import locked
 from recordsmith.stores.local.reader import LocalReader
+from recordsmith.stores.local.writer import temporary_name
 
-from .raising import raises
+from ..raising import raises
 
 
 def test_errors_have_path_operation_and_reason(tmp_path: Path) -> None:
@@ -50,7 +53,7 @@ def test_errors_have_path_operation_and_reason(tmp_path: Path) -> None:
     "number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.EACCES]
 )
 def test_errors_of_writing_have_a_reason(number: int) -> None:
-    with pytest.raises(FileAccessError) as caught, files.accessing("place", "write"):
+    with pytest.raises(FileAccessError) as caught, accessing("place", "write"):
         raise OSError(number, "")
     error = caught.value
     assert (error.errno, error.path, error.operation) == (number, "place", "write")
@@ -59,7 +62,7 @@ def test_errors_of_writing_have_a_reason(number: int) -> None:
 
 def test_unknown_errors_keep_the_message_of_the_system() -> None:
     for error in (OSError(9999, "something new"), OSError("something new")):
-        with pytest.raises(FileAccessError) as caught, files.accessing("place"):
+        with pytest.raises(FileAccessError) as caught, accessing("place"):
             raise error
         assert caught.value.reason == "something new"
 
@@ -67,8 +70,8 @@ def test_unknown_errors_keep_the_message_of_the_system() -> None:
 def test_errors_are_converted_once() -> None:
     with (
         pytest.raises(FileAccessError) as caught,
-        files.accessing("outer", "write"),
-        files.accessing("inner"),
+        accessing("outer", "write"),
+        accessing("inner"),
     ):
         raise OSError(errno.ENOENT, "")
     assert "inner" in str(caught.value)
@@ -76,26 +79,18 @@ def test_errors_are_converted_once() -> None:
 
 
 def test_other_errors_pass() -> None:
-    with pytest.raises(KeyError), files.accessing("place"):
+    with pytest.raises(KeyError), accessing("place"):
         raise KeyError("another")
 
 
-def test_list_folder_is_sorted_and_complete(tmp_path: Path) -> None:
-    names = ["b", "a", ".hidden", "é", "B", "a b", os.fsdecode(b"\xff")]
-    for name in names:
-        (tmp_path / name).touch()
-    assert [entry.name for entry in files.list_folder(tmp_path)] == sorted(names)
-    with pytest.raises(FileAccessError):
-        files.list_folder(tmp_path / "missing")
-
-
 def test_make_folder(tmp_path: Path) -> None:
-    files.make_folder(tmp_path / "a" / "b")
-    files.make_folder(tmp_path / "a" / "b")
+    store = LocalStore(tmp_path)
+    store.make_folder("a/b")
+    store.make_folder("a/b")
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").touch()
     with pytest.raises(FileAccessError) as caught:
-        files.make_folder(tmp_path / "file")
+        store.make_folder("file")
     assert caught.value.operation == "make folder"
 
 
@@ -133,14 +128,16 @@ def test_write_atomically_by_many_at_once(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_publish_and_remove(tmp_path: Path) -> None:
-    (tmp_path / "temporary").write_bytes(b"data")
-    files.publish(tmp_path / "temporary", tmp_path / "final")
-    assert os.listdir(tmp_path) == ["final"]
-    with pytest.raises(FileAccessError):
-        files.publish(tmp_path / "temporary", tmp_path / "final")
-    files.remove(tmp_path / "final")
-    files.remove(tmp_path / "final")
+def test_move_and_delete(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.put("old", b"data")
+    store.move("old", "new")
+    assert os.listdir(tmp_path) == ["new"]
+    with pytest.raises(FileAccessError) as caught:
+        store.move("old", "new")
+    assert (caught.value.errno, caught.value.operation) == (errno.ENOENT, "write")
+    store.delete("new")
+    store.delete("new")
     assert os.listdir(tmp_path) == []
 
 
@@ -149,68 +146,74 @@ def test_exclusive_refuses_a_second_lock_and_releases_at_the_end(tmp_path: Path)
     lock.mkdir()
 
     def fail_with_the_lock() -> None:
-        with files.locked(lock):
+        with locked(lock, lock):
             with pytest.raises(FileAccessError) as caught:
-                files.locked(lock).__enter__()
+                locked(lock, lock).__enter__()
             error = caught.value
             assert (error.errno, error.path) == (errno.EBUSY, str(tmp_path / "out"))
             raise KeyError("the job failed")
 
     with pytest.raises(KeyError):
         fail_with_the_lock()
-    with files.locked(lock):
+    with locked(lock, lock):
         pass
 
 
 def test_shared_locks(tmp_path: Path) -> None:
-    with files.locked(tmp_path, is_shared=True):
-        with files.locked(tmp_path, is_shared=True):
+    with locked(tmp_path, tmp_path, is_shared=True):
+        with locked(tmp_path, tmp_path, is_shared=True):
             pass
         with pytest.raises(FileAccessError) as caught:
-            files.locked(tmp_path).__enter__()
+            locked(tmp_path, tmp_path).__enter__()
         assert caught.value.errno == errno.EBUSY
-    with files.locked(tmp_path), pytest.raises(FileAccessError) as caught:
-        files.locked(tmp_path, is_shared=True).__enter__()
+    with locked(tmp_path, tmp_path), pytest.raises(FileAccessError) as caught:
+        locked(tmp_path, tmp_path, is_shared=True).__enter__()
     assert caught.value.errno == errno.EBUSY
 
 
 def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
     lock = tmp_path
     script = (
-        "import os, signal, sys; from recordsmith import files\n"
-        "with files.locked(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal, sys; from pathlib import Path\n"
+        "from recordsmith.stores.local.locks import locked\n"
+        "with locked(Path(sys.argv[1]), ''): os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(lock)], check=False)
     assert done.returncode < 0
-    with files.locked(lock):
+    with locked(lock, lock):
         pass
 
 
 def test_exclusive_makes_its_folder_and_removes_it(tmp_path: Path) -> None:
-    with files.locked(tmp_path / "a" / "b") as is_locked:
+    with locked(tmp_path / "a" / "b", tmp_path / "a" / "b") as is_locked:
         assert is_locked
         assert os.listdir(tmp_path / "a" / "b") == ["lock"]
     assert os.listdir(tmp_path / "a") == []
     (tmp_path / "file").touch()
     with pytest.raises(FileAccessError) as caught:
-        files.locked(tmp_path / "file" / "b").__enter__()
+        locked(tmp_path / "file" / "b", tmp_path / "file" / "b").__enter__()
     assert caught.value.errno == errno.ENOTDIR
 
 
-def test_sync_folder_never_fails(tmp_path: Path) -> None:
-    files.sync_folder(tmp_path)
-    files.sync_folder(tmp_path / "missing")
+def test_sync_never_fails(tmp_path: Path) -> None:
+    LocalStore(tmp_path).sync()
+    LocalStore(tmp_path).sync("missing")
 
 
 def test_cache_folder_follows_the_desktop_standard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert files.cache_folder().parent == tmp_path / "cache"
+    assert _cache(tmp_path) == tmp_path / "cache"
     for empty in (True, False):
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
         monkeypatch.setenv("XDG_CACHE_HOME", "") if empty else monkeypatch.delenv("XDG_CACHE_HOME")
-        assert files.cache_folder().parent == tmp_path / "home" / ".cache"
+        assert _cache(tmp_path) == tmp_path / "home" / ".cache"
+
+
+def _cache(folder: Path) -> Path:
+    _, cached = index_locations(folder / "x.tfrecord")
+    return Path(cached).parents[2]
 
 
 def test_errors_of_writing_have_the_final_path(tmp_path: Path) -> None:
@@ -233,24 +236,24 @@ def test_files_are_replaced_only_with_overwrite(tmp_path: Path) -> None:
 
 def test_the_output_is_checked_before_the_job(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    stores.check_target(path, overwrite=False)
+    stores.as_location(path).check_target(overwrite=False)
     path.write_bytes(b"")
-    stores.check_target(path, overwrite=True)
+    stores.as_location(path).check_target(overwrite=True)
     with raises(OptionError, option="overwrite", match="overwrite=True"):
-        stores.check_target(path, overwrite=False)
+        stores.as_location(path).check_target(overwrite=False)
     with pytest.raises(FileAccessError) as caught:
-        stores.check_target(tmp_path / "missing" / "x", overwrite=True)
+        stores.as_location(tmp_path / "missing" / "x").check_target(overwrite=True)
     assert (caught.value.operation, caught.value.errno) == ("write", errno.ENOENT)
     for overwrite in (False, True):
         with raises(OptionError, value=tmp_path, expected="the name of a file"):
-            stores.check_target(tmp_path, overwrite=overwrite)
+            stores.as_location(tmp_path).check_target(overwrite=overwrite)
 
 
 def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
     path = tmp_path / "document"
     path.write_bytes(b"x" * 1000)
     assert stores.read_document(path, 1000) == b"x" * 1000
-    assert stores.read_document(path) == stores.read_file(path)
+    assert stores.read_document(path) == path.read_bytes()
     with pytest.raises(FileAccessError) as caught:
         stores.read_document(path, 999)
     assert (caught.value.errno, caught.value.path) == (errno.EFBIG, str(path))
@@ -302,28 +305,33 @@ def test_endless_files_are_refused() -> None:
         stores.read_document("/dev/zero", 1 << 20)
     assert caught.value.errno == errno.EFBIG
     with raises(FileAccessError, path="/dev/zero", operation="read", errno=errno.EINVAL):
-        stores.read_file("/dev/zero")
+        stores.as_location("/dev/zero").read()
 
 
 # -- files that are created ------------------------------------------------------------------------
 
 
-def test_nothing_is_created_through_a_link_or_over_a_file(tmp_path: Path) -> None:
+def test_nothing_is_created_through_a_link_or_over_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "precious").write_bytes(b"x")
     (tmp_path / "link").symlink_to("precious")
     (tmp_path / "dangling").symlink_to("missing")
     (tmp_path / "hard").hardlink_to(tmp_path / "precious")
     for name in ("precious", "link", "dangling", "hard"):
-        with pytest.raises(FileAccessError) as caught:
-            files.create(tmp_path / name)
-        assert caught.value.errno == errno.EEXIST
+        with monkeypatch.context() as patched:
+            taken = tmp_path / name
+            patched.setattr("recordsmith.stores.local.writer.temporary_name", lambda _, t=taken: t)
+            with pytest.raises(FileAccessError) as caught:
+                stores.write_atomically(tmp_path / "new", b"new")
+        assert (caught.value.errno, caught.value.path) == (errno.EEXIST, str(tmp_path / "new"))
     assert (tmp_path / "precious").read_bytes() == b"x"
     assert not (tmp_path / "missing").exists()
     for name in ("link", "dangling", "hard"):
         stores.write_atomically(tmp_path / name, b"new")
         assert not (tmp_path / name).is_symlink()
     assert (tmp_path / "precious").read_bytes() == b"x"
-    assert files.temporary_name(tmp_path / "x") != files.temporary_name(tmp_path / "x")
+    assert temporary_name(tmp_path / "x") != temporary_name(tmp_path / "x")
 
 
 def test_notes_are_regular_files(tmp_path: Path) -> None:
@@ -336,15 +344,18 @@ def test_notes_are_regular_files(tmp_path: Path) -> None:
             stores.read_note(tmp_path / name)
 
 
-def test_trees_are_removed_without_following_links(tmp_path: Path) -> None:
+def test_leftovers_of_an_export_are_removed_without_following_links(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis").touch()
-    (tmp_path / "tree" / "below").mkdir(parents=True)
-    for place in (tmp_path / "link", tmp_path / "tree" / "below" / "link"):
+    leftover = tmp_path / "out" / ".export.partial"
+    (leftover / "tree" / "below").mkdir(parents=True)
+    for place in (leftover / "link", leftover / "tree" / "below" / "link"):
         place.symlink_to(tmp_path / "precious")
-    for name in ("link", "tree", "missing"):
-        files.remove_tree(tmp_path / name)
-    assert os.listdir(tmp_path) == ["precious"]
+    with LocalStore(tmp_path).write_folder(
+        "out", {}, overwrite=False, keeping={}, report=pytest.fail
+    ):
+        assert sorted(os.listdir(leftover)) == ["lock", "new"]
+    assert os.listdir(tmp_path / "out") == [stores.EXPORT_NOTE]
     assert os.listdir(tmp_path / "precious") == ["thesis"]
 
 
@@ -362,7 +373,7 @@ def test_trees_are_removed_without_following_links(tmp_path: Path) -> None:
     ],
 )
 def test_errors_of_closing_have_the_path(
-    tmp_path: Path, what: Callable[[Path], Any], verb: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: Callable[[Path], Any], verb: str
 ) -> None:
     """Network file systems report an exceeded quota only when a file is closed."""
     path = tmp_path / "in" / "a.tfrecord"
@@ -370,29 +381,35 @@ def test_errors_of_closing_have_the_path(
     with ShardWriter(path) as writer:
         writer.write(b"payload")
 
+    close = os.close
+
+    def refuse(descriptor: int) -> None:
+        close(descriptor)
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
     class Refusing(io.FileIO):
         def close(self) -> None:
             if not self.closed:
                 super().close()
                 raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    kinds = (files._LocalFile, LocalReader)
-    bases = [kind.__bases__ for kind in kinds]
-    for kind, of_kind in zip(kinds, bases, strict=True):
-        kind.__bases__ = (*of_kind[:-1], Refusing)
+    bases = LocalReader.__bases__
+    LocalReader.__bases__ = (bases[0], Refusing)
+    if verb == "write":
+        monkeypatch.setattr(os, "close", refuse)
     try:
         with pytest.raises(FileAccessError) as caught:
             what(path)
     finally:
-        for kind, of_kind in zip(kinds, bases, strict=True):
-            kind.__bases__ = of_kind
+        monkeypatch.undo()
+        LocalReader.__bases__ = bases
     assert (caught.value.errno, caught.value.filename) == (errno.EDQUOT, str(path))
     assert f"cannot {verb} {path}" in str(caught.value)
 
 
 def _remove_leftovers(paths: list[Path]) -> None:
     for path in paths:
-        files.remove_leftovers(path.parent, [path.name])
+        stores.as_folder(path.parent).store.remove_leftovers("", [path.name])
 
 
 def test_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
@@ -401,24 +418,23 @@ def test_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
         path.parent.mkdir()
         path.touch()
     (tmp_path / "precious").touch()
-    left = [files.temporary_name(path) for path in paths[:2] for _ in range(2)]
+    left = [temporary_name(path) for path in paths[:2] for _ in range(2)]
     others = [
-        files.temporary_name(tmp_path / "a" / "other"),
+        temporary_name(tmp_path / "a" / "other"),
         tmp_path / "a" / ".x.idx.partial",
         tmp_path / "a" / ".x.idx.0123.partial",
     ]
-    planted = files.temporary_name(paths[0])
+    planted = temporary_name(paths[0])
     planted.symlink_to(tmp_path / "precious")
     for path in (*left, *others):
         path.touch()
-    temporary, held = files.create_temporary(paths[0])
-    with held:
+    before = {*paths[0].parent.iterdir()}
+    with LocalStore(paths[0].parent).open_write("x.idx"):
+        (temporary,) = {*paths[0].parent.iterdir()} - before
         _remove_leftovers(paths)
         assert temporary.exists()
         assert not any(path.exists() for path in left)
         assert all(path.exists() for path in (*others, *paths[:2], tmp_path / "precious"))
-    _remove_leftovers(paths)
-    assert not temporary.exists()
 
 
 def test_a_temporary_file_that_another_process_removed_is_made_again(
@@ -462,10 +478,10 @@ def test_a_lock_of_a_removed_file_does_not_count(
         lock(descriptor, kind)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with files.locked(tmp_path / "out"):
+    with locked(tmp_path / "out", tmp_path / "out"):
         assert os.listdir(tmp_path / "out") == ["lock"]
         with pytest.raises(FileAccessError) as caught:
-            files.locked(tmp_path / "out").__enter__()
+            locked(tmp_path / "out", tmp_path / "out").__enter__()
         assert caught.value.errno == errno.EBUSY
     assert calls == 3
 
@@ -493,7 +509,7 @@ def test_only_a_regular_file_is_a_lock(tmp_path: Path, kind: str) -> None:
         if kind == "link":
             (tmp_path / "precious").touch()
     with pytest.raises(OptionError, match="lock"):
-        files.locked(tmp_path).__enter__()
+        locked(tmp_path, tmp_path).__enter__()
     assert (tmp_path / "precious").exists() == (kind == "link")
 
 
