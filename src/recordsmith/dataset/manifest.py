@@ -90,6 +90,13 @@ class Manifest:
         return [shard for shards in self.splits.values() for shard in shards]
 
     @property
+    def last_fingerprint(self) -> str:
+        """The fingerprint of the job that wrote this manifest; empty if unknown."""
+        steps = self.provenance.get("appended")
+        step = steps[-1] if isinstance(steps, list) and steps else self.provenance
+        return str(step.get("fingerprint", "")) if isinstance(step, Mapping) else ""
+
+    @property
     def record_count(self) -> int:
         return sum(shard.record_count for shard in self.shards)
 
@@ -227,12 +234,18 @@ class PublishNote:
     removed: files to remove if another job builds a dataset in the folder.
     renamed: new names of shards that stay, by old name.
     base: identifies the earlier dataset, if its shards stay.
+    token: of the last writer that has begun, in a store that cannot rename.
     """
 
     fingerprint: str
     removed: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     base: str = ""
+    token: str = ""
+
+    def allows(self, manifest: Manifest) -> bool:
+        """Whether a dataset is complete while this note says that a job has begun."""
+        return bool(self.base) or self.fingerprint == manifest.last_fingerprint
 
     def to_bytes(self) -> bytes:
         document: dict[str, Any] = {
@@ -242,6 +255,8 @@ class PublishNote:
         }
         if self.base:
             document |= {"renamed": dict(self.renamed), "base": self.base}
+        if self.token:
+            document["token"] = self.token
         return json.dumps(document).encode()
 
 
@@ -264,7 +279,7 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
     location = (folder / INTERNAL_FOLDER / name).without_links()
     earlier = location.with_name(_VERSION_1_NOTE)
     try:
-        is_earlier = earlier.exists()
+        is_earlier = name == PUBLISH_NOTE_NAME and earlier.exists()
     except FileAccessError:  # the folder is a link, which no job made
         return None
     if is_earlier:
@@ -292,6 +307,7 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
                 for old, new in document.get("renamed", {}).items()
             },
             str(document.get("base", "")),
+            str(document.get("token", "")),
         )
     except NOT_AS_EXPECTED:
         return PublishNote("")  # truncated: begun, but nothing renamed yet

@@ -22,6 +22,7 @@ from recordsmith.stores.small_objects import (
     write_atomically,
 )
 from recordsmith.stores.store import (
+    Data,
     FolderContents,
     FolderEntry,
     ObjectInfo,
@@ -34,6 +35,7 @@ from recordsmith.stores.store import (
 
 __all__ = [
     "NOTE_BYTES",
+    "Data",
     "FolderContents",
     "FolderEntry",
     "FolderWriter",

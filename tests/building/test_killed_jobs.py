@@ -1,0 +1,158 @@
+"""Without renaming, a job that is killed at any change leaves nothing that reads as a dataset.
+
+The same command finishes it with the bytes of an undisturbed run, and another plan can take over
+with `overwrite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.errors import CorruptDataError, MissingFileError, OptionError
+from recordsmith.stores import Location, MemoryStore
+
+from .disturbed_stores import DyingStore, Killed, content
+
+Job = Callable[[MemoryStore], Any]
+_SALVAGE_NOTE = ".recordsmith/salvage.json"
+
+
+def rows(first: int, count: int) -> rs.Rows:
+    return rs.Rows([{"id": n, "name": f"name {n % 7}" * 3} for n in range(first, first + count)])
+
+
+def pack(store: MemoryStore, out: str = "out", *, first: int = 0, **options: Any) -> None:
+    defaults = {"splits": {"train": 0.6, "val": 0.4}, "shards": {"train": 2, "val": 1}, "seed": 1}
+    rs.pack(rows(first, 40), Location(store, out), threads=1, **(defaults | options))
+
+
+def pack_other(store: MemoryStore) -> None:
+    """Fewer and more shards of the same splits, and some names of the first plan."""
+    pack(store, shards={"train": 2, "val": 2}, seed=2, overwrite=True)
+
+
+def damage(store: MemoryStore) -> None:
+    """A bit in the middle of a shard."""
+    shard = next(info for info in store.list("in/") if info.key.endswith("train-00001-of-00002.tfrecord"))
+    data = bytearray(store.read(shard.key))
+    data[len(data) // 2] ^= 1
+    store.put(shard.key, bytes(data))
+
+
+def prepared(*steps: Job) -> MemoryStore:
+    store = MemoryStore()
+    for step in steps:
+        step(store)
+    return store
+
+
+def copied(store: MemoryStore) -> MemoryStore:
+    copy = MemoryStore()
+    copy._objects, copy._versions = dict(store._objects), store._versions
+    return copy
+
+
+def ids(store: MemoryStore, out: str = "out") -> dict[str, list[int]] | None:
+    """The records of each split; None if it is refused."""
+    try:
+        dataset = rs.open(Location(store, out))
+        return {name: [row["id"][0] for row in part] for name, part in dataset.splits.items()}
+    except (CorruptDataError, MissingFileError, OptionError):
+        return None
+
+
+def reshard(store: MemoryStore, **options: Any) -> None:
+    rs.reshard(
+        Location(store, "in"), Location(store, "out"), shards={"train": 3, "val": 1}, threads=1,
+        shuffle=True, **options,
+    )  # fmt: skip
+
+
+def append(store: MemoryStore) -> None:
+    rs.append(Location(store, "in"), Location(store, "out"), threads=1)
+
+
+def salvage(store: MemoryStore, **options: Any) -> None:
+    rs.salvage(Location(store, "in"), Location(store, "out"), threads=1, **options)
+
+
+def source(store: MemoryStore) -> None:
+    pack(store, "in", first=100)
+
+
+def compressed_source(store: MemoryStore) -> None:
+    pack(store, "in", first=100, compression="gzip")
+
+
+def edit(store: MemoryStore) -> None:
+    rs.edit(Location(store, "in"), Location(store, "out"), rename={"name": "title"}, threads=1)
+
+
+JOBS: dict[str, tuple[Job, list[Job]]] = {
+    "pack": (pack, []),
+    "pack over the same plan": (lambda store: pack(store, overwrite=True), [pack]),
+    "pack over another plan": (pack_other, [pack]),
+    "pack over other names": (
+        lambda store: pack(store, overwrite=True),
+        [lambda store: pack(store, shard_names="{split}_{shard}.tfrecord", splits={"all": 1.0})],
+    ),
+    "reshard": (reshard, [source]),
+    "reshard compressed": (reshard, [compressed_source]),
+    "reshard over another dataset": (lambda store: reshard(store, overwrite=True), [source, pack]),
+    "edit": (edit, [source]),
+    "append": (append, [source, pack]),
+    "append compressed": (append, [compressed_source, lambda store: pack(store, compression="zlib")]),
+    "salvage": (salvage, [source, damage]),
+    "salvage over another dataset": (
+        lambda store: salvage(store, overwrite=True),
+        [source, damage, pack],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_killed_at_every_change(name: str) -> None:
+    job, steps = JOBS[name]
+    before = prepared(*steps)
+    undisturbed = copied(before)
+    job(undisturbed)
+    wanted = content(undisturbed, "out")
+    listed = {entry.file for entry in _manifest(undisturbed).shards}
+    assert {key for key in wanted if "/" not in key} == {*listed, "dataset.json"}
+    assert {key for key in wanted if "/" in key} - {_SALVAGE_NOTE} == {
+        f".recordsmith/{file}.index" for file in listed
+    }
+    complete = [None, ids(before), ids(undisturbed)]
+    taken_over = copied(before)
+    pack(taken_over, seed=3, shards=1, overwrite=True)
+    other = content(taken_over, "out")
+    for changes in count():
+        killed = copied(before)
+        dying = DyingStore(killed, changes)
+        with suppress(Killed):
+            job(dying)
+        if not dying.is_dead:
+            break
+        assert ids(killed) in complete, changes
+        again = copied(killed)
+        job(again)
+        assert content(again, "out") == wanted, changes
+        again = copied(killed)
+        pack(again, seed=3, shards=1, overwrite=True)
+        found = content(again, "out")
+        found.pop(_SALVAGE_NOTE, None)
+        assert found == {key: other[key] for key in other if key != _SALVAGE_NOTE}, changes
+    assert changes > 8
+
+
+def _manifest(store: MemoryStore) -> Any:
+    from recordsmith.dataset import read_manifest
+
+    return read_manifest(Location(store, "out"))
