@@ -40,23 +40,23 @@ class DisturbedStore(MemoryStore):
         return super().list(prefix)
 
     def _set(self, key: str, data: bytes) -> None:
-        self._change(key)
+        self._change("!" + key)
         super()._set(key, data)
 
     def put_if_absent(self, key: str, data: Data) -> bool:
-        self._change(key)
+        self._change("!" + key)
         return super().put_if_absent(key, data)
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
-        self._change(key)
+        self._change("!" + key)
         return super().put_if_match(key, data, version)
 
     def delete(self, key: str) -> None:
-        self._change(key)
+        self._change("!" + key)
         super().delete(key)
 
     def delete_if_match(self, key: str, version: str) -> bool:
-        self._change(key)
+        self._change("!" + key)
         return super().delete_if_match(key, version)
 
 
@@ -136,5 +136,6 @@ def content(store: MemoryStore, folder: str) -> dict[str, bytes]:
     """The objects below a folder."""
     prefix = f"{folder}/"
     return {
-        info.key.removeprefix(prefix): store.read(info.key) for info in MemoryStore.list(store, prefix)
+        info.key.removeprefix(prefix): store.read(info.key)
+        for info in MemoryStore.list(store, prefix)
     }

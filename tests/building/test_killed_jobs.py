@@ -6,6 +6,7 @@ with `overwrite`.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -21,6 +22,7 @@ from .disturbed_stores import DyingStore, Killed, content
 
 Job = Callable[[MemoryStore], Any]
 _SALVAGE_NOTE = ".recordsmith/salvage.json"
+_ALL = {"all": 1.0}
 
 
 def rows(first: int, count: int) -> rs.Rows:
@@ -39,7 +41,9 @@ def pack_other(store: MemoryStore) -> None:
 
 def damage(store: MemoryStore) -> None:
     """A bit in the middle of a shard."""
-    shard = next(info for info in store.list("in/") if info.key.endswith("train-00001-of-00002.tfrecord"))
+    shard = next(
+        info for info in store.list("in/") if info.key.endswith("train-00001-of-00002.tfrecord")
+    )
     data = bytearray(store.read(shard.key))
     data[len(data) // 2] ^= 1
     store.put(shard.key, bytes(data))
@@ -100,14 +104,17 @@ JOBS: dict[str, tuple[Job, list[Job]]] = {
     "pack over another plan": (pack_other, [pack]),
     "pack over other names": (
         lambda store: pack(store, overwrite=True),
-        [lambda store: pack(store, shard_names="{split}_{shard}.tfrecord", splits={"all": 1.0})],
+        [lambda store: pack(store, shard_names="{split}_{shard}.tfrecord", splits=_ALL, shards=1)],
     ),
     "reshard": (reshard, [source]),
     "reshard compressed": (reshard, [compressed_source]),
     "reshard over another dataset": (lambda store: reshard(store, overwrite=True), [source, pack]),
     "edit": (edit, [source]),
     "append": (append, [source, pack]),
-    "append compressed": (append, [compressed_source, lambda store: pack(store, compression="zlib")]),
+    "append compressed": (
+        append,
+        [compressed_source, lambda store: pack(store, compression="zlib")],
+    ),
     "salvage": (salvage, [source, damage]),
     "salvage over another dataset": (
         lambda store: salvage(store, overwrite=True),
@@ -150,6 +157,39 @@ def test_killed_at_every_change(name: str) -> None:
         found.pop(_SALVAGE_NOTE, None)
         assert found == {key: other[key] for key in other if key != _SALVAGE_NOTE}, changes
     assert changes > 8
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_killed_again_and_again(seed: int) -> None:
+    """Jobs of all kinds write to one folder, and most of them are killed."""
+    chance = random.Random(seed)
+    base = prepared(source)
+    jobs: dict[str, Job] = {
+        "pack": pack,
+        "over": lambda store: pack(store, overwrite=True),
+        "other": pack_other,
+        "reshard": lambda store: reshard(store, overwrite=True),
+        "append": append,
+    }
+    known: list[Any] = [None]
+    for names in (["pack"], ["other"], ["reshard"]):
+        for appends in range(2):
+            store = copied(base)
+            for name in [*names, *["append"] * appends]:
+                jobs[name](store)
+            known.append(ids(store))
+    store = copied(base)
+    for _ in range(12):
+        dying = DyingStore(store, chance.randrange(40))
+        with suppress(Killed, OptionError, CorruptDataError):
+            jobs[chance.choice([*jobs])](dying)
+        assert ids(store) in known
+    for name in ("over", "other", "reshard"):
+        again, wanted = copied(store), copied(base)
+        jobs[name](again)
+        jobs[name](wanted)
+        assert content(again, "out") == content(wanted, "out")
 
 
 def _manifest(store: MemoryStore) -> Any:

@@ -7,7 +7,8 @@ through `ClaimedStore`, so a job changes nothing after another plan has taken ov
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from recordsmith.dataset import (
@@ -20,7 +21,7 @@ from recordsmith.dataset import (
     read_manifest,
     read_publish_note,
 )
-from recordsmith.errors import MissingFileError, OptionError, option
+from recordsmith.errors import CorruptDataError, OptionError, option
 from recordsmith.files import busy_error
 from recordsmith.stores import (
     Data,
@@ -31,7 +32,7 @@ from recordsmith.stores import (
     ObjectWriter,
     Store,
 )
-from recordsmith.stores.store import delete_checked
+from recordsmith.stores.store import delete_checked, version_of
 
 
 def claim(
@@ -63,38 +64,50 @@ def claim(
     """
     if folder.store.can_rename:
         return folder
-    location = begun_location(folder)
-    removed = {*files, *(_shard_files(earlier) if overwrite and earlier is not None else ())}
-    token = os.urandom(8).hex()
-    is_done = False
-    while not is_done:
-        try:
-            version = location.info().version
-        except MissingFileError:
-            note = PublishNote(fingerprint, tuple(sorted(removed)), base=base, token=token)
-            is_done = location.put_if_absent(note.to_bytes())
-            continue
-        found = read_publish_note(folder, BEGUN_NAME)
-        if found is None:  # that job ended just now
-            continue
-        if found.fingerprint != fingerprint and not overwrite:
-            raise begun_error(folder)
-        published = read_publish_note(folder)
-        of_published = () if published is None else published.removed
-        names = tuple(sorted({*removed, *found.removed, *of_published}))
-        note = PublishNote(fingerprint, names, base=base, token=token)
-        is_done = location.put_if_match(note.to_bytes(), version)
-    claimed = Location(ClaimedStore(folder, fingerprint, token), folder.key)
-    now = read_manifest(folder) if not overwrite else None
-    if now != earlier and not (
-        overwrite or (not base and (now is None or now.last_fingerprint == fingerprint))
-    ):
+    wanted = PublishNote(fingerprint, tuple(sorted({*files})), base=base)
+    note = _begin(folder, wanted, overwrite)
+    store = ClaimedStore(folder, note)
+    claimed = Location(store, folder.key)
+    if overwrite:
+        with suppress(CorruptDataError):
+            if (now := read_manifest(folder)) is not None:
+                note_files(claimed, [shard.file for shard in now.shards])
+        for place in (folder / MANIFEST_NAME, publish_note_location(folder)):
+            store.delete_if_last(place.key)
+        return claimed
+    now = read_manifest(folder)
+    if now != earlier and (base or (now is not None and now.last_fingerprint != fingerprint)):
         release(claimed)
         raise busy_error(folder)
-    if overwrite:
-        (claimed / MANIFEST_NAME).delete()
-        publish_note_location(claimed).delete()
     return claimed
+
+
+def _begin(folder: Location, wanted: PublishNote, overwrite: bool) -> PublishNote:
+    """Write the note of a job, or join the jobs of the same plan; return the note."""
+    location = begun_location(folder)
+    while True:
+        version, found = _read_begun(folder)
+        note = replace(wanted, token=os.urandom(8).hex(), is_takeover=overwrite)
+        if found is None:
+            if location.put_if_absent(note.to_bytes()):
+                return note
+            continue
+        if found.fingerprint != wanted.fingerprint and not overwrite:
+            raise begun_error(folder)
+        if not overwrite:
+            note = replace(note, token=found.token, is_takeover=found.is_takeover)
+        published = read_publish_note(folder) if overwrite else None
+        of_published = () if published is None else published.removed
+        names = {*wanted.removed, *found.removed, *of_published}
+        note = replace(note, removed=tuple(sorted(names)))
+        if note == found or location.put_if_match(note.to_bytes(), version):
+            return note
+
+
+def _read_begun(folder: Location) -> tuple[str, PublishNote | None]:
+    """Return the version of the note and the note, None if it does not exist."""
+    version = version_of(folder.store, begun_location(folder).key)
+    return version or "", None if version is None else read_publish_note(folder, BEGUN_NAME)
 
 
 def begun_error(folder: Location) -> OptionError:
@@ -113,27 +126,26 @@ def note_files(folder: Location, files: Iterable[str]) -> None:
     """Add the names of shards to the note, so that a job that takes over can remove them."""
     store = folder.store
     while isinstance(store, ClaimedStore):
-        version, note = store.note()
+        version, note = _read_begun(folder)
+        store.check()
         if note is None:  # another job of this plan was faster
             return
-        store.check()
-        removed = tuple(sorted({*note.removed, *files}))
-        data = replace(note, removed=removed).to_bytes()
-        if begun_location(folder).put_if_match(data, version):
+        data = replace(note, removed=tuple(sorted({*note.removed, *files}))).to_bytes()
+        if store.put_if_match(begun_location(folder).key, data, version):
             return
 
 
-def release(folder: Location, *, leaving: Iterable[str] = ()) -> None:
-    """Remove the note of a job that has failed, unless other jobs of its plan need it.
+def release(folder: Location, *, leaving: Collection[str] = ()) -> None:
+    """Remove the note of a job that has ended, unless another job has taken over.
 
     Args:
         leaving: names in the folder; if the note lists one of them, it stays.
     """
     store = folder.store
     if isinstance(store, ClaimedStore):
-        version, note = store.note()
-        if note is not None and note.token == store.token and not {*leaving} & {*note.removed}:
-            store.delete_if_match(begun_location(folder).key, version)
+        _, note = _read_begun(folder)
+        if note is not None and not {*leaving} & {*note.removed}:
+            store.delete_if_last(begun_location(folder).key)
 
 
 class ClaimedStore(Store):
@@ -143,25 +155,19 @@ class ClaimedStore(Store):
     begun. So if another job takes over, either the note shows it, or the version has changed.
     """
 
-    def __init__(self, folder: Location, fingerprint: str, token: str) -> None:
+    def __init__(self, folder: Location, note: PublishNote) -> None:
         self._store = folder.store
         self._folder = folder
-        self._fingerprint = fingerprint
-        self.token = token
+        self._note = note
         self.concurrency = self._store.concurrency
         self.is_writable = self._store.is_writable
 
-    def note(self) -> tuple[str, PublishNote | None]:
-        """Return the version of the note and the note, None if it does not exist."""
-        location = begun_location(self._folder)
-        try:
-            version = location.info().version
-        except MissingFileError:
-            return "", None
-        return version, read_publish_note(self._folder, BEGUN_NAME)
-
-    def check(self) -> None:
+    def check(self) -> bool:
         """Check that no job of another plan has taken over.
+
+        Returns:
+            Whether an object with the right bytes may stay: not if another plan was there, because
+            one of its jobs may still replace the version that it knows.
 
         Raises:
             FileAccessError: one has.
@@ -172,8 +178,17 @@ class ClaimedStore(Store):
             found = None if manifest is None else manifest.last_fingerprint
         else:
             found = note.fingerprint
-        if found != self._fingerprint:
+        if found != self._note.fingerprint:
             raise busy_error(self._folder)
+        return not (self._note if note is None else note).is_takeover
+
+    def delete_if_last(self, key: str) -> None:
+        """Delete an object, unless a later job has begun to overwrite, also of this plan."""
+        while (version := version_of(self._store, key)) is not None:
+            note = read_publish_note(self._folder, BEGUN_NAME)
+            is_last = note is not None and note.token == self._note.token
+            if not is_last or self._store.delete_if_match(key, version):
+                return
 
     def open_write(
         self, key: str, *, overwrite: bool = True, is_durable: bool = True
@@ -221,7 +236,3 @@ class ClaimedStore(Store):
 
     def delete_if_match(self, key: str, version: str) -> bool:
         return self._store.delete_if_match(key, version)
-
-
-def _shard_files(manifest: Manifest) -> list[str]:
-    return [shard.file for shard in manifest.shards]

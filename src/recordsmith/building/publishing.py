@@ -241,7 +241,7 @@ def _finish(folder: Location, manifest: Manifest) -> None:
     publish_note_location(folder).delete()
     for file in _shard_files(manifest):
         done_location(folder, file).delete()
-    begun_location(folder).delete()
+    release(folder)
 
 
 def _move(partial: Location, final: Location) -> None:
@@ -350,7 +350,7 @@ def clean_up_after_kill(folder: Location) -> None:
         claimed = claim(folder, begun.fingerprint, earlier=manifest, base=begun.base)
         publish_note_location(claimed).delete()
         clean_up(claimed)
-        begun_location(claimed).delete()
+        release(claimed)
 
 
 def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:

@@ -16,7 +16,13 @@ from typing import Any
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    MissingFileError,
+    option,
+)
 from recordsmith.example import Schema
 from recordsmith.files import INTERNAL_FOLDER, INTERNAL_NAMES, busy_error
 from recordsmith.stores import (
@@ -175,6 +181,8 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
         return None
     try:
         data = read_document(location, NOTE_BYTES)
+    except MissingFileError:  # deleted meanwhile
+        return None
     except FileAccessError as error:
         if error.errno != errno.EFBIG:
             raise
@@ -234,7 +242,8 @@ class PublishNote:
     removed: files to remove if another job builds a dataset in the folder.
     renamed: new names of shards that stay, by old name.
     base: identifies the earlier dataset, if its shards stay.
-    token: of the last writer that has begun, in a store that cannot rename.
+    token: of the jobs that write together, in a store that cannot rename.
+    is_takeover: whether they may replace what another plan has written.
     """
 
     fingerprint: str
@@ -242,6 +251,7 @@ class PublishNote:
     renamed: Mapping[str, str] = field(default_factory=dict)
     base: str = ""
     token: str = ""
+    is_takeover: bool = False
 
     def allows(self, manifest: Manifest) -> bool:
         """Whether a dataset is complete while this note says that a job has begun."""
@@ -256,7 +266,7 @@ class PublishNote:
         if self.base:
             document |= {"renamed": dict(self.renamed), "base": self.base}
         if self.token:
-            document["token"] = self.token
+            document |= {"token": self.token, "is_takeover": self.is_takeover}
         return json.dumps(document).encode()
 
 
@@ -308,6 +318,7 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
             },
             str(document.get("base", "")),
             str(document.get("token", "")),
+            bool(document.get("is_takeover", False)),
         )
     except NOT_AS_EXPECTED:
         return PublishNote("")  # truncated: begun, but nothing renamed yet

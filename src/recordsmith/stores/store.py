@@ -500,10 +500,11 @@ class RangeReader(ObjectReader):
 class ObjectWriter(io.RawIOBase, ABC):
     """A new object, which appears at the end of a `with` block."""
 
-    check: Callable[[], None] | None = None
+    check: Callable[[], bool] | None = None
     """Called before the object appears, where the store cannot rename; raises if it must not.
 
-    The version that is replaced is the one before the call.
+    The version that is replaced is the one before the call. If it has the same bytes and the call
+    returns True, it may stay, so that its readers are not disturbed.
     """
 
     def writable(self) -> bool:
@@ -597,20 +598,20 @@ class WholeWriter(ObjectWriter):
                 delete_checked(self._store, self._key, self.check)
 
 
-def put_checked(store: Store, key: str, data: bytes, check: Callable[[], None]) -> None:
-    """Write an object, unless it changes after a check or has these bytes."""
+def put_checked(store: Store, key: str, data: bytes, check: Callable[[], bool]) -> None:
+    """Write an object for `ObjectWriter.check`."""
     is_done = False
     while not is_done:
         version = version_of(store, key)
-        check()
+        may_stay = check()
         if version is None:
             is_done = store.put_if_absent(key, data)
-        else:  # a reader of equal bytes is not disturbed
-            is_done = _is_equal(store, key, data, version)
+        else:
+            is_done = may_stay and _is_equal(store, key, data, version)
             is_done = is_done or store.put_if_match(key, data, version)
 
 
-def delete_checked(store: Store, key: str, check: Callable[[], None]) -> None:
+def delete_checked(store: Store, key: str, check: Callable[[], bool]) -> None:
     """Delete an object, unless it changes after a check."""
     while (version := version_of(store, key)) is not None:
         check()
