@@ -159,6 +159,44 @@ def test_killed_at_every_change(name: str) -> None:
     assert changes > 8
 
 
+def test_killed_exports() -> None:
+    """They are not complete, and `overwrite` leaves nothing of them, but what users put there."""
+
+    def export(store: MemoryStore, **options: Any) -> None:
+        rs.export(Location(store, "in"), Location(store, "out"), "csv", **options)
+
+    def export_other(store: MemoryStore) -> None:
+        rs.export(Location(store, "in"), Location(store, "out"), "webdataset", overwrite=True)
+
+    def over(store: MemoryStore) -> None:
+        export(store, overwrite=True)
+
+    new = prepared(source)
+    exported = copied(new)
+    export(exported)
+    exported.put("out/user.txt", b"keep")
+    for before, job in ((new, export), (exported, export_other), (exported, over)):
+        undisturbed = copied(before)
+        job(undisturbed)
+        complete = [content(before, "out"), content(undisturbed, "out")]
+        for changes in count():
+            killed = copied(before)
+            dying = DyingStore(killed, changes)
+            with suppress(Killed):
+                job(dying)
+            if not dying.is_dead:
+                break
+            found = content(killed, "out")
+            found.pop(".export.begun.json", None)
+            assert ".export.json" not in found or found in complete
+            for last in (over, export_other):
+                again, wanted = copied(killed), copied(before)
+                last(again)
+                last(wanted)
+                assert content(again, "out") == content(wanted, "out"), changes
+        assert changes > 4
+
+
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_killed_again_and_again(seed: int) -> None:

@@ -320,7 +320,7 @@ class Store(ABC):
         If the block raises, everything that was written is removed. Where the store can rename,
         nothing is visible before the end, and a folder that is replaced stays until then.
         Elsewhere, an earlier folder is removed with the first object, and a killed process leaves
-        objects without a note.
+        objects without a note; `overwrite` removes these.
 
         Args:
             note: describes the content; the names directly in the folder are added as `entries`.
