@@ -16,7 +16,7 @@ from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.stores import Location, MemoryStore
 
 from .disturbed_stores import Turns, content
-from .test_killed_jobs import append, copied, ids, pack, prepared, reshard, source
+from .test_killed_jobs import append, copied, ids, pack, prepared, reshard, rows, source
 
 SEEDS = range(200)
 
@@ -174,3 +174,27 @@ def test_two_reshards_of_compressed_shards() -> None:
         results = Turns(seed).run(store, [reshard, reshard])
         assert results == [None, None], seed
         assert content(store, "out") == content(wanted, "out"), seed
+
+
+def test_shards_of_several_machines() -> None:
+    """They write shards of one plan at the same time, and one of them completes the dataset."""
+    made = rs.plan(
+        rows(0, 40), splits={"train": 0.6, "val": 0.4}, shards={"train": 2, "val": 1}, seed=1
+    )
+
+    def machine(*numbers: int) -> Callable[[MemoryStore], Any]:
+        return lambda store: made.pack_shards(
+            rows(0, 40), Location(store, "out"), numbers, threads=1
+        )
+
+    for seed in SEEDS[:50]:
+        store = MemoryStore()
+        results = Turns(seed).run(store, [machine(0, 1), machine(1, 2), second])
+        if results[2] is None:  # it was first
+            assert content(store, "out") == SECOND
+            continue
+        assert isinstance(results[2], OptionError), (seed, results)
+        assert ids(store) is None
+        report = made.pack(rows(0, 40), Location(store, "out"), threads=1)
+        assert report.reused_count == 3
+        assert content(store, "out") == FIRST, seed

@@ -96,7 +96,8 @@ class MemoryStore(Store):
 
     def delete_if_match(self, key: str, version: str) -> bool:
         with self._lock:
-            matches = self._objects.get(check_key(key), (b"", ""))[1] == version
+            found = self._objects.get(check_key(key))
+            matches = found is not None and found[1] == version
             if matches:
                 del self._objects[key]
         return matches
