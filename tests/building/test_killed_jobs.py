@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, MissingFileError, OptionError
+from recordsmith.errors import CorruptDataError, MissingFileError, OptionError, SourceError
 from recordsmith.stores import Location, MemoryStore
 
 from .disturbed_stores import DyingStore, Killed, content
@@ -157,6 +157,48 @@ def test_killed_at_every_change(name: str) -> None:
         found.pop(_SALVAGE_NOTE, None)
         assert found == {key: other[key] for key in other if key != _SALVAGE_NOTE}, changes
     assert changes > 8
+
+
+def test_a_late_manifest() -> None:
+    """A job writes its manifest after another plan has taken over, and that one is killed."""
+    before = prepared(pack)
+    killed = copied(before)
+    with suppress(Killed):
+        pack_other(DyingStore(killed, 12))
+    assert ids(killed) is None
+    killed.put("out/dataset.json", before.read("out/dataset.json"))
+    assert ids(killed) is None
+    with pytest.raises(OptionError):
+        pack(killed)
+    for job in (pack_other, lambda store: pack(store, overwrite=True)):
+        again, wanted = copied(killed), MemoryStore()
+        job(again)
+        job(wanted)
+        assert content(again, "out") == content(wanted, "out")
+
+
+def test_failed_jobs() -> None:
+    """They leave nothing that a rerun does not need, and no note that keeps others out."""
+    bad = rs.Rows([*({"id": n} for n in range(30)), {"id": {}}])
+
+    def pack_bad(store: MemoryStore, **options: Any) -> None:
+        rs.pack(bad, Location(store, "out"), shards=3, threads=1, **options)
+
+    store = MemoryStore()
+    with pytest.raises(SourceError):
+        pack_bad(store)
+    assert content(store, "out") == {}
+    for before in (prepared(source, damage, pack), prepared(source, damage)):
+        failed = copied(before)
+        with pytest.raises(CorruptDataError):
+            append(failed) if ids(before) else reshard(failed)
+        assert content(failed, "out") == content(before, "out")
+    store = prepared(pack)
+    with pytest.raises(SourceError):
+        pack_bad(store, overwrite=True)
+    assert ids(store) is None  # its manifest was removed first
+    pack(store, overwrite=True)
+    assert content(store, "out") == content(prepared(pack), "out")
 
 
 def test_killed_exports() -> None:

@@ -50,6 +50,8 @@ from recordsmith.files import INTERNAL_FOLDER, folder_error, holding_signals
 from recordsmith.stores import Location, write_atomically
 from recordsmith.wire import Compression
 
+_PIECE_BYTES = 1 << 22
+
 
 def make_manifest(
     splits: Iterable[str],
@@ -296,9 +298,6 @@ def files_to_replace(
             names.update(note.removed)
     # a manifest or a note may name any file: remove only names of shards
     return {name for name in names if is_shard_name(name)}
-
-
-_PIECE_BYTES = 1 << 22
 
 
 @contextmanager
