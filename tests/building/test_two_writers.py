@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ import recordsmith as rs
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.stores import Location, MemoryStore
 
-from .disturbed_stores import Turns, content
+from .disturbed_stores import DisturbedStore, DyingStore, Killed, Turns, content
 from .test_killed_jobs import append, copied, ids, pack, prepared, reshard, rows, source
 
 SEEDS = range(200)
@@ -109,6 +111,26 @@ def test_readers_see_whole_datasets() -> None:
         results = Turns(seed).run(store, [append, read])
         assert results[0] is None
         assert all(found in (None, ids(base), ids(added)) for found in results[1]), seed
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_jobs_that_begin_while_a_folder_is_opened() -> None:
+    """At any call of the reader, a job writes all or a part."""
+    whole = ids(prepared(first))
+    for changes in (*range(2, 16, 2), 1000):
+        for number in count():
+            store, calls = MemoryStore(), count()
+            store.put("out/notes.txt", b"of the user")
+
+            def call(_: str) -> None:
+                if next(calls) == number:  # noqa: B023 - called in this round
+                    with suppress(Killed):
+                        first(DyingStore(store, changes))  # noqa: B023
+
+            assert ids(DisturbedStore(store, call, call)) in (None, whole), (changes, number)
+            if next(calls) <= number:
+                break
+        assert number > 4
 
 
 def test_two_appends() -> None:
