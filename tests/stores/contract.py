@@ -516,6 +516,16 @@ class StoreContract:
         assert not store.put_if_absent("x", b"7")
         assert store.read("x") == b"6"
 
+    def test_delete_if_match(self, store: Store) -> None:
+        assert not store.delete_if_match("x", "")
+        store.put("x", b"1")
+        version = store.info("x").version
+        store.put("x", b"2")
+        assert not store.delete_if_match("x", version)
+        assert store.read("x") == b"2"
+        assert store.delete_if_match("x", store.info("x").version)
+        assert not store.exists("x")
+
     def test_a_reader_gets_one_version(self, store: Store) -> None:
         texts = [bytes([number]) * 100_000 * number for number in range(1, 6)]
         store.put("x", texts[0])

@@ -3,6 +3,7 @@
 Shared by all jobs that write a dataset, whatever the source of the records.
 """
 
+from recordsmith.building.claims import claim, note_files
 from recordsmith.building.finished import (
     Occurrences,
     ShardResult,
@@ -20,7 +21,6 @@ from recordsmith.building.folder import (
     locked_folder,
 )
 from recordsmith.building.publishing import (
-    begin,
     clean_up,
     clean_up_after_kill,
     files_to_replace,
@@ -48,9 +48,9 @@ __all__ = [
     "ShardCounts",
     "ShardResult",
     "VersionHash",
-    "begin",
     "check_folder",
     "check_shard_options",
+    "claim",
     "clean_up",
     "clean_up_after_kill",
     "complete_shard",
@@ -64,6 +64,7 @@ __all__ = [
     "locked_folder",
     "make_manifest",
     "names_in",
+    "note_files",
     "open_partial_shard",
     "partial_location",
     "publish_dataset",

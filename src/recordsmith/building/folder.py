@@ -6,8 +6,10 @@ import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from recordsmith.building.claims import begun_error
 from recordsmith.building.publishing import make_small_files, names_in
 from recordsmith.dataset import (
+    BEGUN_NAME,
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
@@ -103,6 +105,9 @@ def existing_dataset(
         OptionError: the folder has another dataset or files that would be replaced, and
             `overwrite` is false.
     """
+    # a job that ends meanwhile removes its note after it has written the manifest
+    names = names_in(folder)
+    begun = None if folder.store.can_rename else read_publish_note(folder, BEGUN_NAME)
     try:
         manifest = read_manifest(folder)
     except CorruptDataError:
@@ -120,7 +125,13 @@ def existing_dataset(
                 value=str(folder),
                 remedy=_REPLACE,
             )
+        if begun is not None and not begun.allows(manifest):
+            raise begun_error(folder)
         return manifest if _is_complete(folder, manifest, has_label_map=has_label_map) else None
+    if begun is not None:  # this same job was killed, or another one of its plan is running
+        if begun.fingerprint != fingerprint:
+            raise begun_error(folder)
+        names = [name for name in names if name not in begun.removed]
     note = read_publish_note(folder)
     if note is not None and note.fingerprint == fingerprint:
         return None  # this same job was killed while it published its files
@@ -136,7 +147,7 @@ def existing_dataset(
     splits = {number.split for file in files if (number := parse_shard_name(file))}
     in_the_way = [
         name
-        for name in names_in(folder)
+        for name in names
         if name in wanted or ((number := parse_shard_name(name)) and number.split in splits)
     ]
     if in_the_way:

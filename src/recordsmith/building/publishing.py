@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from recordsmith.building.claims import ClaimedStore, claim, release
 from recordsmith.building.finished import (
     ShardResult,
     completed_files,
@@ -41,15 +42,15 @@ from recordsmith.errors import (
     Defect,
     FileAccessError,
     FunctionError,
-    MissingFileError,
     OptionError,
     SourceError,
-    option,
 )
 from recordsmith.example import Schema
-from recordsmith.stores import Location, busy_error, folder_error, write_atomically
+from recordsmith.stores import Location, folder_error, write_atomically
 from recordsmith.wire import Compression
 from recordsmith.work import holding_signals
+
+_PIECE_BYTES = 1 << 22
 
 
 def make_manifest(
@@ -115,11 +116,13 @@ def publish_dataset(
     for name in (*replaced, *(renamed or {}), *_shard_files(manifest), *small_files):
         if name in folders:
             raise folder_error(folder / name)
-    if not folder.store.can_rename and not check_begun(folder, fingerprint, manifest):
+    renamed = renamed or {}
+    if not folder.store.can_rename and not base:
+        with holding_signals():
+            _put_all(folder, manifest, small_files, replaced, renamed)
         return
     for name, data in small_files.items():
         write_atomically(_waiting(folder, name), data)
-    renamed = renamed or {}
     removed = {*replaced, *renamed, *_shard_files(manifest), *small_files}
     note = PublishNote(fingerprint, tuple(sorted(removed)), renamed, base)
     write_atomically(publish_note_location(folder), note.to_bytes())
@@ -167,7 +170,12 @@ def _move_files(
 ) -> None:
     """Idempotent: a killed job may repeat any step. Ctrl-C waits until it is done."""
     with holding_signals():
-        _move_all(folder, manifest, small_files, replaced, renamed)
+        if folder.store.can_rename:
+            _move_all(folder, manifest, small_files, replaced, renamed)
+            return
+        waiting = {name: _waiting(folder, name) for name in small_files}
+        data = {name: place.read() for name, place in waiting.items() if place.exists()}
+        _put_all(folder, manifest, data, replaced, renamed)
 
 
 def _move_all(
@@ -179,19 +187,56 @@ def _move_all(
 ) -> None:
     shards = _shard_files(manifest)
     (folder / MANIFEST_NAME).delete()  # from here on the folder is not a dataset
-    removed = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}
-    for name in sorted(removed):
-        (folder / name).delete()
-        final_location(folder, f"{name}.index").delete()
+    _remove(folder, {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files})
     for old, new in renamed.items():
         _move(folder / old, folder / new)
         _move(final_location(folder, f"{old}.index"), final_location(folder, f"{new}.index"))
-    if folder.store.can_rename:
-        for file in (name for shard in shards for name in (shard, f"{shard}.index")):
-            _move(partial_location(folder, file), final_location(folder, file))
+    for file in (name for shard in shards for name in (shard, f"{shard}.index")):
+        _move(partial_location(folder, file), final_location(folder, file))
     for name in small_files:  # the manifest is the last of them
         _move(_waiting(folder, name), folder / name)
     _finish(folder, manifest)
+
+
+def _put_all(
+    folder: Location,
+    manifest: Manifest,
+    small_files: Mapping[str, bytes],
+    replaced: set[str],
+    renamed: Mapping[str, str],
+) -> None:
+    """Finish a dataset whose new shards have their names already, as `_move_all`.
+
+    Shards of an earlier dataset that stay are copied before the manifest is replaced, so it can be
+    read at any time.
+    """
+    _remove(
+        folder,
+        {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*_shard_files(manifest), *small_files},
+    )
+    for old, new in renamed.items():
+        for name in (old, f"{old}.index"):
+            source = final_location(folder, name)
+            if source.exists():
+                _copy(source, final_location(folder, new + name.removeprefix(old)))
+    for name, data in small_files.items():  # the manifest is the last of them
+        (folder / name).put(data)
+    _remove(folder, renamed)
+    for name in small_files:  # a rerun needs the manifest until all others are removed
+        _waiting(folder, name).delete()
+    _finish(folder, manifest)
+
+
+def _copy(source: Location, target: Location) -> None:
+    with source.open_read() as reader, target.open_write() as writer:
+        while piece := reader.read(_PIECE_BYTES):
+            writer.write(piece)
+
+
+def _remove(folder: Location, names: Iterable[str]) -> None:
+    for name in sorted(names):
+        (folder / name).delete()
+        final_location(folder, f"{name}.index").delete()
 
 
 def _finish(folder: Location, manifest: Manifest) -> None:
@@ -199,7 +244,7 @@ def _finish(folder: Location, manifest: Manifest) -> None:
     publish_note_location(folder).delete()
     for file in _shard_files(manifest):
         done_location(folder, file).delete()
-    begun_location(folder).delete()
+    release(folder)
 
 
 def _move(partial: Location, final: Location) -> None:
@@ -219,62 +264,6 @@ def _is_own(location: Location) -> bool:
 
 def _shard_files(manifest: Manifest) -> list[str]:
     return [shard.file for shard in manifest.shards]
-
-
-# -- without renaming: a note that a job has begun -------------------------------------------------
-
-
-def begin(
-    folder: Location, fingerprint: str, *, overwrite: bool, earlier: Manifest | None = None
-) -> None:
-    """Note that a job writes to a folder in which its shards appear under their final names.
-
-    Jobs of the same plan may write at the same time: they write equal bytes. With `overwrite`, the
-    manifest of an earlier dataset is removed, and a job of another plan cannot end.
-
-    Raises:
-        OptionError: a job of another plan has begun.
-    """
-    if folder.store.can_rename:
-        return
-    location = begun_location(folder)
-    files = [] if earlier is None else _shard_files(earlier)
-    data = PublishNote(fingerprint, tuple(files)).to_bytes()
-    while not location.put_if_absent(data):
-        try:
-            version = location.info().version
-        except MissingFileError:  # that job ended just now
-            continue
-        note = read_publish_note(folder, BEGUN_NAME)
-        if note is None or note.fingerprint == fingerprint:
-            break
-        if not overwrite:
-            raise OptionError(
-                f"another job has begun to write to {folder}",
-                option="out",
-                value=str(folder),
-                remedy="Choose another folder, or wait until that job is done. If it was killed, "
-                f"rerun it, or pass {option('overwrite', True)} to replace what it wrote.",
-            )
-        data = PublishNote(fingerprint, tuple({*files, *note.removed})).to_bytes()
-        if location.put_if_match(data, version):
-            break
-    if overwrite:
-        (folder / MANIFEST_NAME).delete()
-
-
-def check_begun(folder: Location, fingerprint: str, manifest: Manifest) -> bool:
-    """Return whether the manifest is still to be written.
-
-    Raises:
-        FileAccessError: a job of another plan has replaced the note of this one.
-    """
-    note = read_publish_note(folder, BEGUN_NAME)
-    if note is not None and note.fingerprint == fingerprint:
-        return True
-    if note is None and read_manifest(folder) == manifest:
-        return False  # another job of the same plan was faster
-    raise busy_error(folder)
 
 
 def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, bytes]:
@@ -319,7 +308,8 @@ def writing(
     *,
     overwrite: bool = False,
     earlier: Manifest | None = None,
-) -> Iterator[None]:
+    base: str = "",
+) -> Iterator[Location]:
     """Remove unfinished files when the block ends, but keep completed shards for a rerun.
 
     If a rerun would fail as well, the completed shards are removed too.
@@ -328,25 +318,38 @@ def writing(
         fingerprint: of the job.
         files: the names of the job's shards; may change during the block.
         overwrite: whether the job may replace what is there.
-        earlier: the manifest that it replaces.
+        earlier: the manifest that is there.
+        base: identifies it, if the job adds to its shards.
+
+    Yields:
+        The folder for writing.
 
     Raises:
         OptionError: without renaming, another job has begun to write there.
     """
-    begin(folder, fingerprint, overwrite=overwrite, earlier=earlier)
+    claimed = claim(folder, fingerprint, files, overwrite=overwrite, earlier=earlier, base=base)
     try:
-        yield
+        yield claimed
     except (SourceError, OptionError, CorruptDataError, FunctionError):
-        _abandon(folder)
+        _abandon(claimed)
         raise
     finally:
-        clean_up(folder, keeping=files)
+        clean_up(claimed, keeping=files)
 
 
 def clean_up_after_kill(folder: Location) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
-    publish_note_location(folder).delete()
-    clean_up(folder)
+    begun = None if folder.store.can_rename else read_publish_note(folder, BEGUN_NAME)
+    if begun is None:
+        publish_note_location(folder).delete()
+        clean_up(folder)
+        return
+    manifest = read_manifest(folder)
+    if manifest is not None and manifest.last_fingerprint == begun.fingerprint:
+        claimed = claim(folder, begun.fingerprint, earlier=manifest, base=begun.base)
+        publish_note_location(claimed).delete()
+        clean_up(claimed)
+        release(claimed)
 
 
 def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
@@ -355,7 +358,8 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
     Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
     """
     note = read_publish_note(folder)
-    if note is not None and note.base:
+    is_claimed = folder.store.can_rename or isinstance(folder.store, ClaimedStore)
+    if (note is not None and note.base) or not (is_claimed or not begun_location(folder).exists()):
         return
     kept = set()
     for file in keeping:
@@ -379,9 +383,12 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
 
 def _abandon(folder: Location) -> None:
     """Remove everything of a job that would fail again."""
-    if not folder.store.can_rename and not (folder / MANIFEST_NAME).exists():
-        for file in completed_files(folder):
-            (folder / file).delete()
-            final_location(folder, f"{file}.index").delete()
-        begun_location(folder).delete()
-    clean_up(folder)
+    if folder.store.can_rename:
+        clean_up(folder)
+        return
+    with suppress(FileAccessError):  # another job has taken over
+        manifest = read_manifest(folder)
+        listed = set() if manifest is None else {*_shard_files(manifest)}
+        _remove(folder, {*completed_files(folder)} - listed)
+        clean_up(folder)
+        release(folder, leaving={*names_in(folder)} - listed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from recordsmith.building.finished import (
     ShardResult,
@@ -13,10 +15,12 @@ from recordsmith.building.finished import (
     save_result,
 )
 from recordsmith.dataset import ShardWriter
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.stores import Location
 from recordsmith.wire import Compression
+
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -33,7 +37,8 @@ def open_partial_shard(
     try:
         yield writer
         if writer.is_open:
-            partial_location(folder, f"{file}.index").put(writer.index_pieces())
+            pieces = _undisturbed(folder, writer.index_pieces)
+            partial_location(folder, f"{file}.index").put(pieces)
             writer.publish()
     except BaseException:
         writer.discard()
@@ -69,8 +74,23 @@ def complete_shard(
     return result, True
 
 
+def _undisturbed(place: Location, read: Callable[[], _Result]) -> _Result:
+    """Read a shard again if a job of the same plan writes it meanwhile, with the same bytes."""
+    while True:
+        try:
+            return read()
+        except FileAccessError as error:
+            if place.store.can_rename or error.errno != errno.ESTALE:
+                raise
+
+
 def survey_written(writer: ShardWriter) -> Schema:
     """Verify every checksum of a written shard, and return its schema."""
+    writer.seal()
+    return _undisturbed(writer.location, lambda: _survey(writer))
+
+
+def _survey(writer: ShardWriter) -> Schema:
     survey = SchemaSurvey()
     records = 0
     for block in writer.written_blocks():

@@ -273,22 +273,33 @@ def _common_labels(files: Iterable[Location]) -> ClassNames | None:
 def _locate_folder(folder: Location, around_defects: bool) -> Located:
     try:
         manifest = read_manifest(folder)
-        if manifest is not None:
+        is_local = folder.store.can_rename
+        begun = None if is_local else read_publish_note(folder, BEGUN_NAME)
+        if manifest is not None and (begun is None or begun.allows(manifest)):
             return _locate_packed(folder, manifest)
-        is_begun = not folder.store.can_rename and read_publish_note(folder, BEGUN_NAME)
-        if is_begun or read_publish_note(folder) is not None:
-            raise CorruptDataError(
-                Defect.UNFINISHED_DATASET,
-                "the job that writes this dataset is running or was interrupted, so files may be "
-                "missing",
-                remedy="Rerun the same job to finish the dataset.",
-                path=folder,
-            )
+        if begun is not None or read_publish_note(folder) is not None:
+            raise _unfinished_error(folder)
+        if not is_local:
+            located = _locate_files(folder)
+            if read_publish_note(folder, BEGUN_NAME) is not None:  # a job has just begun
+                raise _unfinished_error(folder)
+            if not (folder / MANIFEST_NAME).exists():
+                return located
+            return _locate_folder(folder, around_defects)  # or it has just ended
     except CorruptDataError as error:
         if not around_defects:
             raise
         return replace(_locate_files(folder), ignored=(error,))
     return _locate_files(folder)
+
+
+def _unfinished_error(folder: Location) -> CorruptDataError:
+    return CorruptDataError(
+        Defect.UNFINISHED_DATASET,
+        "the job that writes this dataset is running or was interrupted, so files may be missing",
+        remedy="Rerun the same job to finish the dataset.",
+        path=folder,
+    )
 
 
 def _no_shards_error(folder: Location, files: list[str]) -> OptionError:

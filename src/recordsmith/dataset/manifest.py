@@ -17,7 +17,13 @@ from typing import Any
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    MissingFileError,
+    option,
+)
 from recordsmith.example import Schema
 from recordsmith.stores import (
     NOTE_BYTES,
@@ -89,6 +95,13 @@ class Manifest:
     def shards(self) -> list[ShardEntry]:
         """The shards of all splits."""
         return [shard for shards in self.splits.values() for shard in shards]
+
+    @property
+    def last_fingerprint(self) -> str:
+        """The fingerprint of the job that wrote this manifest; empty if unknown."""
+        steps = self.provenance.get("appended")
+        step = steps[-1] if isinstance(steps, list) and steps else self.provenance
+        return str(step.get("fingerprint", "")) if isinstance(step, Mapping) else ""
 
     @property
     def record_count(self) -> int:
@@ -169,6 +182,8 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
         return None
     try:
         data = read_document(location, NOTE_BYTES)
+    except MissingFileError:  # deleted meanwhile
+        return None
     except FileAccessError as error:
         if error.errno != errno.EFBIG:
             raise
@@ -228,12 +243,20 @@ class PublishNote:
     removed: files to remove if another job builds a dataset in the folder.
     renamed: new names of shards that stay, by old name.
     base: identifies the earlier dataset, if its shards stay.
+    token: of the jobs that write together, in a store that cannot rename.
+    is_takeover: whether they may replace what another plan has written.
     """
 
     fingerprint: str
     removed: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     base: str = ""
+    token: str = ""
+    is_takeover: bool = False
+
+    def allows(self, manifest: Manifest) -> bool:
+        """Whether a dataset is complete while this note says that a job has begun."""
+        return bool(self.base) or self.fingerprint == manifest.last_fingerprint
 
     def to_bytes(self) -> bytes:
         document: dict[str, Any] = {
@@ -243,6 +266,8 @@ class PublishNote:
         }
         if self.base:
             document |= {"renamed": dict(self.renamed), "base": self.base}
+        if self.token:
+            document |= {"token": self.token, "is_takeover": self.is_takeover}
         return json.dumps(document).encode()
 
 
@@ -265,7 +290,7 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
     location = (folder / INTERNAL_FOLDER / name).without_links()
     earlier = location.with_name(_VERSION_1_NOTE)
     try:
-        is_earlier = earlier.exists()
+        is_earlier = name == PUBLISH_NOTE_NAME and earlier.exists()
     except FileAccessError:  # the folder is a link, which no job made
         return None
     if is_earlier:
@@ -293,6 +318,8 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
                 for old, new in document.get("renamed", {}).items()
             },
             str(document.get("base", "")),
+            str(document.get("token", "")),
+            bool(document.get("is_takeover", False)),
         )
     except NOT_AS_EXPECTED:
         return PublishNote("")  # truncated: begun, but nothing renamed yet

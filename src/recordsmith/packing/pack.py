@@ -159,9 +159,11 @@ def pack_from_recipe(
             clean_up_after_kill(folder)
             return report
         work = Work(thread_count(threads, most=WRITING_THREADS), progress)
-        jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
-        with writing(folder, plan.fingerprint, files, overwrite=overwrite, earlier=earlier):
+        with writing(
+            folder, plan.fingerprint, files, overwrite=overwrite, earlier=earlier
+        ) as folder:
             clean_up(folder, keeping=files)
+            jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
             results = jobs.run(trusting=not overwrite)
             _collect(report, plan, listing, results, skip_errors)
             provenance = {

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import WRITING_THREADS, ShardResult, begin
+from recordsmith.building import WRITING_THREADS, ShardResult, claim
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import OptionError, SourceError, option
@@ -106,7 +106,8 @@ class PackPlan(Report):
                 )
             chosen.append(plan.shards[number])
         with (folder / INTERNAL_FOLDER).locked(is_shared=True):
-            begin(folder, plan.fingerprint, overwrite=False)
+            files = [shard.file for shard in plan.shards]
+            folder = claim(folder, plan.fingerprint, files)
             work = Work(thread_count(threads, most=WRITING_THREADS), progress)
             jobs = ShardJobs(source, listing, plan, folder, self.recipe.preparation(source), work)
             return jobs.run(shards=chosen)

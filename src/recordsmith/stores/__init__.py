@@ -21,6 +21,7 @@ from recordsmith.stores.small_objects import (
     write_atomically,
 )
 from recordsmith.stores.store import (
+    Data,
     FolderEntry,
     ObjectInfo,
     ObjectReader,
@@ -36,6 +37,7 @@ from recordsmith.stores.store import (
 __all__ = [
     "EXPORT_NOTE",
     "NOTE_BYTES",
+    "Data",
     "FolderEntry",
     "FolderWriter",
     "LocalStore",

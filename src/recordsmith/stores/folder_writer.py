@@ -18,6 +18,8 @@ from recordsmith.stores.store import ObjectWriter
 EXPORT_NOTE = ".export.json"
 """In the folder of an export: lists its files."""
 
+_BEGUN_NOTE = ".export.begun.json"
+
 
 class FolderWriter(ABC):
     """Writes the objects of a new folder. For one thread."""
@@ -62,12 +64,13 @@ class DirectFolderWriter(FolderWriter):
         self._keeping = keeping
         self._open: dict[str, tuple[ObjectWriter, BinaryIO]] = {}
         self._written: list[str] = []
+        self._noted: set[str] = set()
 
     def open(self, name: str) -> BinaryIO:
         place = self._folder / name
-        if self._overwrite:
-            self._make_way(name.partition("/")[0])
-        self.entries.add(name.partition("/")[0])
+        entry = name.partition("/")[0]
+        if entry not in self.entries:
+            self._begin(entry)
         writer = place.open_write(overwrite=False)
         file = io.BufferedWriter(writer)
         self._open[name] = writer, file
@@ -95,16 +98,25 @@ class DirectFolderWriter(FolderWriter):
         """Delete the complete objects."""
         for name in self._written:
             (self._folder / name).delete()
+        (self._folder / _BEGUN_NOTE).delete()
 
-    def _make_way(self, entry: str) -> None:
-        """Remove the earlier export, its note first, and whatever has the name of an entry."""
-        removed = [] if entry in self.entries else [entry]
-        if not self.entries:
-            removed = [EXPORT_NOTE, *earlier_entries(self._folder), entry]
-        places = [self._folder / name for name in removed]
-        for place in places:
+    def _begin(self, entry: str) -> None:
+        """Note an entry before it is written, and remove what is in its way.
+
+        The first one also removes an earlier export, its note first. If this process is killed, the
+        next one that overwrites the folder finds in the note what is left.
+        """
+        removed = {entry} if self._overwrite else set()
+        if self._overwrite and not self.entries:
+            removed |= {*earlier_entries(self._folder), *earlier_entries(self._folder, _BEGUN_NOTE)}
+        for name in sorted(removed):
+            place = self._folder / name
             check_kept(place.identity, str(place), self._keeping)
-        for place in places:
+        self.entries.add(entry)
+        self._noted |= {entry, *removed}
+        (self._folder / _BEGUN_NOTE).put(note_to_bytes({}, self._noted))
+        for name in (EXPORT_NOTE, *sorted(removed)) if removed else ():
+            place = self._folder / name
             for found in [*place.list(), place]:
                 found.delete()
 
@@ -121,6 +133,7 @@ def direct_folder(
     try:
         yield writer
         (folder / EXPORT_NOTE).put(note_to_bytes(note, writer.entries))
+        (folder / _BEGUN_NOTE).delete()
     except BaseException:
         writer.discard()
         writer.delete_written()
@@ -170,10 +183,10 @@ def file_error(named: str) -> OptionError:
     return OptionError(f"{named} is a file, not a folder", option="out", value=named)
 
 
-def earlier_entries(folder: Location) -> list[str]:
+def earlier_entries(folder: Location, note: str = EXPORT_NOTE) -> list[str]:
     """Return the entries of an earlier export; none if its note is invalid or has unsafe names."""
     try:
-        return [*map(plain_name, json.loads(read_note(folder / EXPORT_NOTE))["entries"])]
+        return [*map(plain_name, json.loads(read_note(folder / note))["entries"])]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 

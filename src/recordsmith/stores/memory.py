@@ -94,6 +94,14 @@ class MemoryStore(Store):
                 self._objects[key] = whole, str(next(self._versions))
         return matches
 
+    def delete_if_match(self, key: str, version: str) -> bool:
+        with self._lock:
+            found = self._objects.get(check_key(key))
+            matches = found is not None and found[1] == version
+            if matches:
+                del self._objects[key]
+        return matches
+
     def delete(self, key: str) -> None:
         with self._lock:
             self._objects.pop(check_key(key), None)

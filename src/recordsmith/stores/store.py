@@ -250,6 +250,16 @@ class Store(ABC):
     def delete(self, key: str) -> None:
         """Delete an object, if it exists."""
 
+    def delete_if_match(self, key: str, version: str) -> bool:
+        """Delete an object that still has a version; return whether it was deleted.
+
+        Stores that cannot do this in one step leave a short window, in which it is replaced.
+        """
+        matches = self.exists(key) and self.info(key).version == version
+        if matches:
+            self.delete(key)
+        return matches
+
     def move(self, old: str, new: str) -> None:
         """Give an object another name, and replace the object there.
 
@@ -288,7 +298,7 @@ class Store(ABC):
         If the block raises, everything that was written is removed. Where the store can rename,
         nothing is visible before the end, and a folder that is replaced stays until then.
         Elsewhere, an earlier folder is removed with the first object, and a killed process leaves
-        objects without a note.
+        objects without a note; `overwrite` removes these.
 
         Args:
             note: describes the content; the names directly in the folder are added as `entries`.
@@ -468,6 +478,13 @@ class RangeReader(ObjectReader):
 class ObjectWriter(io.RawIOBase, ABC):
     """A new object, which appears at the end of a `with` block."""
 
+    check: Callable[[], bool] | None = None
+    """Called before the object appears, where the store cannot rename; raises if it must not.
+
+    The version that is replaced is the one before the call. If it has the same bytes and the call
+    returns True, it may stay, so that its readers are not disturbed.
+    """
+
     def writable(self) -> bool:
         return True
 
@@ -537,7 +554,9 @@ class WholeWriter(ObjectWriter):
     def seal(self) -> str:
         if not self._is_sealed:
             data = self._file.getvalue()
-            if self._overwrite:
+            if self.check is not None:
+                put_checked(self._store, self._key, data, self.check)
+            elif self._overwrite:
                 self._put(data)
             elif not self._store.put_if_absent(self._key, data):
                 raise exists_error(self._store.name_of(self._key))
@@ -550,8 +569,47 @@ class WholeWriter(ObjectWriter):
 
     def discard(self) -> None:
         if self._is_sealed and not self._is_published:
-            self._store.delete(self._key)
             self._is_sealed = False
+            if self.check is None:
+                self._store.delete(self._key)
+            else:
+                delete_checked(self._store, self._key, self.check)
+
+
+def put_checked(store: Store, key: str, data: bytes, check: Callable[[], bool]) -> None:
+    """Write an object for `ObjectWriter.check`."""
+    is_done = False
+    while not is_done:
+        version = version_of(store, key)
+        may_stay = check()
+        if version is None:
+            is_done = store.put_if_absent(key, data)
+        else:
+            is_done = may_stay and _is_equal(store, key, data, version)
+            is_done = is_done or store.put_if_match(key, data, version)
+
+
+def delete_checked(store: Store, key: str, check: Callable[[], bool]) -> None:
+    """Delete an object, unless it changes after a check."""
+    while (version := version_of(store, key)) is not None:
+        check()
+        if store.delete_if_match(key, version):
+            return
+
+
+def version_of(store: Store, key: str) -> str | None:
+    """Return the version of an object, None if it does not exist."""
+    try:
+        return store.info(key).version
+    except MissingFileError:
+        return None
+
+
+def _is_equal(store: Store, key: str, data: bytes, version: str) -> bool:
+    try:
+        return store.size(key) == len(data) and store.read(key, version=version) == data
+    except FileAccessError:  # replaced or deleted meanwhile
+        return False
 
 
 _PIECE_BYTES = 1 << 22

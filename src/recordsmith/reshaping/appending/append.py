@@ -15,18 +15,21 @@ from typing import Any
 from recordsmith.building import (
     WRITING_THREADS,
     check_folder,
-    clean_up,
+    clean_up_after_kill,
     finish_publishing,
     is_valid_file_name,
     locked_folder,
     names_in,
+    note_files,
     publish_dataset,
     writing,
 )
 from recordsmith.dataset import (
+    BEGUN_NAME,
     LABEL_MAP_NAME,
     MANIFEST_NAME,
     Manifest,
+    PublishNote,
     publish_note_location,
     read_manifest,
     read_publish_note,
@@ -138,25 +141,31 @@ class _Job:
         note = read_publish_note(folder)
         if note is not None and note.base:
             if note.fingerprint == self._fingerprint(note.base):
-                finished = finish_publishing(folder, note)
-                clean_up(folder)
+                finished = self._finish(manifest, note)
                 return AppendReport.from_manifest(folder, finished, append_history(finished)[-1])
-            if (
-                manifest is not None
-            ):  # another append, which has not renamed anything or is complete
+            # another append, which has not renamed anything or is complete
+            if manifest is not None and folder.store.can_rename:
                 publish_note_location(folder).delete()
         manifest = self._checked(manifest)
         for step in append_history(manifest):
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.from_manifest(folder, manifest, step)
                 report.is_new = False
-                clean_up(folder)
+                clean_up_after_kill(folder)
                 return report
         files: list[str] = []
         base = fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
-        with writing(folder, self._fingerprint(base), files):
-            new = self._build(manifest, base, files)
+        job = self._fingerprint(base)
+        with writing(folder, job, files, earlier=manifest, base=base) as claimed:
+            new = self._build(claimed, manifest, base, files)
         return AppendReport.from_manifest(folder, new, append_history(new)[-1])
+
+    def _finish(self, manifest: Manifest | None, note: PublishNote) -> Manifest:
+        """Finish an append that was interrupted while it published its shards."""
+        with writing(
+            self._folder, note.fingerprint, (), earlier=manifest, base=note.base
+        ) as claimed:
+            return finish_publishing(claimed, note)
 
     def _checked(self, manifest: Manifest | None) -> Manifest:
         """Return the manifest if the dataset is complete."""
@@ -186,9 +195,9 @@ class _Job:
         ]
         return fingerprint(document)
 
-    def _build(self, manifest: Manifest, base: str, files: list[str]) -> Manifest:
+    def _build(self, folder: Location, manifest: Manifest, base: str, files: list[str]) -> Manifest:
         """Write the new shards, whose names are stored in `files`, and publish them."""
-        folder, inputs, work = self._folder, self._inputs, self._work
+        inputs, work = self._inputs, self._work
         old_names = manifest.class_names
         if old_names is None:
             old_names = read_labels(folder)
@@ -199,6 +208,7 @@ class _Job:
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
         plan, renamed = self._with_names(manifest, make_plan(options, inputs, records, None))
         files[:] = [shard.file for shard in plan.shards]
+        note_files(folder, [*files, *renamed.values()])
         work.total += plan.size_bytes
         results = ShardCopies(folder, plan, job, inputs, records, work, surveyed=plan.pools).run()
         schema = Schema.merged(result.schema for result in results)
@@ -241,7 +251,8 @@ class _Job:
         return replace(plan, shards=shards), names.renamed
 
     def _check_unused(self, names: Renumbered) -> None:
-        there = set(names_in(self._folder))
+        note = read_publish_note(self._folder, BEGUN_NAME)  # of this job, before it was interrupted
+        there = set(names_in(self._folder)) - set(note.removed if note is not None else ())
         wanted = {*names.renamed.values(), *(file for of in names.added.values() for file in of)}
         for name in sorted(there & wanted):
             raise OptionError(

@@ -1,6 +1,7 @@
 """Decompress shards to temporary files for random access.
 
-The files lie in the hidden folder of the output and are removed with other unfinished files.
+The files lie in the hidden folder of the output and are removed with other unfinished files. Where
+the output cannot rename, they lie where this process has its temporary files.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from recordsmith.dataset.decompressing import decompress
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, InputShard
-from recordsmith.stores import Location
+from recordsmith.stores import Location, as_folder
+from recordsmith.stores.local.scratch import ScratchFolder
 from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
 
@@ -25,7 +27,8 @@ def open_records(inputs: Inputs, folder: Location, work: Work) -> tuple[InputRec
     """
     packed = [shard for shard in inputs.shards if shard.compression != "none"]
     work.total += sum(shard.size_bytes for shard in packed)
-    internal = folder / INTERNAL_FOLDER
+    scratch = None if folder.store.can_rename or not packed else ScratchFolder()
+    internal = folder / INTERNAL_FOLDER if scratch is None else as_folder(scratch.path)
     unpacked = {
         shard.number: internal / f"unpacked-{shard.number}{PARTIAL_SUFFIX}" for shard in packed
     }
@@ -34,7 +37,7 @@ def open_records(inputs: Inputs, folder: Location, work: Work) -> tuple[InputRec
         lambda shard: _unpack(shard, unpacked[shard.number], work.advance), packed
     ):
         notices += found
-    return InputRecords(inputs.shards, unpacked, work), notices
+    return InputRecords(inputs.shards, unpacked, work, scratch=scratch), notices
 
 
 def _unpack(shard: InputShard, target: Location, advance: Callable[[int], None]) -> list[str]:

@@ -30,13 +30,17 @@ class InputRecords:
         shards: Sequence[InputShard],
         unpacked: Mapping[int, Location],
         work: Work,
+        *,
+        scratch: object = None,
     ) -> None:
         """
         Args:
             shards: the inputs.
             unpacked: the decompressed file of each compressed shard, by number.
             work: for counting in parallel.
+            scratch: owns these files; None for files that others remove.
         """
+        self._scratch = scratch
         self._shards = tuple(shards)
         self._unpacked = unpacked
         self._recent: LruCache[Shard] = LruCache(lambda number, _: self.counts[number], _REMEMBERED)

@@ -22,6 +22,7 @@ from recordsmith.building import (
     files_to_replace,
     locked_folder,
     make_manifest,
+    note_files,
     publish_dataset,
     writing,
 )
@@ -194,8 +195,8 @@ class _Job:
                 files,
                 overwrite=self._overwrite,
                 earlier=earlier,
-            ):
-                manifest, reused_count = self._build(earlier, files)
+            ) as folder:
+                manifest, reused_count = self._build(folder, earlier, files)
         except CorruptDataError as error:
             for shard in self._inputs.shards:
                 shard.check_unchanged()  # explains the defect better
@@ -215,7 +216,9 @@ class _Job:
             overwrite=self._overwrite,
         )
 
-    def _build(self, earlier: Manifest | None, files: list[str]) -> tuple[Manifest, int]:
+    def _build(
+        self, folder: Location, earlier: Manifest | None, files: list[str]
+    ) -> tuple[Manifest, int]:
         """Write the dataset; return its manifest and the number of shards of an earlier run.
 
         The names of the shards are stored in `files` as soon as they are known.
@@ -223,7 +226,7 @@ class _Job:
         inputs, work = self._inputs, self._work
         passes = 0 if self._options.where is None else 1
         work.total = (1 + passes) * inputs.size_bytes
-        records, notices = open_records(inputs, self._folder, work)
+        records, notices = open_records(inputs, folder, work)
         work.total += (1 + passes) * (sum(records.sizes) - inputs.size_bytes)
         self._check(records)
         plan = make_plan(self._options, inputs, records, self._choose(records))
@@ -231,9 +234,10 @@ class _Job:
         work.total += plan.size_bytes - sum(records.sizes)
         files[:] = [shard.file for shard in plan.shards]
         self._earlier(files)
+        note_files(folder, files)
         schemas = self._known_schemas(plan)
         copies = ShardCopies(
-            self._folder,
+            folder,
             plan,
             self._fingerprint,
             inputs,
@@ -245,11 +249,11 @@ class _Job:
         results = copies.run(trusting=not self._overwrite)
         manifest = self._manifest(plan, results, schemas, records, notices)
         publish_dataset(
-            self._folder,
+            folder,
             self._fingerprint,
             manifest,
             has_label_map=inputs.has_label_map,
-            replaced=files_to_replace(self._folder, plan.pools, earlier),
+            replaced=files_to_replace(folder, plan.pools, earlier),
         )
         return manifest, sum(result.was_reused for result in results)
 

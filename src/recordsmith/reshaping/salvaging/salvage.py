@@ -22,6 +22,7 @@ from recordsmith.building import (
     files_to_replace,
     locked_folder,
     make_manifest,
+    note_files,
     publish_dataset,
     writing,
 )
@@ -102,18 +103,19 @@ def salvage(
                 clean_up_after_kill(folder)
                 job.report.shards, job.report.is_new = findings, False
                 return job.report
-        with writing(folder, job.fingerprint, (), overwrite=overwrite, earlier=earlier):
-            clean_up(folder)
-            results = job.run()
+        with writing(folder, job.fingerprint, (), overwrite=overwrite, earlier=earlier) as claimed:
+            clean_up(claimed)
+            note_files(claimed, names.values())
+            results = job.run(claimed)
             manifest = job.manifest(results)
             publish_dataset(
-                folder,
+                claimed,
                 job.fingerprint,
                 manifest,
                 has_label_map=job.has_label_map,
-                replaced=files_to_replace(folder, list(manifest.splits), earlier),
+                replaced=files_to_replace(claimed, list(manifest.splits), earlier),
             )
-            save_results(folder, job.fingerprint, job.report.shards)
+            save_results(claimed, job.fingerprint, job.report.shards)
     return job.report
 
 
@@ -153,8 +155,8 @@ class _Salvage:
         missing = [(split, os.path.basename(error.path or "")) for split, error in found.missing]
         return fingerprint(["salvage", files, missing, self._compression, found.class_names])
 
-    def run(self) -> list[ShardResult | None]:
-        """Recover all shards; a result is None for a shard without intact records.
+    def run(self, folder: Location) -> list[ShardResult | None]:
+        """Recover all shards into a folder; a result is None for a shard without intact records.
 
         Raises:
             CorruptDataError: no shard has intact records.
@@ -162,7 +164,7 @@ class _Salvage:
         """
         shards = self._found.shards
         self._work.total += sum(shard.size_bytes for shard in shards)
-        recover = ShardRecovery(self._folder, self._compression, self._work.advance)
+        recover = ShardRecovery(folder, self._compression, self._work.advance)
         outcomes = self._work.each(
             lambda shard: recover.rewrite(shard, self._names[shard.location]), shards
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
+import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable
@@ -62,6 +63,21 @@ class ScratchFile(LocalReader):
 
     def map(self) -> mmap.mmap:
         return mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+class ScratchFolder:
+    """A folder for temporary files, which is removed when this object is garbage-collected."""
+
+    def __init__(self) -> None:
+        """
+        Raises:
+            FileAccessError: no folder for temporary files is writable.
+        """
+        try:
+            self.path = tempfile.mkdtemp(prefix="recordsmith-")
+        except OSError as error:
+            raise _no_space_error(error) from error
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def release_pages(mapped: mmap.mmap) -> None:

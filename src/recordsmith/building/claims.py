@@ -1,0 +1,238 @@
+"""Lets one plan at a time write to a folder of a store that cannot rename.
+
+A note, `begun.json`, comes before all other objects. Everything that a job writes or deletes goes
+through `ClaimedStore`, so a job changes nothing after another plan has taken over the folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from recordsmith.dataset import (
+    BEGUN_NAME,
+    MANIFEST_NAME,
+    Manifest,
+    PublishNote,
+    begun_location,
+    publish_note_location,
+    read_manifest,
+    read_publish_note,
+)
+from recordsmith.errors import CorruptDataError, OptionError, option
+from recordsmith.stores import (
+    Data,
+    FolderEntry,
+    Location,
+    ObjectInfo,
+    ObjectReader,
+    ObjectWriter,
+    Store,
+    busy_error,
+)
+from recordsmith.stores.store import delete_checked, version_of
+
+
+def claim(
+    folder: Location,
+    fingerprint: str,
+    files: Iterable[str] = (),
+    *,
+    overwrite: bool = False,
+    earlier: Manifest | None = None,
+    base: str = "",
+) -> Location:
+    """Note that a job writes to a folder in which its shards appear under their final names.
+
+    Jobs of the same plan may write at the same time: they write equal bytes. With `overwrite`, the
+    manifest of an earlier dataset is removed, and a job of another plan cannot end.
+
+    Args:
+        fingerprint: of the job.
+        files: names of its shards.
+        earlier: the manifest in the folder.
+        base: identifies it, if its shards stay.
+
+    Returns:
+        The folder for writing; the same one if its store can rename.
+
+    Raises:
+        OptionError: a job of another plan has begun.
+        FileAccessError: another job has just changed the dataset.
+    """
+    if folder.store.can_rename:
+        return folder
+    wanted = PublishNote(fingerprint, tuple(sorted({*files})), base=base)
+    note = _begin(folder, wanted, overwrite)
+    store = ClaimedStore(folder, note)
+    claimed = Location(store, folder.key)
+    if overwrite:
+        with suppress(CorruptDataError):
+            if (now := read_manifest(folder)) is not None:
+                note_files(claimed, [shard.file for shard in now.shards])
+        for place in (folder / MANIFEST_NAME, publish_note_location(folder)):
+            store.delete_if_last(place.key)
+        return claimed
+    now = read_manifest(folder)
+    if now != earlier and (base or (now is not None and now.last_fingerprint != fingerprint)):
+        release(claimed)
+        raise busy_error(folder)
+    return claimed
+
+
+def _begin(folder: Location, wanted: PublishNote, overwrite: bool) -> PublishNote:
+    """Write the note of a job, or join the jobs of the same plan; return the note."""
+    location = begun_location(folder)
+    while True:
+        version, found = _read_begun(folder)
+        note = replace(wanted, token=os.urandom(8).hex(), is_takeover=overwrite)
+        if found is None:
+            if location.put_if_absent(note.to_bytes()):
+                return note
+            continue
+        if found.fingerprint != wanted.fingerprint and not overwrite:
+            raise begun_error(folder)
+        if not overwrite:
+            note = replace(note, token=found.token, is_takeover=found.is_takeover)
+        published = read_publish_note(folder) if overwrite else None
+        of_published = () if published is None else published.removed
+        names = {*wanted.removed, *found.removed, *of_published}
+        note = replace(note, removed=tuple(sorted(names)))
+        if note == found or location.put_if_match(note.to_bytes(), version):
+            return note
+
+
+def _read_begun(folder: Location) -> tuple[str, PublishNote | None]:
+    """Return the version of the note and the note, None if it does not exist."""
+    version = version_of(folder.store, begun_location(folder).key)
+    return version or "", None if version is None else read_publish_note(folder, BEGUN_NAME)
+
+
+def begun_error(folder: Location) -> OptionError:
+    """Return the error for a folder in which a job of another plan has begun."""
+    return OptionError(
+        f"another job has begun to write to {folder}",
+        option="out",
+        value=str(folder),
+        remedy="Choose another folder, or wait until that job is done. If it was killed, rerun it, "
+        f"replace what it wrote with {option('overwrite', True)}, or remove "
+        f"{begun_location(folder)}.",
+    )
+
+
+def note_files(folder: Location, files: Iterable[str]) -> None:
+    """Add the names of shards to the note, so that a job that takes over can remove them."""
+    store = folder.store
+    while isinstance(store, ClaimedStore):
+        version, note = _read_begun(folder)
+        store.check()
+        if note is None:  # another job of this plan was faster
+            return
+        data = replace(note, removed=tuple(sorted({*note.removed, *files}))).to_bytes()
+        if store.put_if_match(begun_location(folder).key, data, version):
+            return
+
+
+def release(folder: Location, *, leaving: Collection[str] = ()) -> None:
+    """Remove the note of a job that has ended, unless another job has taken over.
+
+    Args:
+        leaving: names in the folder; if the note lists one of them, it stays.
+    """
+    store = folder.store
+    if isinstance(store, ClaimedStore):
+        _, note = _read_begun(folder)
+        if note is not None and not {*leaving} & {*note.removed}:
+            store.delete_if_last(begun_location(folder).key)
+
+
+class ClaimedStore(Store):
+    """The store of a folder that one job writes.
+
+    Before an object is replaced or deleted, its version is read, and then the note that the job has
+    begun. So if another job takes over, either the note shows it, or the version has changed.
+    """
+
+    def __init__(self, folder: Location, note: PublishNote) -> None:
+        self._store = folder.store
+        self._folder = folder
+        self._note = note
+        self.concurrency = self._store.concurrency
+        self.is_writable = self._store.is_writable
+
+    def check(self) -> bool:
+        """Check that no job of another plan has taken over.
+
+        Returns:
+            Whether an object with the right bytes may stay: not if another plan was there, because
+            one of its jobs may still replace the version that it knows.
+
+        Raises:
+            FileAccessError: one has.
+        """
+        note = read_publish_note(self._folder, BEGUN_NAME)
+        if note is None:  # perhaps another job of this plan was faster
+            manifest = read_manifest(self._folder)
+            found = None if manifest is None else manifest.last_fingerprint
+        else:
+            found = note.fingerprint
+        if found != self._note.fingerprint:
+            raise busy_error(self._folder)
+        return not (self._note if note is None else note).is_takeover
+
+    def delete_if_last(self, key: str) -> None:
+        """Delete an object, unless a later job has begun to overwrite, also of this plan."""
+        while (version := version_of(self._store, key)) is not None:
+            note = read_publish_note(self._folder, BEGUN_NAME)
+            is_last = note is not None and note.token == self._note.token
+            if not is_last or self._store.delete_if_match(key, version):
+                return
+
+    def open_write(
+        self, key: str, *, overwrite: bool = True, is_durable: bool = True
+    ) -> ObjectWriter:
+        writer = self._store.open_write(key, overwrite=overwrite, is_durable=is_durable)
+        writer.check = self.check
+        return writer
+
+    def delete(self, key: str) -> None:
+        delete_checked(self._store, key, self.check)
+
+    # -- as in the store of the folder -------------------------------------------------------------
+
+    def name_of(self, key: str) -> str:
+        return self._store.name_of(key)
+
+    def identity(self, key: str) -> str:
+        return self._store.identity(key)
+
+    def absolute(self, key: str) -> tuple[Store, str]:
+        return self._store.absolute(key)
+
+    def info(self, key: str) -> ObjectInfo:
+        return self._store.info(key)
+
+    def read(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> bytes:
+        return self._store.read(key, start, stop, version)
+
+    def open_read(self, key: str) -> ObjectReader:
+        return self._store.open_read(key)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        return self._store.list(prefix)
+
+    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        return self._store.list_entries(key)
+
+    def put_if_absent(self, key: str, data: Data) -> bool:
+        return self._store.put_if_absent(key, data)
+
+    def put_if_match(self, key: str, data: Data, version: str) -> bool:
+        return self._store.put_if_match(key, data, version)
+
+    def delete_if_match(self, key: str, version: str) -> bool:
+        return self._store.delete_if_match(key, version)
