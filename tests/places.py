@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
 from .stores.delayed import DelayedStore
 
+AnyPlace = TypeVar("AnyPlace", Path, Location)
 KINDS = ("files", "memory", "delayed")
 
 
@@ -40,8 +41,9 @@ def visible(folder: PlaceLike) -> dict[str, bytes]:
     return {name: data for name, data in contents(folder).items() if not name.startswith(".")}
 
 
-def change(place: Location, edit: Callable[[bytearray], Any]) -> None:
+def change(place: PlaceLike, edit: Callable[[bytearray], Any]) -> None:
     """Write an object again with other bytes."""
-    data = bytearray(place.read())
+    location = as_location(place)
+    data = bytearray(location.read())
     edit(data)
-    place.put(bytes(data))
+    location.put(bytes(data))
