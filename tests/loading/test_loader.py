@@ -18,7 +18,7 @@ import pytest
 
 import recordsmith as rs
 
-from ..places import KINDS, new_place
+from ..places import new_place
 
 pytestmark = pytest.mark.usefixtures("_nothing_stays")
 ID = {"id": rs.Scalar("id")}
@@ -27,7 +27,7 @@ ID = {"id": rs.Scalar("id")}
 COUNTS = [20, 0, 30, 7]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=["files", "memory"])
 def dataset(
     request: pytest.FixtureRequest, numbered: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[rs.Dataset]:
