@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,10 @@ from typing import Any
 import hypothesis
 import pytest
 import typer.testing
+
+from recordsmith.stores import Location
+
+from .places import KINDS, new_place
 
 # in CI the inputs are the same every time; `make soak` tries new ones, more of them, by its seeds
 hypothesis.settings.register_profile(
@@ -72,6 +76,13 @@ def pytest_make_parametrize_id(val: Any) -> str | None:
 def _private_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
     """No test uses the cache of the user who runs it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Location]:
+    """An empty folder: in files, in memory, and in a store like those in a network."""
+    with new_place(request.param, tmp_path) as folder:
+        yield folder
 
 
 def _load(name: str) -> ModuleType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from recordsmith.dataset import (
     shard_name,
 )
 from recordsmith.example import SchemaSurvey
+from recordsmith.stores import Location, as_folder
+
+AnyPlace = TypeVar("AnyPlace", Path, Location)
 
 class_names = ("daisy", "müsli", "a b")
 
@@ -33,7 +36,7 @@ def features(number: int) -> dict[str, Any]:
     }
 
 
-def write_shard(path: Path, ids: Sequence[int], compression: str = "none") -> Path:
+def write_shard(path: AnyPlace, ids: Sequence[int], compression: str = "none") -> AnyPlace:
     """One shard with the Examples `ids`."""
     with ShardWriter(path, compression=compression) as writer:
         for number in ids:
@@ -41,19 +44,22 @@ def write_shard(path: Path, ids: Sequence[int], compression: str = "none") -> Pa
     return path
 
 
-def packed(folder: Path, splits: Mapping[str, Sequence[int]], compression: Any = "none") -> Path:
+def packed(
+    place: AnyPlace, splits: Mapping[str, Sequence[int]], compression: Any = "none"
+) -> AnyPlace:
     """A folder with a manifest; `splits` says how many records each shard of a split has.
 
     Ids count up through all shards.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = as_folder(place)
+    folder.make_folder()
     survey = SchemaSurvey()
     surveys = {split: SchemaSurvey() for split in splits}
     entries: dict[str, list[ShardEntry]] = {}
     number = 0
     for split, counts in splits.items():
-        for place, count in enumerate(counts):
-            path = folder / shard_name(split, place, len(counts), compression)
+        for at, count in enumerate(counts):
+            path = folder / shard_name(split, at, len(counts), compression)
             with ShardWriter(path, compression=compression) as writer:
                 for _ in range(count):
                     writer.write_example(features(number), {"steps": "int64"})
@@ -72,9 +78,9 @@ def packed(folder: Path, splits: Mapping[str, Sequence[int]], compression: Any =
         class_names,
         {"seed": 0},
     )
-    (folder / MANIFEST_NAME).write_bytes(manifest.to_bytes())
-    (folder / LABELS_NAME).write_bytes(labels_to_bytes(class_names))
-    return folder
+    (folder / MANIFEST_NAME).put(manifest.to_bytes())
+    (folder / LABELS_NAME).put(labels_to_bytes(class_names))
+    return place
 
 
 def ids_of(examples: Any) -> list[int]:

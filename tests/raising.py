@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +20,8 @@ def raises(
 
     Args:
         match: a few characters of the message, where the fields do not tell two faults apart.
-        fields: name -> expected value; paths may be `Path`, the value of an option is as passed.
+        fields: name -> expected value; paths may be `Path` or `Location`, the value of an
+            option is as passed.
     """
     with pytest.raises(kind, match=match) as caught:
         yield caught
@@ -32,8 +33,8 @@ def raises(
 def _shown(error: Exception, name: str, value: Any) -> Any:
     """A field as the error holds it."""
     if name == "value" and isinstance(error, OptionError):
-        return OptionError(value=str(value) if isinstance(value, Path) else value).value
-    return str(value) if isinstance(value, Path) else value
+        return OptionError(value=str(value) if isinstance(value, os.PathLike) else value).value
+    return str(value) if isinstance(value, os.PathLike) else value
 
 
 def places(problems: Iterable[str]) -> list[str]:

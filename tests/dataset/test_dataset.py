@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import operator
 import pickle
 import random
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +20,10 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
+from recordsmith.stores import LocalStore, Location, PlaceLike, as_location
 from recordsmith.wire import encode_record
 
+from ..places import new_place
 from ..raising import raises
 
 COUNTS = [4, 0, 1, 7, 3]
@@ -28,19 +32,30 @@ BOUNDS = st.none() | st.integers(-20, 20)
 SLICES = st.builds(slice, BOUNDS, BOUNDS, st.none() | st.integers(-6, 6).filter(bool))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, numbered: SimpleNamespace) -> Path:
-    return numbered.packed(tmp_path_factory.mktemp("numbers"), {"train": COUNTS})  # type: ignore[no-any-return]
+@pytest.fixture(scope="module", params=["files", "memory"])
+def folder(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    numbered: SimpleNamespace,
+) -> Iterator[Location]:
+    with new_place(request.param, tmp_path_factory.mktemp("numbers")) as place:
+        yield numbered.packed(place, {"train": COUNTS})
 
 
 @pytest.fixture(scope="module")
-def dataset(folder: Path) -> rs.Dataset:
+def dataset(folder: Location) -> rs.Dataset:
     return rs.open(folder)
 
 
 @pytest.fixture(scope="module")
-def foreign(folder: Path) -> rs.Dataset:
+def foreign(folder: Location) -> rs.Dataset:
     return rs.open(folder / "*.tfrecord")
+
+
+@pytest.fixture(scope="module", params=["manifest", "pattern"])
+def opened(request: pytest.FixtureRequest, folder: Location) -> rs.Dataset:
+    """With and without its manifest."""
+    return rs.open(folder if request.param == "manifest" else folder / "*.tfrecord")
 
 
 @pytest.fixture(scope="module", params=["gzip", "zlib"])
@@ -56,18 +71,14 @@ def compressed(
 # -- as a sequence -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["dataset", "foreign"])
-def test_every_position(
-    request: pytest.FixtureRequest, numbered: SimpleNamespace, name: str
-) -> None:
-    dataset = request.getfixturevalue(name)
-    assert len(dataset) == len(IDS)
+def test_every_position(opened: rs.Dataset, numbered: SimpleNamespace) -> None:
+    assert len(opened) == len(IDS)
     for position in range(-len(IDS), len(IDS)):
-        numbered.assert_is_example(dataset[position], IDS[position])
-        numbered.assert_is_example(dataset[np.int64(position)], IDS[position])
-    for number, example in enumerate(dataset):
+        numbered.assert_is_example(opened[position], IDS[position])
+        numbered.assert_is_example(opened[np.int64(position)], IDS[position])
+    for number, example in enumerate(opened):
         numbered.assert_is_example(example, number)
-    assert numbered.ids_of(reversed(dataset)) == IDS[::-1]
+    assert numbered.ids_of(reversed(opened)) == IDS[::-1]
 
 
 @pytest.mark.parametrize("position", [len(IDS), -len(IDS) - 1, 10**30, -(10**30)])
@@ -144,7 +155,7 @@ def test_located_records_have_shard_and_number(dataset: rs.Dataset, cut: slice) 
     assert records_of(part).known_record_count == len(located)
 
 
-def test_record_counts_are_known_from_manifests_and_slices(folder: Path) -> None:
+def test_record_counts_are_known_from_manifests_and_slices(folder: Location) -> None:
     assert records_of(rs.open(folder)).known_record_count == len(IDS)
     foreign = rs.open(folder / "*.tfrecord")
     part = foreign[2:5]
@@ -208,12 +219,8 @@ def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-@pytest.mark.parametrize("name", ["dataset", "foreign"])
-def test_columns_equal_the_examples(
-    request: pytest.FixtureRequest, numbered: SimpleNamespace, name: str
-) -> None:
-    dataset = request.getfixturevalue(name)
-    columns = dataset.read_columns()
+def test_columns_equal_the_examples(opened: rs.Dataset, numbered: SimpleNamespace) -> None:
+    columns: Any = opened.read_columns()
     assert set(columns) == set(numbered.features(0))
     assert isinstance(columns["steps"], rs.RaggedArray)
     assert isinstance(columns["name"], rs.BytesArray)
@@ -249,9 +256,9 @@ def test_a_string_is_not_a_list_of_names(dataset: rs.Dataset) -> None:
 
 @pytest.mark.parametrize("position", range(len(IDS)))
 def test_errors_in_columns_name_the_record(
-    tmp_path: Path, dataset: rs.Dataset, position: int
+    place: Location, dataset: rs.Dataset, position: int
 ) -> None:
-    path = tmp_path / "a.tfrecord"
+    path = place / "a.tfrecord"
     with ShardWriter(path) as writer:
         for number in IDS:
             writer.write_example({"id": number if number != position else "text"})
@@ -266,9 +273,9 @@ def test_errors_in_columns_name_the_record(
             assert (caught.value.path, caught.value.record) == (str(path), position)
 
 
-def test_all_columns_of_a_part_that_lacks_a_feature(tmp_path: Path) -> None:
+def test_all_columns_of_a_part_that_lacks_a_feature(place: Location) -> None:
     """The schema is that of the whole dataset; a missing feature of a slice is empty."""
-    path = tmp_path / "a.tfrecord"
+    path = place / "a.tfrecord"
     with ShardWriter(path) as writer:
         writer.write_example({"id": 0, "extra": 5})
         writer.write_example({"id": 1})
@@ -285,8 +292,8 @@ def test_all_columns_of_an_empty_part(dataset: rs.Dataset) -> None:
     assert all(len(column) == 0 for column in columns.values())
 
 
-def test_all_columns_where_a_feature_never_has_a_value(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
+def test_all_columns_where_a_feature_never_has_a_value(place: Location) -> None:
+    path = place / "a.tfrecord"
     with ShardWriter(path) as writer:
         writer.write_example({"id": 7, "never": []})
     columns = rs.open(path).read_columns()
@@ -325,8 +332,8 @@ def test_invalid_batch_size(dataset: rs.Dataset, size: int) -> None:
     assert (caught.value.option, caught.value.value) == ("size", str(size))
 
 
-def test_batches_have_the_same_columns_if_a_feature_is_sometimes_missing(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
+def test_batches_have_the_same_columns_if_a_feature_is_sometimes_missing(place: Location) -> None:
+    path = place / "a.tfrecord"
     with ShardWriter(path) as writer:
         for number in range(6):
             writer.write_example({"id": number} | ({"extra": [1.5]} if number > 3 else {}))
@@ -337,8 +344,8 @@ def test_batches_have_the_same_columns_if_a_feature_is_sometimes_missing(tmp_pat
         assert isinstance(batch["extra"], np.ndarray)
 
 
-def test_batches_of_a_feature_of_two_kinds_need_a_kind(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
+def test_batches_of_a_feature_of_two_kinds_need_a_kind(place: Location) -> None:
+    path = place / "a.tfrecord"
     with ShardWriter(path) as writer:
         writer.write_example({"x": 1})
         writer.write_example({"x": "text"})
@@ -382,8 +389,8 @@ def test_datasets_can_be_pickled(dataset: rs.Dataset, numbered: SimpleNamespace)
 # -- records that are no Examples ----------------------------------------------------------------
 
 
-def test_sequence_examples_are_decoded(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
+def test_sequence_examples_are_decoded(place: Location) -> None:
+    path = place / "a.tfrecord"
     with ShardWriter(path) as writer:
         writer.write(rs.encode_sequence_example({"id": 5}, {"words": [["a"], ["b", "c"]]}))
     dataset = rs.open(path)
@@ -397,10 +404,10 @@ def test_sequence_examples_are_decoded(tmp_path: Path) -> None:
     assert caught.value.value == "'SequenceExample'"
 
 
-def test_plain_bytes_are_read_as_records(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
+def test_plain_bytes_are_read_as_records(place: Location) -> None:
+    path = place / "a.tfrecord"
     payloads = [b"plain", b"\xff\xff\xff", b"bytes"]
-    path.write_bytes(b"".join(map(encode_record, payloads)))
+    path.put(b"".join(map(encode_record, payloads)))
     dataset = rs.open(path)
     assert list(dataset.records()) == payloads
     assert [records_of(dataset).read_record(i) for i in range(3)] == payloads
@@ -418,10 +425,10 @@ def test_plain_bytes_are_read_as_records(tmp_path: Path) -> None:
     assert refused.value.value == "'other'"
 
 
-def test_sequences_have_no_columns(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+def test_sequences_have_no_columns(place: Location) -> None:
+    with rs.ShardWriter(place / "a.tfrecord") as writer:
         writer.write(rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]}))
-    dataset = rs.open(tmp_path / "a.tfrecord")
+    dataset = rs.open(place / "a.tfrecord")
     for read in (dataset.read_columns, lambda: dataset.read_columns(["id"])):
         with raises(rs.RecordsmithError, value="SequenceExample"):
             read()
@@ -432,11 +439,10 @@ def test_sequences_have_no_columns(tmp_path: Path) -> None:
 # -- many positions at once ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["dataset", "foreign"])
 @given(data=st.data())
 @settings(max_examples=100)
-def test_records_of_many_positions(request: pytest.FixtureRequest, name: str, data: Any) -> None:
-    dataset = request.getfixturevalue(name)[data.draw(SLICES)]
+def test_records_of_many_positions(opened: rs.Dataset, data: Any) -> None:
+    dataset = opened[data.draw(SLICES)]
     length = len(dataset)
     positions = []
     if length:
@@ -515,9 +521,9 @@ def test_compressed_shards_refuse_read_records(compressed: rs.Dataset) -> None:
         compressed.read_records([3])
 
 
-def _numbers(path: Path, count: int) -> list[bytes]:
+def _numbers(place: PlaceLike, count: int) -> list[bytes]:
     payloads = [bytes([number]) * (number + 1) for number in range(count)]
-    path.write_bytes(b"".join(map(encode_record, payloads)))
+    as_location(place).put(b"".join(map(encode_record, payloads)))
     return payloads
 
 
@@ -547,7 +553,7 @@ def test_damage_among_many_records_is_located(tmp_path: Path, place: str) -> Non
         assert (caught.value.record, caught.value.offset) == (5, begin)
 
 
-def test_replaced_file_is_detected(tmp_path: Path) -> None:
+def test_file_changed_in_place_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     _numbers(path, 9)
     dataset = rs.open(path)
@@ -556,6 +562,20 @@ def test_replaced_file_is_detected(tmp_path: Path) -> None:
     with pytest.raises(rs.CorruptDataError) as caught:
         dataset.read_records([7, 2])
     assert caught.value.defect is rs.Defect.SHARD_SIZE
+
+
+def test_replaced_object_is_never_mixed_with_the_old_one(place: Location) -> None:
+    """An open file stays as it was; elsewhere the version shows the change."""
+    path = place / "x.tfrecord"
+    payloads = _numbers(path, 9)
+    dataset = rs.open(path)
+    dataset.read_records([3])
+    path.put(path.read()[::-1])
+    if isinstance(place.store, LocalStore):
+        assert dataset.read_records([7, 2]).tolist() == [payloads[7], payloads[2]]
+    else:
+        with raises(rs.FileAccessError, errno=errno.ESTALE, path=str(path), operation="read"):
+            dataset.read_records([7, 2])
 
 
 def test_records_picked_by_several_threads(dataset: rs.Dataset) -> None:
@@ -610,8 +630,8 @@ def test_records_are_copied_to_given_offsets(dataset: rs.Dataset) -> None:
         assert (out[place + len(payload) : place + 1000] == 255).all()
 
 
-def test_a_repr_shows_how_records_were_chosen(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    data = rs.open(numbered.packed(tmp_path, {"train": [3, 2], "test": [1]}))
+def test_a_repr_shows_how_records_were_chosen(place: Location, numbered: SimpleNamespace) -> None:
+    data = rs.open(numbered.packed(place, {"train": [3, 2], "test": [1]}))
     assert ": 6 records in 3 shards" in repr(data)
     assert "records: " not in repr(data)
     shuffled = data.shuffle(7)
@@ -641,8 +661,8 @@ def test_a_repr_shows_how_records_were_chosen(tmp_path: Path, numbered: SimpleNa
         ("tags", None, [[b"a", b"b"], [], []]),
     ],
 )
-def test_columns_with_validity(tmp_path: Path, key: str, spec: Any, expected: list[Any]) -> None:
-    path = tmp_path / "a.tfrecord"
+def test_columns_with_validity(place: Location, key: str, spec: Any, expected: list[Any]) -> None:
+    path = place / "a.tfrecord"
     with rs.ShardWriter(path) as writer:
         full = {"age": 36, "pair": [0.5, 1.0], "name": "Ada", "tags": ["a", "b"]}
         writer.write_example(full)
@@ -659,17 +679,17 @@ def test_columns_with_validity(tmp_path: Path, key: str, spec: Any, expected: li
     assert [valid[key].tolist() for _, valid in batches] == [[True, False], [True]]
     dropped = dataset[::-1].batches(2, {key: spec}, with_validity=True, drop_last=True)
     assert [valid[key].tolist() for _, valid in dropped] == [[True, False]]
-    with rs.ShardWriter(tmp_path / "copy.tfrecord") as writer:
+    with rs.ShardWriter(place / "copy.tfrecord") as writer:
         writer.write_columns(columns, validity)
-    copied = rs.open(tmp_path / "copy.tfrecord").read_columns({key: spec}, with_validity=True)
+    copied = rs.open(place / "copy.tfrecord").read_columns({key: spec}, with_validity=True)
     assert copied[0][key].tolist() == expected
     assert copied[1][key].tolist() == [True, False, True]
 
 
-def test_validity_of_what_all_records_have_or_of_no_records(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+def test_validity_of_what_all_records_have_or_of_no_records(place: Location) -> None:
+    with rs.ShardWriter(place / "a.tfrecord") as writer:
         writer.write_columns({"x": np.arange(20)})
-    dataset = rs.open(tmp_path / "a.tfrecord")
+    dataset = rs.open(place / "a.tfrecord")
     assert dataset.read_columns(with_validity=True)[1]["x"].tolist() == [True] * 20
     columns, validity = dataset[:0].read_columns(["x"], with_validity=True)
     assert columns["x"].tolist() == []

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import shard_name
+from recordsmith.stores import Location
 
 
-def test_opening_reads_no_record(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [3]})
+def test_opening_reads_no_record(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"train": [3]})
     path = folder / shard_name("train", 0, 1)
-    good = path.read_bytes()
+    good = path.read()
     schema = rs.open(folder).schema
-    path.write_bytes(b"\0" * len(good))
+    path.put(b"\0" * len(good))
     dataset = rs.open(folder)
     assert dataset.schema == schema
     assert len(dataset) == 3
@@ -26,10 +26,10 @@ def test_opening_reads_no_record(tmp_path: Path, numbered: SimpleNamespace) -> N
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_manifest_and_records_agree(
-    tmp_path: Path, numbered: SimpleNamespace, compression: str
+    place: Location, numbered: SimpleNamespace, compression: str
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [3, 2], "test": [4]}, compression)
-    packed, foreign = rs.open(folder), rs.open([*sorted(folder.glob("train*")), folder / "test-*"])
+    folder = numbered.packed(place, {"train": [3, 2], "test": [4]}, compression)
+    packed, foreign = rs.open(folder), rs.open([*(folder / "train*").glob(), folder / "test-*"])
     assert numbered.ids_of(packed) == numbered.ids_of(foreign) == list(range(9))
     assert len(packed) == len(foreign) == 9
     assert packed.schema == foreign.schema
@@ -42,11 +42,11 @@ def test_manifest_and_records_agree(
     ids=["cut", "grown", "empty"],
 )
 def test_shard_of_another_size_is_refused(
-    tmp_path: Path, numbered: SimpleNamespace, change: object
+    place: Location, numbered: SimpleNamespace, change: object
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [3], "test": [1]})
+    folder = numbered.packed(place, {"train": [3], "test": [1]})
     path = folder / shard_name("train", 0, 1)
-    path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
+    path.put(change(path.read()))  # type: ignore[operator]
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.open(folder)
     assert caught.value.defect is rs.Defect.SHARD_SIZE
@@ -54,8 +54,8 @@ def test_shard_of_another_size_is_refused(
     assert numbered.ids_of(rs.open(folder, split="test")) == [3]
 
 
-def test_empty_dataset(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [0]})
+def test_empty_dataset(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"train": [0]})
     for dataset in (rs.open(folder), rs.open(folder / "*.tfrecord")):
         assert len(dataset) == 0
         assert list(dataset) == list(dataset[:]) == []

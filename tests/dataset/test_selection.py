@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,10 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.dataset import dataset_of, records_of
+from recordsmith.stores import as_folder
 from recordsmith.wire import encode_record
+
+from ..places import AnyPlace, new_place
 
 COUNTS = [40, 0, 1, 27, 13]
 IDS = list(range(sum(COUNTS)))
@@ -33,10 +36,13 @@ SHARES = {"a": 0.5, "b": 0.3, "c": 0.2}
 Step = Callable[[rs.Dataset, list[int]], tuple[rs.Dataset, list[int]]]
 
 
-def write(folder: Path, counts: list[int], *, compression: str = "none", packed: bool) -> Path:
+def write(
+    place: AnyPlace, counts: list[int], *, compression: str = "none", packed: bool
+) -> AnyPlace:
     """Write records with their id and label to some shards; `packed` with a manifest."""
     numbers = iter(range(sum(counts)))
-    folder.mkdir(parents=True)
+    folder = as_folder(place)
+    folder.make_folder()
     for shard, count in enumerate(counts):
         name = f"train-{shard:05d}-of-{len(counts):05d}.tfrecord"
         with rs.ShardWriter(folder / name, compression=compression) as writer:
@@ -45,17 +51,22 @@ def write(folder: Path, counts: list[int], *, compression: str = "none", packed:
                 if _ == count - 1:
                     break
     if packed:
-        rs.reshard(folder, folder.parent / f"{folder.name}-packed", shards=min(3, sum(counts)))
-        return folder.parent / f"{folder.name}-packed"
-    return folder
+        out = place.with_name(f"{place.name}-packed")
+        rs.reshard(place, out, shards=min(3, sum(counts)))
+        return out
+    return place
 
 
-@pytest.fixture(scope="module", params=["plain", "packed", "gzip", "one shard", "one record"])
-def dataset(request: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
-    folder = tmp_path_factory.mktemp("data") / "in"
+@pytest.fixture(scope="module", params=[
+    "plain", "packed", "gzip", "one shard", "one record", "memory", "packed memory",
+])  # fmt: skip
+def dataset(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rs.Dataset]:
+    kind = "memory" if "memory" in request.param else "files"
     counts = {"one shard": [len(IDS)], "one record": [1]}.get(request.param, COUNTS)
     compression = "gzip" if request.param == "gzip" else "none"
-    return rs.open(write(folder, counts, compression=compression, packed=request.param == "packed"))
+    with new_place(kind, tmp_path_factory.mktemp("data")) as place:
+        packed = "packed" in request.param
+        yield rs.open(write(place / "in", counts, compression=compression, packed=packed))
 
 
 def ids_of(dataset: rs.Dataset) -> list[int]:

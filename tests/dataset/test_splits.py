@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import recordsmith as rs
 from recordsmith.dataset.splits import has_split_word, split_of
+from recordsmith.stores import Location
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ _LAYOUTS = {
 }
 
 
-def _write(folder: Path, layout: dict[str, list[str]]) -> dict[str, int]:
+def _write(folder: Location, layout: dict[str, list[str]]) -> dict[str, int]:
     """Write files of 1, 2, 4, … records; return the expected number of each split."""
     counts = {}
     number = 1
@@ -72,23 +71,22 @@ def _write(folder: Path, layout: dict[str, list[str]]) -> dict[str, int]:
         counts[split] = 0
         for file in files:
             path = folder / file
-            path.parent.mkdir(parents=True, exist_ok=True)
             with rs.ShardWriter(path) as writer:
                 for _ in range(number):
                     writer.write_example({"split": split})
             counts[split] += number if "passed over" not in file else 0
             number *= 2
-    (folder / "README.txt").write_text("words")
+    (folder / "README.txt").put(b"words")
     return counts
 
 
 @pytest.mark.parametrize("layout", _LAYOUTS.values(), ids=_LAYOUTS)
-def test_splits_of_foreign_files(tmp_path: Path, layout: dict[str, list[str]]) -> None:
+def test_splits_of_foreign_files(place: Location, layout: dict[str, list[str]]) -> None:
     """Opening, packing and resharding find the same splits."""
-    source = tmp_path / "in"
+    source = place / "in"
     counts = _write(source, layout)
-    packed = rs.pack(rs.Shards(source), tmp_path / "packed").folder
-    resharded = rs.reshard(source, tmp_path / "resharded").folder
+    packed = rs.pack(rs.Shards(source), place / "packed").folder
+    resharded = rs.reshard(source, place / "resharded").folder
     for folder in (source, packed, resharded):
         assert {shard.split for shard in rs.open(folder).shards} == counts.keys()
         for split, count in counts.items():
@@ -98,47 +96,47 @@ def test_splits_of_foreign_files(tmp_path: Path, layout: dict[str, list[str]]) -
     assert rs.verify(source).record_count == sum(counts.values())
 
 
-def test_splits_by_folder_in_a_list_and_a_pattern(tmp_path: Path) -> None:
-    source = tmp_path / "in"
+def test_splits_by_folder_in_a_list_and_a_pattern(place: Location) -> None:
+    source = place / "in"
     _write(source, {"train": ["train/a.tfrecord"], "val": ["val/a.tfrecord"]})
-    for paths in ([source / "train", source / "val"], str(source / "*" / "*.tfrecord")):
+    for paths in ([source / "train", source / "val"], source / "*" / "*.tfrecord"):
         assert len(rs.open(paths, split="val")) == 2  # type: ignore[arg-type]
-        report = rs.reshard(paths, tmp_path / "out", split="val", overwrite=True)  # type: ignore[arg-type]
+        report = rs.reshard(paths, place / "out", split="val", overwrite=True)  # type: ignore[arg-type]
         assert report.record_count == 2
 
 
-def test_a_single_folder_with_the_name_of_a_split_is_ignored(tmp_path: Path) -> None:
+def test_a_single_folder_with_the_name_of_a_split_is_ignored(place: Location) -> None:
     """Folders for experiments are often named `test`."""
-    _write(tmp_path / "test", {"a": ["a.tfrecord"], "b": ["b.tfrecord"]})
-    assert {shard.split for shard in rs.open(tmp_path / "test").shards} == {"a", "b"}
+    _write(place / "test", {"a": ["a.tfrecord"], "b": ["b.tfrecord"]})
+    assert {shard.split for shard in rs.open(place / "test").shards} == {"a", "b"}
 
 
-def test_datasets_in_split_folders_are_not_merged(tmp_path: Path) -> None:
-    _write(tmp_path / "in", {"train": ["train.tfrecord"]})
+def test_datasets_in_split_folders_are_not_merged(place: Location) -> None:
+    _write(place / "in", {"train": ["train.tfrecord"]})
     for split in ("train", "val"):
-        rs.pack(rs.Shards(tmp_path / "in"), tmp_path / "out" / split)
+        rs.pack(rs.Shards(place / "in"), place / "out" / split)
     with pytest.raises(rs.OptionError) as caught:
-        rs.open(tmp_path / "out")
-    assert (caught.value.option, caught.value.value) == ("paths", f"{str(tmp_path / 'out')!r:.80}")
+        rs.open(place / "out")
+    assert (caught.value.option, caught.value.value) == ("paths", f"{str(place / 'out')!r:.80}")
 
 
-def test_missing_shard_in_a_split_folder_is_detected(tmp_path: Path) -> None:
-    _write(tmp_path, {"train": ["train/part-00001-of-00002"], "val": ["val/part-00000-of-00001"]})
-    assert len(rs.open(tmp_path, split="val")) == 2
+def test_missing_shard_in_a_split_folder_is_detected(place: Location) -> None:
+    _write(place, {"train": ["train/part-00001-of-00002"], "val": ["val/part-00000-of-00001"]})
+    assert len(rs.open(place, split="val")) == 2
     for split in (None, "train"):
         with pytest.raises(rs.CorruptDataError) as caught:
-            rs.open(tmp_path, split=split)
+            rs.open(place, split=split)
         assert caught.value.defect is rs.Defect.MISSING_SHARD
-        assert caught.value.path == str(tmp_path / "train" / "part-00000-of-00002.tfrecord")
+        assert caught.value.path == str(place / "train" / "part-00000-of-00002.tfrecord")
 
 
-def test_files_without_split_next_to_files_with_one_are_reported(tmp_path: Path) -> None:
+def test_files_without_split_next_to_files_with_one_are_reported(place: Location) -> None:
     """They cannot be assigned to a split, so a notice counts them."""
-    _write(tmp_path / "in", {"train": ["train.tfrecord", "testzz.tfrecord", "testzy.tfrecord"],
+    _write(place / "in", {"train": ["train.tfrecord", "testzz.tfrecord", "testzy.tfrecord"],
                              "test": ["test.tfrecord"]})  # fmt: skip
     for report in (
-        rs.pack(rs.Shards(tmp_path / "in"), tmp_path / "packed"),
-        rs.reshard(tmp_path / "in", tmp_path / "resharded"),
+        rs.pack(rs.Shards(place / "in"), place / "packed"),
+        rs.reshard(place / "in", place / "resharded"),
     ):
         (notice,) = report.notices
         assert "2 files" in notice

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME, ShardWriter
+from recordsmith.stores import Location
 from recordsmith.wire import COMPRESSIONS
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("with_manifest", [True, False])
 def test_counts_and_sizes(
-    tmp_path: Path, numbered: SimpleNamespace, compression: str, with_manifest: bool
+    place: Location, numbered: SimpleNamespace, compression: str, with_manifest: bool
 ) -> None:
-    folder = numbered.packed(tmp_path, {"test": [4], "train": [2, 3]}, compression)
+    folder = numbered.packed(place, {"test": [4], "train": [2, 3]}, compression)
     if not with_manifest:
-        (folder / MANIFEST_NAME).unlink()
+        (folder / MANIFEST_NAME).delete()
     found = rs.inspect(folder)
-    paths = sorted(folder.glob("*.tfrecord*"))
+    paths = (folder / "*.tfrecord*").glob()
     assert found.record_count == 9
-    assert found.size_bytes == sum(path.stat().st_size for path in paths)
+    assert found.size_bytes == sum(path.size() for path in paths)
     assert found.compression == compression
     assert found.class_names == numbered.class_names
     assert [(s.path, s.split, s.record_count, s.size_bytes) for s in found.shards] == [
-        (str(path), path.name.split("-")[0], count, path.stat().st_size)
+        (str(path), path.name.split("-")[0], count, path.size())
         for path, count in zip(paths, [4, 2, 3], strict=True)
     ]
     assert {split: len(shards) for split, shards in found.splits.items()} == {"test": 1, "train": 2}
     assert found.schema == rs.open(folder).schema
 
 
-def test_schema_of_one_split(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"test": [1], "train": [3]})
+def test_schema_of_one_split(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"test": [1], "train": [3]})
     found = rs.inspect(folder, split="train")
     assert found.record_count == found.schema.record_count == 3
     assert found.schema.features["steps"].min_length == 1  # the empty list is in test
@@ -45,23 +45,23 @@ def test_schema_of_one_split(tmp_path: Path, numbered: SimpleNamespace) -> None:
         rs.inspect(folder, split="validation")
 
 
-def test_mixed_compressions(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    numbered.write_shard(tmp_path / "a.tfrecord", [1])
-    numbered.write_shard(tmp_path / "b.tfrecord", [2], "gzip")
-    numbered.write_shard(tmp_path / "c.tfrecord", [])
-    found = rs.inspect(tmp_path)
+def test_mixed_compressions(place: Location, numbered: SimpleNamespace) -> None:
+    numbered.write_shard(place / "a.tfrecord", [1])
+    numbered.write_shard(place / "b.tfrecord", [2], "gzip")
+    numbered.write_shard(place / "c.tfrecord", [])
+    found = rs.inspect(place)
     assert found.compression == "mixed"
     assert [shard.compression for shard in found.shards][:2] == ["none", "gzip"]
     assert found.record_count == 2
 
 
-def test_json(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [2, 1]})
+def test_json(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"train": [2, 1]})
     document = json.loads(json.dumps(rs.inspect(folder).to_json()))
     assert (document["records"], document["payload"], document["compression"]) == (
         3, "Example", "none",
     )  # fmt: skip
-    size = sum(path.stat().st_size for path in folder.glob("*.tfrecord"))
+    size = sum(path.size() for path in (folder / "*.tfrecord").glob())
     assert document["splits"] == {"train": {"records": 3, "shards": 2, "size_bytes": size}}
     assert document["class_names"] == list(numbered.class_names)
     assert document["features"].keys() == numbered.features(0).keys()
@@ -69,10 +69,10 @@ def test_json(tmp_path: Path, numbered: SimpleNamespace) -> None:
     assert [shard["records"] for shard in document["shards"]] == [2, 1]
 
 
-def test_sequence_examples_have_their_own_sections(tmp_path: Path) -> None:
-    with ShardWriter(tmp_path / "a.tfrecord") as writer:
+def test_sequence_examples_have_their_own_sections(place: Location) -> None:
+    with ShardWriter(place / "a.tfrecord") as writer:
         writer.write(rs.encode_sequence_example({"id": 5}, {"words": [["a"], ["b", "c"]]}))
-    document = rs.inspect(tmp_path).to_json()
+    document = rs.inspect(place).to_json()
     assert document["payload"] == "SequenceExample"
     assert document["features"] == {}
     assert document["context"]["id"]["kind"] == "int64"
@@ -80,18 +80,18 @@ def test_sequence_examples_have_their_own_sections(tmp_path: Path) -> None:
     assert (words["min_steps"], words["max_steps"], words["max_length"]) == (2, 2, 2)
 
 
-def test_progress_counts_bytes(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    path = numbered.write_shard(tmp_path / "a.tfrecord", range(9))
+def test_progress_counts_bytes(place: Location, numbered: SimpleNamespace) -> None:
+    path = numbered.write_shard(place / "a.tfrecord", range(9))
     calls: list[tuple[int, int]] = []
     rs.inspect(path, progress=lambda *call: calls.append(call))
-    assert calls[-1] == (path.stat().st_size,) * 2
+    assert calls[-1] == (path.size(),) * 2
 
 
-def test_damage_is_raised(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    path = numbered.write_shard(tmp_path / "a.tfrecord", range(3))
-    data = bytearray(path.read_bytes())
+def test_damage_is_raised(place: Location, numbered: SimpleNamespace) -> None:
+    path = numbered.write_shard(place / "a.tfrecord", range(3))
+    data = bytearray(path.read())
     data[-1] ^= 1
-    path.write_bytes(data)
+    path.put(bytes(data))
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.inspect(path)
     assert (caught.value.defect, caught.value.record) == (rs.Defect.PAYLOAD_CRC, 2)
@@ -103,11 +103,11 @@ def test_damage_is_raised(tmp_path: Path, numbered: SimpleNamespace) -> None:
     ids=["cut", "grown", "empty"],
 )
 def test_shard_that_differs_from_its_manifest(
-    tmp_path: Path, numbered: SimpleNamespace, change: Callable[[bytes], bytes]
+    place: Location, numbered: SimpleNamespace, change: Callable[[bytes], bytes]
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [3]})
-    (path,) = folder.glob("train-*")
-    path.write_bytes(change(path.read_bytes()))
+    folder = numbered.packed(place, {"train": [3]})
+    (path,) = (folder / "train-*").glob()
+    path.put(change(path.read()))
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.inspect(folder)
     assert caught.value.defect is rs.Defect.SHARD_SIZE

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +17,9 @@ from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Column
 from recordsmith.loading.features import BatchRows, ColumnRequest, Filling, PixelFeature
+from recordsmith.stores import as_folder
+
+from ..places import AnyPlace
 
 
 def features(number: int) -> dict[str, Any]:
@@ -30,12 +32,15 @@ def features(number: int) -> dict[str, Any]:
     }
 
 
-def write(folder: Path, counts: Sequence[int], changed: Mapping[int, Any] | None = None) -> Path:
+def write(
+    place: AnyPlace, counts: Sequence[int], changed: Mapping[int, Any] | None = None
+) -> AnyPlace:
     """A folder of shards with so many Examples each; `changed` has payloads, or other features."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = as_folder(place)
+    folder.make_folder()
     number = 0
-    for place, count in enumerate(counts):
-        name = f"train-{place:05}-of-{len(counts):05}.tfrecord"
+    for at, count in enumerate(counts):
+        name = f"train-{at:05}-of-{len(counts):05}.tfrecord"
         with ShardWriter(folder / name) as writer:
             for _ in range(count):
                 instead = (changed or {}).get(number, features(number))
@@ -44,16 +49,18 @@ def write(folder: Path, counts: Sequence[int], changed: Mapping[int, Any] | None
                 else:
                     writer.write_example(instead)
                 number += 1
-    return folder
+    return place
 
 
 def damage(dataset: rs.Dataset, positions: Sequence[int]) -> None:
-    """Turn a bit in the payload of some records, in the files."""
+    """Turn a bit in the payload of some records, in the shards."""
+    locations = {str(shard.location): shard.location for shard in dataset.shards}
     for position in positions:
         where = records_of(dataset).locate_record(position)
-        data = bytearray(Path(where.path).read_bytes())
-        data[where.offset + 12 + 3] ^= 4
-        Path(where.path).write_bytes(data)
+        location = locations[where.path]
+        data = location.read()
+        at = where.offset + 12 + 3
+        location.put([data[:at], bytes([data[at] ^ 4]), data[at + 1 :]])
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
+from recordsmith.stores import Location
 
 pytestmark = pytest.mark.usefixtures("_nothing_stays")
 NO_EXAMPLE = b"\xff\xff\xff\xffnothing"
@@ -20,7 +21,7 @@ THREADS = [0, 1, 4]
 
 
 @pytest.fixture
-def damaged(numbered: Any, tmp_path: Path) -> SimpleNamespace:
+def damaged(numbered: Any, place: Location) -> SimpleNamespace:
     """60 records in three shards; `bad`: position -> what is wrong with it."""
     without = {**numbered.features(31)}
     del without["score"]
@@ -30,7 +31,7 @@ def damaged(numbered: Any, tmp_path: Path) -> SimpleNamespace:
         31: without,
         47: {**numbered.features(47), "corner": [1, 2, 3]},
     }
-    dataset = rs.open(numbered.write(tmp_path / "data", [15, 30, 15], changed))
+    dataset = rs.open(numbered.write(place / "data", [15, 30, 15], changed))
     numbered.damage(dataset, [2, 3, 40])
     bad = {
         2: "payload-crc-mismatch",
@@ -49,7 +50,7 @@ def damaged(numbered: Any, tmp_path: Path) -> SimpleNamespace:
         "corner": rs.Tensor("corner", (2,)),
         "image": numbered.Painted(bad=(52, 59)),
     }
-    whole = rs.open(numbered.write(tmp_path / "whole", [60]))
+    whole = rs.open(numbered.write(place / "whole", [60]))
     return SimpleNamespace(dataset=dataset, bad=bad, features=features, whole=whole)
 
 

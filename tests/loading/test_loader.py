@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,28 @@ import pytest
 
 import recordsmith as rs
 
+from ..places import new_place
+
 pytestmark = pytest.mark.usefixtures("_nothing_stays")
 ID = {"id": rs.Scalar("id")}
 
 
-@pytest.fixture(scope="module")
-def dataset(numbered: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+COUNTS = [20, 0, 30, 7]
+
+
+@pytest.fixture(scope="module", params=["files", "memory"])
+def dataset(
+    request: pytest.FixtureRequest, numbered: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[rs.Dataset]:
     """57 records in four shards, one of them empty."""
-    return rs.open(numbered.write(tmp_path_factory.mktemp("loader"), [20, 0, 30, 7]))
+    with new_place(request.param, tmp_path_factory.mktemp("loader")) as place:
+        yield rs.open(numbered.write(place, COUNTS))
+
+
+@pytest.fixture(scope="module")
+def on_disk(numbered: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    """The same, for other processes."""
+    return rs.open(numbered.write(tmp_path_factory.mktemp("loader"), COUNTS))
 
 
 def ids(batches: Any) -> list[list[int]]:
@@ -335,8 +350,8 @@ def test_a_closed_iteration_has_not_come_to_its_end(dataset: rs.Dataset) -> None
     assert loader.epoch == 0
 
 
-def test_a_loader_travels(dataset: rs.Dataset) -> None:
-    loader = rs.Loader(dataset, ID, batch_size=10, shuffle=True, map_examples=jitter, threads=2)
+def test_a_loader_travels(on_disk: rs.Dataset) -> None:
+    loader = rs.Loader(on_disk, ID, batch_size=10, shuffle=True, map_examples=jitter, threads=2)
     iteration = iter(loader)
     next(iteration)
     loader.load_state_dict(loader.state_dict())
@@ -354,8 +369,8 @@ import os, signal, sys, threading, warnings
 import numpy as np
 import recordsmith as rs
 warnings.simplefilter("ignore")
-dataset = rs.open(sys.argv[1])
-loader = rs.Loader(dataset, {"id": rs.Scalar("id")}, batch_size=3, epochs=None, threads=3,
+on_disk = rs.open(sys.argv[1])
+loader = rs.Loader(on_disk, {"id": rs.Scalar("id")}, batch_size=3, epochs=None, threads=3,
                    map_examples=lambda example, generator: example)
 iteration = iter(loader)
 """
@@ -374,13 +389,13 @@ def python(script: str, dataset: rs.Dataset) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("good\n", "", 0)
 
 
-def test_a_program_ends_in_mid_iteration(dataset: rs.Dataset) -> None:
-    python("next(iteration); print('good')", dataset)
+def test_a_program_ends_in_mid_iteration(on_disk: rs.Dataset) -> None:
+    python("next(iteration); print('good')", on_disk)
 
 
-def test_spawned_processes(dataset: rs.Dataset) -> None:
+def test_spawned_processes(on_disk: rs.Dataset) -> None:
     context = __import__("multiprocessing").get_context("spawn")
-    loader = rs.Loader(dataset, ID, batch_size=10, map_batches=noise, threads=1)
+    loader = rs.Loader(on_disk, ID, batch_size=10, map_batches=noise, threads=1)
     with context.Pool(1) as pool:
         assert pool.apply(_first_of, (loader,)) == next(iter(loader))["noise"].tolist()
 
@@ -390,7 +405,7 @@ def _first_of(loader: rs.Loader) -> list[float]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_forks_in_mid_iteration(dataset: rs.Dataset) -> None:
+def test_forks_in_mid_iteration(on_disk: rs.Dataset) -> None:
     python(
         """
         for number in range(30):
@@ -410,24 +425,24 @@ def test_forks_in_mid_iteration(dataset: rs.Dataset) -> None:
         assert first.tolist() == [33, 36, 39, 42, 45, 48, 51, 54], first
         print("good")
         """,
-        dataset,
+        on_disk,
     )
 
 
-def test_no_files_stay_open(dataset: rs.Dataset, numbered: Any, open_files: Any) -> None:
-    folder = dataset.shards[0].location.parent
+def test_no_files_stay_open(on_disk: rs.Dataset, numbered: Any, open_files: Any) -> None:
+    folder = on_disk.shards[0].location.parent
 
     def open_count() -> int:
         gc.collect()
         return len(open_files(folder))
 
-    list(rs.Loader(dataset, ID, batch_size=10, threads=2))
+    list(rs.Loader(on_disk, ID, batch_size=10, threads=2))
     before = open_count()
     assert before
     for _ in range(20):
-        next(iter(rs.Loader(dataset, ID, batch_size=3, threads=4)))
+        next(iter(rs.Loader(on_disk, ID, batch_size=3, threads=4)))
     numbered.wait_until(lambda: not numbered.own_threads())
-    assert open_count() <= before + len(dataset.shards)  # 20 loaders would leave 80
+    assert open_count() <= before + len(on_disk.shards)  # 20 loaders would leave 80
 
 
 # -- resume ----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
+
+from ..places import new_place
 
 COUNTS = [20, 0, 31, 9]
 Select = Callable[[rs.Dataset], rs.Dataset]
@@ -36,9 +38,12 @@ SELECTIONS: dict[str, Select] = {
 IN_ORDER = ["slice", "step", "take", "mask", "filter", "filter of a slice", "split_by", "none"]
 
 
-@pytest.fixture(scope="module")
-def dataset(numbered: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
-    return rs.open(numbered.write(tmp_path_factory.mktemp("plain"), COUNTS))
+@pytest.fixture(scope="module", params=["files", "memory"])
+def dataset(
+    request: pytest.FixtureRequest, numbered: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[rs.Dataset]:
+    with new_place(request.param, tmp_path_factory.mktemp("plain")) as place:
+        yield rs.open(numbered.write(place, COUNTS))
 
 
 @pytest.fixture(scope="module")

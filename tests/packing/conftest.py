@@ -9,7 +9,8 @@ import pytest
 
 import recordsmith as rs
 
-from .flower_jobs import OPTIONS, files_of
+from ..places import contents
+from .flower_jobs import OPTIONS
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +26,7 @@ def undisturbed(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
     """The files of a job that nothing happened to."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
     rs.pack(rs.ImageFolder(flowers), out, **OPTIONS)
-    return files_of(out)
+    return contents(out)
 
 
 @pytest.fixture

@@ -9,27 +9,21 @@ from typing import Any
 
 import recordsmith as rs
 from recordsmith.sources import Note, Sample, ignore_note
+from recordsmith.stores import PlaceLike
+
+from ..places import contents
 
 SPLITS = {"train": 0.6, "validation": 0.4}
 OPTIONS: dict[str, Any] = {"splits": SPLITS, "shards": 2, "seed": 3}
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, with its bytes."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if not path.is_dir()
-    }
 
 
 def visible(files: dict[str, bytes]) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if not name.startswith(".")}
 
 
-def is_done_or_nothing(folder: Path) -> bool:
+def is_done_or_nothing(folder: PlaceLike) -> bool:
     """Whether a folder has only unpublished complete shards and their notes and indexes."""
-    names = set(files_of(folder))
+    names = set(contents(folder))
     done = {name.removesuffix(".done") for name in names if name.endswith(".done")}
     return names <= {
         f"{file}{suffix}" for file in done for suffix in (".done", ".partial", ".index.partial")

@@ -13,14 +13,16 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME
+from recordsmith.stores import Location, PlaceLike, as_folder
 
+from ..places import contents
 from ..raising import raises
-from .flower_jobs import OPTIONS, Meddling, files_of
+from .flower_jobs import OPTIONS, Meddling
 
 
-def _times(folder: Path) -> dict[str, int]:
-    """The modification time of each file; not of folders, where the lock comes and goes."""
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if not path.is_dir()}
+def _versions(folder: PlaceLike) -> dict[str, str]:
+    """The version of each object."""
+    return {str(location): location.info().version for location in as_folder(folder).list()}
 
 
 # -- an existing dataset ------------------------------------------------------------------------
@@ -28,26 +30,26 @@ def _times(folder: Path) -> dict[str, int]:
 
 def test_rerun_of_a_finished_job_changes_nothing(flowers: Path, tmp_path: Path) -> None:
     first = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
-    before = _times(tmp_path)
+    before = _versions(tmp_path)
     again = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, threads=1)
-    assert _times(tmp_path) == before
+    assert _versions(tmp_path) == before
     assert (first.is_new, again.is_new) == (True, False)
     assert first.to_json() | {"is_new": False} == again.to_json()
 
 
 @pytest.mark.parametrize("harm", ["missing", "cut"])
 def test_rerun_detects_a_damaged_dataset(
-    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], harm: str
+    flowers: Path, place: Location, undisturbed: dict[str, bytes], harm: str
 ) -> None:
-    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
-    path = sorted(tmp_path.glob("*.tfrecord"))[1]
-    path.unlink() if harm == "missing" else os.truncate(path, 10)
+    rs.pack(rs.ImageFolder(flowers), place, **OPTIONS)
+    path = (place / "*.tfrecord").glob()[1]
+    path.delete() if harm == "missing" else path.put(path.read()[:10])
     try:
-        report = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+        report = rs.pack(rs.ImageFolder(flowers), place, **OPTIONS)
     except (rs.CorruptDataError, rs.OptionError):
         return  # an error is as good as packing again
     assert report.is_new
-    assert files_of(tmp_path) == undisturbed
+    assert contents(place) == undisturbed
 
 
 def test_image_changed_in_place_is_packed_with_overwrite(
@@ -68,25 +70,25 @@ def test_image_changed_in_place_is_packed_with_overwrite(
     "other", [{"seed": 4}, {"shards": 1}, {"splits": {"a": 0.5, "b": 0.5}}, {"compression": "gzip"}]
 )
 def test_other_dataset_is_refused_and_unchanged(
-    flowers: Path, tmp_path: Path, other: dict[str, Any]
+    flowers: Path, place: Location, other: dict[str, Any]
 ) -> None:
-    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
-    before = _times(tmp_path)
+    rs.pack(rs.ImageFolder(flowers), place, **OPTIONS)
+    before = _versions(place)
     with pytest.raises(rs.OptionError, match="21 records") as caught:
-        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS | other)
-    assert (caught.value.option, caught.value.value) == ("out", f"{str(tmp_path)!r:.80}")
+        rs.pack(rs.ImageFolder(flowers), place, **OPTIONS | other)
+    assert (caught.value.option, caught.value.value) == ("out", f"{str(place)!r:.80}")
     assert "overwrite=True" in str(caught.value)
-    assert _times(tmp_path) == before
+    assert _versions(place) == before
 
 
 def test_overwrite_replaces_and_removes_the_old_shards(
-    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+    flowers: Path, place: Location, undisturbed: dict[str, bytes]
 ) -> None:
-    (tmp_path / "precious.txt").write_text("words")
-    rs.pack(rs.ImageFolder(flowers), tmp_path, shards=5, splits={"x": 0.5, "train": 0.5})
-    report = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    (place / "precious.txt").put(b"words")
+    rs.pack(rs.ImageFolder(flowers), place, shards=5, splits={"x": 0.5, "train": 0.5})
+    report = rs.pack(rs.ImageFolder(flowers), place, **OPTIONS, overwrite=True)
     assert report.is_new
-    assert files_of(tmp_path) == undisturbed | {"precious.txt": b"words"}
+    assert contents(place) == undisturbed | {"precious.txt": b"words"}
 
 
 def test_failed_overwrite_leaves_the_old_dataset(
@@ -94,10 +96,10 @@ def test_failed_overwrite_leaves_the_old_dataset(
 ) -> None:
     out = tmp_path / "out"
     rs.pack(rs.ImageFolder(flowers), out, **OPTIONS)
-    before = files_of(out)
+    before = contents(out)
     with pytest.raises(rs.SourceError):
         rs.pack(rs.ImageFolder(spoiled[0]), out, overwrite=True)
-    assert files_of(out) == before
+    assert contents(out) == before
     assert len(rs.open(out)) == 21
 
 
@@ -105,15 +107,15 @@ def test_failed_overwrite_leaves_the_old_dataset(
     "name", ["train-00000-of-00002.tfrecord", "train-00007-of-00010.tfrecord", "labels.txt"]
 )
 def test_foreign_files_are_replaced_only_with_overwrite(
-    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], name: str
+    flowers: Path, place: Location, undisturbed: dict[str, bytes], name: str
 ) -> None:
-    (tmp_path / name).write_bytes(b"precious")
-    with raises(rs.OptionError, value=tmp_path, match=name) as caught:
-        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    (place / name).put(b"precious")
+    with raises(rs.OptionError, value=place, match=name) as caught:
+        rs.pack(rs.ImageFolder(flowers), place, **OPTIONS)
     assert caught.value.option == "out"
-    assert files_of(tmp_path) == {name: b"precious"}
-    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
-    assert files_of(tmp_path) == undisturbed
+    assert contents(place) == {name: b"precious"}
+    rs.pack(rs.ImageFolder(flowers), place, **OPTIONS, overwrite=True)
+    assert contents(place) == undisturbed
 
 
 def test_notes_of_other_jobs_remove_nothing(
@@ -130,7 +132,7 @@ def test_notes_of_other_jobs_remove_nothing(
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     assert set(names) <= set(os.listdir(tmp_path))
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
-    assert files_of(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
+    assert contents(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
 
 
 def test_jobs_do_not_follow_links(flowers: Path, tmp_path: Path) -> None:
@@ -181,18 +183,18 @@ def test_invalid_notes_of_completed_shards_are_ignored(
         (internal / f"{note['file']}.done").write_text(json.dumps(document))
         (internal / f"{note['file']}.partial").touch()
         rs.pack(rs.ImageFolder(flowers), tmp_path / folder, **OPTIONS)
-        assert files_of(tmp_path / folder) == undisturbed
+        assert contents(tmp_path / folder) == undisturbed
 
 
 def test_broken_manifest_is_reported_and_can_be_overwritten(
-    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+    flowers: Path, place: Location, undisturbed: dict[str, bytes]
 ) -> None:
-    (tmp_path / MANIFEST_NAME).write_text("{")
+    (place / MANIFEST_NAME).put(b"{")
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+        rs.pack(rs.ImageFolder(flowers), place, **OPTIONS)
     assert caught.value.defect is rs.Defect.BROKEN_MANIFEST
-    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
-    assert files_of(tmp_path) == undisturbed
+    rs.pack(rs.ImageFolder(flowers), place, **OPTIONS, overwrite=True)
+    assert contents(place) == undisturbed
 
 
 # -- two jobs ----------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def test_second_job_in_the_same_folder_is_refused(
 
     rs.pack(Meddling(flowers, 5, pack_too), tmp_path, **OPTIONS)
     assert refused == [True, True]
-    assert files_of(tmp_path) == undisturbed
+    assert contents(tmp_path) == undisturbed
 
 
 def test_job_that_finds_a_finished_dataset_after_waiting_for_the_lock(
@@ -229,4 +231,4 @@ def test_job_that_finds_a_finished_dataset_after_waiting_for_the_lock(
     monkeypatch.setattr(fcntl, "flock", be_late)
     with raises(rs.OptionError, option="out", value=tmp_path, match="another dataset"):
         rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9)
-    assert files_of(tmp_path) == undisturbed
+    assert contents(tmp_path) == undisturbed

@@ -16,8 +16,9 @@ from recordsmith.dataset import read_manifest
 from recordsmith.errors import MOST_PROBLEMS
 from recordsmith.sources import Listing
 
+from ..places import contents
 from ..raising import raises
-from .flower_jobs import OPTIONS, files_of
+from .flower_jobs import OPTIONS
 
 # -- unreadable images ------------------------------------------------------------------------
 
@@ -33,7 +34,7 @@ def test_error_lists_every_bad_image_and_nothing_is_packed(
         assert problem.startswith(f"{path}: unreadable-image: ")
         assert problem in str(caught.value)
     assert f"{len(bad)} of {len(bad) + 16} samples" in str(caught.value)
-    assert files_of(tmp_path / "out") == {}
+    assert contents(tmp_path / "out") == {}
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -140,7 +141,7 @@ def test_disk_full_at_sync(flowers: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.operation == "write"
     assert str(caught.value.path).startswith(str(tmp_path))
-    assert files_of(tmp_path) == {}
+    assert contents(tmp_path) == {}
 
 
 def test_file_size_limit(flowers: Path, tmp_path: Path, images: ModuleType) -> None:
@@ -159,7 +160,7 @@ def test_file_size_limit(flowers: Path, tmp_path: Path, images: ModuleType) -> N
     )  # fmt: skip
     assert "train-00000-of-00001.tfrecord" in done.stdout
     assert str(errno.EFBIG) in done.stdout
-    assert files_of(tmp_path / "out") == {}
+    assert contents(tmp_path / "out") == {}
 
 
 def test_disk_that_returns_other_bytes_is_detected(
@@ -175,4 +176,4 @@ def test_disk_that_returns_other_bytes_is_detected(
     monkeypatch.setattr(os, "fsync", spoil)
     with pytest.raises(rs.CorruptDataError):
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
-    assert files_of(tmp_path) == {}
+    assert contents(tmp_path) == {}

@@ -17,7 +17,8 @@ import pytest
 
 import recordsmith as rs
 
-from .flower_jobs import OPTIONS, Meddling, files_of, is_done_or_nothing, visible
+from ..places import contents
+from .flower_jobs import OPTIONS, Meddling, is_done_or_nothing, visible
 
 # -- interrupted jobs ----------------------------------------------------------------------------
 
@@ -43,7 +44,7 @@ def test_stopped_by_the_source(
     again = Meddling(flowers, -1, None)
     report = rs.pack(again, tmp_path, **OPTIONS)
     assert report.reused_count == done_count
-    assert files_of(tmp_path) == undisturbed
+    assert contents(tmp_path) == undisturbed
     if threads == 1:  # shard after shard: what was complete is not read again
         lengths = [len(rs.open(file)) for file in sorted(tmp_path.glob("*.tfrecord"))]
         complete = [sum(lengths[:count]) for count in range(5) if sum(lengths[:count]) <= at]
@@ -62,7 +63,7 @@ def test_stopped_by_the_progress_callback(
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, progress=stop)
     assert is_done_or_nothing(tmp_path)
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
-    assert files_of(tmp_path) == undisturbed
+    assert contents(tmp_path) == undisturbed
 
 
 _KILLER = """
@@ -135,12 +136,12 @@ def test_killed_while_writing(flowers: Path, tmp_path: Path, undisturbed: dict[s
     assert all(_kill(flowers, tmp_path, None, {**OPTIONS, "threads": 2}, moments))
     for kind, number in moments:
         folder = tmp_path / f"{kind}-{number}"
-        assert all(name.startswith(".") for name in files_of(folder))
+        assert all(name.startswith(".") for name in contents(folder))
         with pytest.raises((rs.OptionError, rs.CorruptDataError)):
             rs.open(folder)
         report = rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
         assert report.is_new
-        assert files_of(folder) == undisturbed
+        assert contents(folder) == undisturbed
 
 
 @needs_fork
@@ -151,12 +152,12 @@ def test_job_killed_repeatedly_resumes(
     lengths = []
     for _ in range(20):
         (killed,) = _kill(flowers, tmp_path, None, options, [("read", 9)])
-        lengths.append(len([name for name in files_of(tmp_path / "read-9") if ".done" in name]))
+        lengths.append(len([name for name in contents(tmp_path / "read-9") if ".done" in name]))
         if not killed:
             break
     assert len(lengths) > 2  # killed at least twice
     assert lengths[:-1] == sorted(set(lengths[:-1]))  # each run completed more shards
-    assert files_of(tmp_path / "read-9") == undisturbed
+    assert contents(tmp_path / "read-9") == undisturbed
 
 
 @needs_fork
@@ -190,14 +191,14 @@ def test_changed_images_and_damaged_shards_are_packed_again(
     assert packed["records"] == counts[packed["file"]]
     assert rs.verify(out).is_good
     rs.pack(rs.ImageFolder(root), tmp_path / "plain", **OPTIONS)
-    assert files_of(out) == files_of(tmp_path / "plain")
+    assert contents(out) == contents(tmp_path / "plain")
 
 
 @needs_fork
 def test_overwritten_dataset_stays_until_the_job_is_done(flowers: Path, tmp_path: Path) -> None:
     """Also if shards of an interrupted job, with the same names, are damaged."""
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
-    before = visible(files_of(tmp_path))
+    before = visible(contents(tmp_path))
 
     def stop() -> None:
         raise KeyboardInterrupt
@@ -208,7 +209,7 @@ def test_overwritten_dataset_stays_until_the_job_is_done(flowers: Path, tmp_path
                 Meddling(flowers, 20, stop), tmp_path, **{**OPTIONS, "seed": 4},
                 threads=1, overwrite=True,
             )  # fmt: skip
-        assert visible(files_of(tmp_path)) == before
+        assert visible(contents(tmp_path)) == before
         left = list((tmp_path / ".recordsmith").glob("*.tfrecord.partial"))
         assert left
         for path in left:
@@ -221,7 +222,7 @@ def test_other_job_after_a_killed_one(flowers: Path, tmp_path: Path) -> None:
     assert all(_kill(flowers, tmp_path, None, OPTIONS, [("read", 15)]))
     rs.pack(rs.ImageFolder(flowers), tmp_path / "read-15", seed=1)
     rs.pack(rs.ImageFolder(flowers), tmp_path / "plain", seed=1)
-    assert files_of(tmp_path / "read-15") == files_of(tmp_path / "plain")
+    assert contents(tmp_path / "read-15") == contents(tmp_path / "plain")
 
 
 class Aftermath(NamedTuple):
@@ -254,9 +255,9 @@ def _aftermath(
         except rs.RecordsmithError:
             found.refused.append(number)
             continue
-        if visible(files_of(folder)) != visible(wanted):
+        if visible(contents(folder)) != visible(wanted):
             found.finished_otherwise.append(number)
-        if any(name.endswith((".partial", ".done")) for name in files_of(folder)):
+        if any(name.endswith((".partial", ".done")) for name in contents(folder)):
             found.left_behind.append(number)
     return found
 
@@ -334,12 +335,12 @@ def test_error_while_publishing(
         with suppress(rs.FileAccessError):
             rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
         monkeypatch.undo()
-        unnamed = {name for name in files_of(folder) if name.endswith(".partial")}
-        done = {name for name in files_of(folder) if name.endswith(".done")}
+        unnamed = {name for name in contents(folder) if name.endswith(".partial")}
+        done = {name for name in contents(folder) if name.endswith(".done")}
         assert {name.removesuffix(".partial").removesuffix(".index") for name in unnamed} <= {
             name.removesuffix(".done") for name in done
         }
         rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
-        if files_of(folder) != undisturbed:
+        if contents(folder) != undisturbed:
             finished_otherwise.append(step)
     assert finished_otherwise == []

@@ -16,43 +16,46 @@ import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, read_manifest
 from recordsmith.reshaping import AppendReport
 from recordsmith.reshaping.appending.renumbering import renumbered
+from recordsmith.stores import Location, PlaceLike, as_folder
 
+from ..places import AnyPlace, contents
 from ..raising import raises
 
 
-@pytest.fixture
-def packed(numbered: ModuleType, tmp_path: Path) -> Path:
+def write_packed(numbered: ModuleType, folder: AnyPlace) -> AnyPlace:
     """12 examples in two splits, with manifest and class names; `id` counts."""
-    folder: Path = numbered.packed(tmp_path / "out", {"train": [5, 4], "validation": [3]})
-    return folder
+    return numbered.packed(folder / "out", {"train": [5, 4], "validation": [3]})  # type: ignore[no-any-return]
+
+
+def write_more(numbered: ModuleType, folder: AnyPlace) -> AnyPlace:
+    """Two foreign shards, of ids 100 to 105."""
+    more = folder / "more"
+    as_folder(more).make_folder()
+    numbered.write_shard(more / "train-00000-of-00002.tfrecord", [100, 101, 102, 103])
+    numbered.write_shard(more / "train-00001-of-00002.tfrecord", [104, 105])
+    return more
 
 
 @pytest.fixture
-def more(numbered: ModuleType, tmp_path: Path) -> Path:
-    """Two foreign shards, of ids 100 to 105."""
-    (tmp_path / "more").mkdir()
-    numbered.write_shard(tmp_path / "more" / "train-00000-of-00002.tfrecord", [100, 101, 102, 103])
-    numbered.write_shard(tmp_path / "more" / "train-00001-of-00002.tfrecord", [104, 105])
-    return tmp_path / "more"
+def packed(numbered: ModuleType, place: Location) -> Location:
+    return write_packed(numbered, place)
 
 
-def shards_of(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("*.tfrecord*"))
+@pytest.fixture
+def more(numbered: ModuleType, place: Location) -> Location:
+    return write_more(numbered, place)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file, hidden ones included."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+def shards_of(folder: PlaceLike) -> list[str]:
+    return sorted(name for name in contents(folder) if "/" not in name and ".tfrecord" in name)
 
 
 # ---- what is there afterwards ------------------------------------------------------------------
 
 
-def test_new_shards_follow_the_old_ones(packed: Path, more: Path, numbered: ModuleType) -> None:
+def test_new_shards_follow_the_old_ones(
+    packed: Location, more: Location, numbered: ModuleType
+) -> None:
     validation = contents(packed)["validation-00000-of-00001.tfrecord"]
     report = rs.append(more, packed)
     assert (report.appended_count, report.record_count, report.shard_count) == (6, 18, 5)
@@ -71,11 +74,11 @@ def test_new_shards_follow_the_old_ones(packed: Path, more: Path, numbered: Modu
     assert dataset.schema.features["id"].present == 15
     assert dataset.class_names == rs.open(packed).class_names
     assert rs.verify(packed).is_good
-    hidden = {path.name for path in (packed / ".recordsmith").iterdir()}
+    hidden = {location.name for location in (packed / ".recordsmith").list()}
     assert all(name.endswith(".index") for name in hidden)
 
 
-def test_appended_again_and_again(packed: Path, more: Path, numbered: ModuleType) -> None:
+def test_appended_again_and_again(packed: Location, more: Location, numbered: ModuleType) -> None:
     rs.append(more, packed)
     same = rs.append(more, packed)
     assert (same.is_new, same.appended_count, same.record_count) == (False, 6, 18)
@@ -83,8 +86,9 @@ def test_appended_again_and_again(packed: Path, more: Path, numbered: ModuleType
     other = rs.append(more / "extra.tfrecord", packed, split="train")
     assert (other.is_new, other.record_count) == (True, 19)
     assert not rs.append(more / "extra.tfrecord", packed, split="train").is_new
-    shutil.rmtree(more / ".recordsmith", ignore_errors=True)
-    (more / "extra.tfrecord").unlink()
+    for location in (more / ".recordsmith").list():
+        location.delete()
+    (more / "extra.tfrecord").delete()
     assert not rs.append(more, packed).is_new  # though something else came after it
     twice = rs.append(more, packed, again=True)
     assert (twice.is_new, twice.record_count) == (True, 25)
@@ -92,11 +96,11 @@ def test_appended_again_and_again(packed: Path, more: Path, numbered: ModuleType
     ids = [*range(9), *range(100, 106), 200, *range(100, 106)]
     assert numbered.ids_of(rs.open(packed, split="train")) == ids
     assert rs.verify(packed).is_good
-    steps = json.loads((packed / "dataset.json").read_text())["provenance"]["appended"]
+    steps = json.loads((packed / "dataset.json").read())["provenance"]["appended"]
     assert [step["records"] for step in steps] == [6, 1, 6]
 
 
-def test_into_a_split_of_its_own(packed: Path, more: Path, numbered: ModuleType) -> None:
+def test_into_a_split_of_its_own(packed: Location, more: Location, numbered: ModuleType) -> None:
     report = rs.append(more, packed, split="test")
     assert report.splits == {"train": 9, "validation": 3, "test": 6}
     assert report.renamed_count == 0
@@ -108,12 +112,12 @@ def test_into_a_split_of_its_own(packed: Path, more: Path, numbered: ModuleType)
 
 @pytest.mark.parametrize(("ours", "theirs"), [("gzip", "none"), ("none", "zlib")])
 def test_in_the_compression_of_the_dataset(
-    numbered: ModuleType, tmp_path: Path, ours: str, theirs: str
+    numbered: ModuleType, place: Location, ours: str, theirs: str
 ) -> None:
-    packed = numbered.packed(tmp_path / "out", {"train": [2, 2]}, ours)
-    with rs.ShardWriter(tmp_path / "train-x.tfrecord", compression=theirs) as writer:
+    packed = numbered.packed(place / "out", {"train": [2, 2]}, ours)
+    with rs.ShardWriter(place / "train-x.tfrecord", compression=theirs) as writer:
         writer.write_example(numbered.features(7), {"steps": "int64"})
-    rs.append(tmp_path / "train-x.tfrecord", packed, split="train")
+    rs.append(place / "train-x.tfrecord", packed, split="train")
     manifest = read_manifest(packed)
     assert manifest is not None
     assert manifest.compression == ours
@@ -121,17 +125,17 @@ def test_in_the_compression_of_the_dataset(
     assert rs.verify(packed).is_good
 
 
-def test_names_from_a_template(more: Path, tmp_path: Path, numbered: ModuleType) -> None:
-    numbered.write_shard(tmp_path / "in.tfrecord", [0, 1, 2])
+def test_names_from_a_template(more: Location, place: Location, numbered: ModuleType) -> None:
+    numbered.write_shard(place / "in.tfrecord", [0, 1, 2])
     template = "{split}_x{shard:03d}-of-{shards:03d}.record"
-    rs.reshard(tmp_path / "in.tfrecord", tmp_path / "out", shards=2, shard_names=template)
-    assert (tmp_path / "out" / "in_x001-of-002.record").exists()
-    rs.append(more, tmp_path / "out", split="in")
-    rs.append(more, tmp_path / "out", split="test")
+    rs.reshard(place / "in.tfrecord", place / "out", shards=2, shard_names=template)
+    assert (place / "out" / "in_x001-of-002.record").exists()
+    rs.append(more, place / "out", split="in")
+    rs.append(more, place / "out", split="test")
     names = [f"in_x00{number}-of-004.record" for number in range(4)]
     names += [f"test_x00{number}-of-002.record" for number in range(2)]
-    assert sorted(path.name for path in (tmp_path / "out").glob("*.record")) == names
-    assert rs.verify(tmp_path / "out").is_good
+    assert sorted(path.name for path in (place / "out" / "*.record").glob()) == names
+    assert rs.verify(place / "out").is_good
 
 
 def test_numbers_that_get_wider() -> None:
@@ -141,13 +145,14 @@ def test_numbers_that_get_wider() -> None:
     assert names.added == {"a": ["a-9-of-12", "a-10-of-12", "a-11-of-12"]}
 
 
-def test_indexes_are_renamed_too(numbered: ModuleType, more: Path, tmp_path: Path) -> None:
-    numbered.write_shard(tmp_path / "train-00000-of-00001.tfrecord", list(range(9)))
-    rs.reshard(tmp_path / "train-00000-of-00001.tfrecord", tmp_path / "out", shards=2)
-    rs.append(more, tmp_path / "out")
-    indexes = sorted((tmp_path / "out" / ".recordsmith").glob("*.index"))
-    assert [path.name for path in indexes] == [f"{name}.index" for name in shards_of(tmp_path / "out")]  # noqa: E501 # fmt: skip
-    assert numbered.ids_of(rs.open(tmp_path / "out")[::-1]) == [
+def test_indexes_are_renamed_too(numbered: ModuleType, more: Location, place: Location) -> None:
+    numbered.write_shard(place / "train-00000-of-00001.tfrecord", list(range(9)))
+    rs.reshard(place / "train-00000-of-00001.tfrecord", place / "out", shards=2)
+    rs.append(more, place / "out")
+    indexes = ((place / "out" / ".recordsmith") / "*.index").glob()
+    shards = shards_of(place / "out")
+    assert [path.name for path in indexes] == [f"{name}.index" for name in shards]
+    assert numbered.ids_of(rs.open(place / "out")[::-1]) == [
         *range(105, 99, -1),
         *range(8, -1, -1),
     ]
@@ -156,14 +161,13 @@ def test_indexes_are_renamed_too(numbered: ModuleType, more: Path, tmp_path: Pat
 # ---- classes and features ----------------------------------------------------------------------
 
 
-def with_names(folder: Path, names: list[str]) -> Path:
-    (folder / LABELS_NAME).write_text(
-        "".join(f"{n}:{name}\n" for n, name in enumerate(names)), "utf-8"
-    )
+def with_names(folder: Location, names: list[str]) -> Location:
+    lines = "".join(f"{n}:{name}\n" for n, name in enumerate(names))
+    (folder / LABELS_NAME).put(lines.encode())
     return folder
 
 
-def test_names_of_classes(packed: Path, more: Path) -> None:
+def test_names_of_classes(packed: Location, more: Location) -> None:
     names = rs.open(packed).class_names
     assert names is not None
     with pytest.raises(rs.OptionError) as caught:
@@ -174,30 +178,30 @@ def test_names_of_classes(packed: Path, more: Path) -> None:
     rs.append(with_names(more, longer), packed)
     expected = (*(name or "zero" for name in names), "new")
     assert rs.open(packed).class_names == expected
-    assert (packed / LABELS_NAME).read_text("utf-8").endswith(f"{len(names)}:new\n")
+    assert (packed / LABELS_NAME).read().endswith(f"{len(names)}:new\n".encode())
     assert rs.verify(packed).is_good
 
 
-def test_different_features(packed: Path, tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "train.tfrecord") as writer:
+def test_different_features(packed: Location, place: Location) -> None:
+    with rs.ShardWriter(place / "train.tfrecord") as writer:
         writer.write_example({"id": "text"})
     before = contents(packed)
     with pytest.raises(rs.OptionError) as caught:
-        rs.append(tmp_path / "train.tfrecord", packed)
+        rs.append(place / "train.tfrecord", packed)
     assert (caught.value.option, caught.value.value) == ("paths", "'id'")
-    with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
+    with rs.ShardWriter(place / "train.tfrecord", overwrite=True) as writer:
         writer.write(b"no example")
     with pytest.raises(rs.OptionError) as caught:
-        rs.append(tmp_path / "train.tfrecord", packed)
+        rs.append(place / "train.tfrecord", packed)
     assert (caught.value.option, caught.value.value) == ("paths", "'other'")
-    with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
+    with rs.ShardWriter(place / "train.tfrecord", overwrite=True) as writer:
         writer.write_example({"image": b"", "label": 1})
     with raises(rs.OptionError, option="paths", match="in common"):
-        rs.append(tmp_path / "train.tfrecord", packed)
+        rs.append(place / "train.tfrecord", packed)
     assert contents(packed) == before
-    with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
+    with rs.ShardWriter(place / "train.tfrecord", overwrite=True) as writer:
         writer.write_example({"id": 3, "new": 1})
-    notices = rs.append(tmp_path / "train.tfrecord", packed).notices
+    notices = rs.append(place / "train.tfrecord", packed).notices
     ends = ("lack name, score, steps", "lack new")
     assert [any(notice.endswith(end) for notice in notices) for end in ends] == [True, True]
 
@@ -205,14 +209,14 @@ def test_different_features(packed: Path, tmp_path: Path) -> None:
 # ---- errors -----------------------------------------------------------------------------------
 
 
-def test_invalid_targets(packed: Path, more: Path, tmp_path: Path) -> None:
+def test_invalid_targets(packed: Location, more: Location, place: Location) -> None:
     with pytest.raises(rs.OptionError) as caught:
-        rs.append(more, tmp_path / "none")
-    assert (caught.value.option, caught.value.value) == ("out", repr(str(tmp_path / "none")))
-    assert not (tmp_path / "none").exists()
+        rs.append(more, place / "none")
+    assert (caught.value.option, caught.value.value) == ("out", repr(str(place / "none")))
+    assert not (place / "none").is_folder()
     with raises(rs.OptionError, option="out", match="file"):
         rs.append(more, packed / "train-00000-of-00002.tfrecord")
-    with raises(rs.OptionError, option="out", value=tmp_path / "more", match=r"dataset\.json"):
+    with raises(rs.OptionError, option="out", value=str(place / "more"), match=r"dataset\.json"):
         rs.append(packed, more)
     with pytest.raises(rs.OptionError) as caught:
         rs.append(more, packed, split="a/b")
@@ -220,24 +224,24 @@ def test_invalid_targets(packed: Path, more: Path, tmp_path: Path) -> None:
     with pytest.raises(rs.OptionError) as caught:
         rs.append(packed, packed)
     assert (caught.value.option, caught.value.value) == ("out", repr(str(packed)))
-    (packed / "train-00000-of-00004.tfrecord").write_bytes(b"mine")
+    (packed / "train-00000-of-00004.tfrecord").put(b"mine")
     with raises(
         rs.OptionError,
         option="out",
-        value=tmp_path / "out",
+        value=place / "out",
         match=r"train-00000-of-00004\.tfrecord",
     ):
         rs.append(more, packed)
-    (packed / "train-00000-of-00004.tfrecord").unlink()
-    (packed / "train-00000-of-00002.tfrecord").rename(packed / "hidden")
+    (packed / "train-00000-of-00004.tfrecord").delete()
+    (packed / "train-00000-of-00002.tfrecord").move(packed / "hidden")
     with pytest.raises(rs.CorruptDataError) as damage:
         rs.append(more, packed)
     assert damage.value.defect is rs.Defect.MISSING_SHARD
 
 
 @pytest.mark.parametrize("name", [LABELS_NAME, "label_map.pbtxt"])
-def test_names_that_contradict_the_manifest(packed: Path, more: Path, name: str) -> None:
-    (packed / name).write_text("0:mine\n" if name == LABELS_NAME else "item { id: 1 name: 'x' }")
+def test_names_that_contradict_the_manifest(packed: Location, more: Location, name: str) -> None:
+    (packed / name).put(b"0:mine\n" if name == LABELS_NAME else b"item { id: 1 name: 'x' }")
     before = contents(packed)
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.append(more, packed)
@@ -245,9 +249,9 @@ def test_names_that_contradict_the_manifest(packed: Path, more: Path, name: str)
     assert contents(packed) == before
 
 
-def test_shards_of_another_size(packed: Path, more: Path) -> None:
+def test_shards_of_another_size(packed: Location, more: Location) -> None:
     path = packed / "validation-00000-of-00001.tfrecord"
-    path.write_bytes(path.read_bytes()[:-1])
+    path.put(path.read()[:-1])
     before = contents(packed)
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.append(more, packed)
@@ -255,19 +259,19 @@ def test_shards_of_another_size(packed: Path, more: Path) -> None:
     assert contents(packed) == before
 
 
-def test_shards_without_numbers(more: Path, tmp_path: Path, numbered: ModuleType) -> None:
-    numbered.write_shard(tmp_path / "train.tfrecord", [0])
-    rs.edit(tmp_path / "train.tfrecord", tmp_path / "out", drop=["name"])
+def test_shards_without_numbers(more: Location, place: Location, numbered: ModuleType) -> None:
+    numbered.write_shard(place / "train.tfrecord", [0])
+    rs.edit(place / "train.tfrecord", place / "out", drop=["name"])
     with pytest.raises(rs.OptionError) as caught:
-        rs.append(more, tmp_path / "out")
+        rs.append(more, place / "out")
     assert caught.value.option == "out"
 
 
-def test_damaged_inputs_leave_the_dataset_unchanged(packed: Path, more: Path) -> None:
+def test_damaged_inputs_leave_the_dataset_unchanged(packed: Location, more: Location) -> None:
     shard = more / "train-00001-of-00002.tfrecord"
-    data = bytearray(shard.read_bytes())
+    data = bytearray(shard.read())
     data[-6] ^= 1
-    shard.write_bytes(data)
+    shard.put(bytes(data))
     before = contents(packed)
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.append(more, packed)
@@ -281,14 +285,13 @@ def test_damaged_inputs_leave_the_dataset_unchanged(packed: Path, more: Path) ->
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize(("options", "stride"), [({}, 1), ({"split": "test"}, 4)])
 def test_killed_before_any_change_of_the_file_system(
-    packed: Path,
-    more: Path,
     tmp_path: Path,
     numbered: ModuleType,
     killed_jobs: ModuleType,
     options: dict[str, Any],
     stride: int,
 ) -> None:
+    packed, more = write_packed(numbered, tmp_path), write_more(numbered, tmp_path)
     (more / LABELS_NAME).write_text("0:daisy\n")
     (packed / LABELS_NAME).write_text("")  # so that other names come
     document = json.loads((packed / "dataset.json").read_text())
@@ -343,9 +346,8 @@ def stopped_between_names(packed: Path, more: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
-def test_other_jobs_keep_an_interrupted_append(
-    packed: Path, more: Path, tmp_path: Path, numbered: ModuleType
-) -> None:
+def test_other_jobs_keep_an_interrupted_append(tmp_path: Path, numbered: ModuleType) -> None:
+    packed, more = write_packed(numbered, tmp_path), write_more(numbered, tmp_path)
     stopped_between_names(packed, more)
     numbered.write_shard(tmp_path / "train.tfrecord", [300])
     before = contents(packed)

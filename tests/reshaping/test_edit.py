@@ -12,14 +12,16 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import read_manifest
+from recordsmith.stores import Location
 
+from ..places import visible
 from ..raising import raises
 
 
 @pytest.fixture
-def packed(numbered: ModuleType, tmp_path: Path) -> Path:
+def packed(numbered: ModuleType, place: Location) -> Location:
     """40 examples in two splits, with manifest and class names; `id` counts."""
-    folder: Path = numbered.packed(tmp_path / "in", {"train": [20, 5, 10], "validation": [5]})
+    folder: Location = numbered.packed(place / "in", {"train": [20, 5, 10], "validation": [5]})
     return folder
 
 
@@ -35,18 +37,20 @@ def labelled(tmp_path: Path, images: ModuleType) -> Path:
     return tmp_path / "in"
 
 
-def files_of(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+def files_of(folder: Location) -> list[str]:
+    return [*visible(folder)]
 
 
-def counts_of(folder: Path) -> list[int]:
+def counts_of(folder: Location) -> list[int]:
     manifest = read_manifest(folder)
     assert manifest is not None
     return [shard.record_count for of in manifest.splits.values() for shard in of]
 
 
-def test_shards_names_and_order_stay(packed: Path, tmp_path: Path, numbered: ModuleType) -> None:
-    out = tmp_path / "out"
+def test_shards_names_and_order_stay(
+    packed: Location, place: Location, numbered: ModuleType
+) -> None:
+    out = place / "out"
     report = rs.edit(packed, out, drop=["steps"], rename={"name": "title"}, add={"new": 0.5})
     assert (report.record_count, report.records_in, report.is_new) == (40, 40, True)
     assert files_of(out) == files_of(packed)
@@ -60,39 +64,39 @@ def test_shards_names_and_order_stay(packed: Path, tmp_path: Path, numbered: Mod
     assert rs.verify(out).is_good
     assert sorted(rs.open(out).schema.features) == ["id", "new", "score", "title"]
     assert rs.open(out, split="validation").schema.features["new"].present == 5
-    assert (out / "labels.txt").read_bytes() == (packed / "labels.txt").read_bytes()
+    assert (out / "labels.txt").read() == (packed / "labels.txt").read()
     again = rs.edit(packed, out, drop=["steps"], rename={"name": "title"}, add={"new": 0.5})
     assert not again.is_new
-    manifest = json.loads((out / "dataset.json").read_text())
+    manifest = json.loads((out / "dataset.json").read())
     change = {"drop": ["steps"], "rename": {"name": "title"}, "add": {"new": 0.5}}
     assert manifest["provenance"]["reshard"]["edits"] == change
 
 
-def test_only_some_of_them(packed: Path, tmp_path: Path, numbered: ModuleType) -> None:
-    rs.edit(packed, tmp_path / "out", drop=["score"], where="id >= 22 and id not in (30, 31)")
+def test_only_some_of_them(packed: Location, place: Location, numbered: ModuleType) -> None:
+    rs.edit(packed, place / "out", drop=["score"], where="id >= 22 and id not in (30, 31)")
     ids = [*range(22, 30), *range(32, 40)]
-    assert numbered.ids_of(rs.open(tmp_path / "out")) == ids
-    assert counts_of(tmp_path / "out") == [3, 8, 5]  # the first shard has none left
-    assert "train-00001-of-00002.tfrecord" in files_of(tmp_path / "out")
-    assert rs.verify(tmp_path / "out").is_good
+    assert numbered.ids_of(rs.open(place / "out")) == ids
+    assert counts_of(place / "out") == [3, 8, 5]  # the first shard has none left
+    assert "train-00001-of-00002.tfrecord" in files_of(place / "out")
+    assert rs.verify(place / "out").is_good
 
 
-def test_into_other_shards(packed: Path, tmp_path: Path, numbered: ModuleType) -> None:
+def test_into_other_shards(packed: Location, place: Location, numbered: ModuleType) -> None:
     options: dict[str, Any] = {"shards": 2, "compression": "gzip", "split": "train"}
-    rs.edit(packed, tmp_path / "out", rename={"id": "number"}, **options)
-    assert counts_of(tmp_path / "out") == [17, 18]
-    numbers = rs.open(tmp_path / "out").read_columns(["number"])["number"]
+    rs.edit(packed, place / "out", rename={"id": "number"}, **options)
+    assert counts_of(place / "out") == [17, 18]
+    numbers = rs.open(place / "out").read_columns(["number"])["number"]
     np.testing.assert_array_equal(numbers, np.arange(35))
-    rs.edit(tmp_path / "out", tmp_path / "back", rename={"number": "id"}, compression="none")
-    assert numbered.ids_of(rs.open(tmp_path / "back")) == list(range(35))
-    assert "train-00000-of-00002.tfrecord" in files_of(tmp_path / "back")
+    rs.edit(place / "out", place / "back", rename={"number": "id"}, compression="none")
+    assert numbered.ids_of(rs.open(place / "back")) == list(range(35))
+    assert "train-00000-of-00002.tfrecord" in files_of(place / "back")
 
 
-def test_foreign_files_keep_their_names(tmp_path: Path, numbered: ModuleType) -> None:
-    numbered.write_shard(tmp_path / "in.tfrecord", [0, 1])
-    rs.edit(tmp_path / "in.tfrecord", tmp_path / "out", drop=["name"])
-    assert "in.tfrecord" in files_of(tmp_path / "out")
-    assert numbered.ids_of(rs.open(tmp_path / "out")) == [0, 1]
+def test_foreign_files_keep_their_names(place: Location, numbered: ModuleType) -> None:
+    numbered.write_shard(place / "in.tfrecord", [0, 1])
+    rs.edit(place / "in.tfrecord", place / "out", drop=["name"])
+    assert "in.tfrecord" in files_of(place / "out")
+    assert numbered.ids_of(rs.open(place / "out")) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -111,40 +115,40 @@ def test_foreign_files_keep_their_names(tmp_path: Path, numbered: ModuleType) ->
 )
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_errors_before_anything_is_written(
-    packed: Path, tmp_path: Path, edit: dict[str, Any], message: str, is_packed: bool
+    packed: Location, place: Location, edit: dict[str, Any], message: str, is_packed: bool
 ) -> None:
     if not is_packed:
-        (packed / "dataset.json").unlink()
+        (packed / "dataset.json").delete()
     with pytest.raises(rs.OptionError, match=message):
-        rs.edit(packed, tmp_path / "out", **edit)
-    assert not (tmp_path / "out").exists()
+        rs.edit(packed, place / "out", **edit)
+    assert not (place / "out").is_folder()
 
 
-def test_errors_in_a_condition(packed: Path, tmp_path: Path) -> None:
+def test_errors_in_a_condition(packed: Location, place: Location) -> None:
     """Without a manifest, all records are read to find their features."""
     for _ in range(2):
         with raises(rs.OptionError, option="where", value="idd", match=r"'idd'.*'id'"):
-            rs.reshard(packed, tmp_path / "out", where="not idd == 3")
-        (packed / "dataset.json").unlink(missing_ok=True)
+            rs.reshard(packed, place / "out", where="not idd == 3")
+        (packed / "dataset.json").delete()
 
 
-def test_values_missing_in_a_table_are_located(packed: Path, tmp_path: Path) -> None:
+def test_values_missing_in_a_table_are_located(packed: Location, place: Location) -> None:
     table = {number: 1 for number in range(40) if number != 22}
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.edit(packed, tmp_path / "out", recode={"id": table})
+        rs.edit(packed, place / "out", recode={"id": table})
     assert (caught.value.feature, caught.value.found) == ("id", "22")
     assert caught.value.path == str(packed / "train-00001-of-00003.tfrecord")
     assert caught.value.record == 2
     assert caught.value.offset
-    assert not (tmp_path / "out").exists()
+    assert not (place / "out").is_folder()
 
 
-def test_conflicts_in_single_records_are_located(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
+def test_conflicts_in_single_records_are_located(place: Location) -> None:
+    with rs.ShardWriter(place / "in.tfrecord") as writer:
         for example in ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, {}):
             writer.write_example(example)
     with raises(rs.OptionError, option="rename", value="b", match=r"in\.tfrecord, record 2: "):
-        rs.edit(tmp_path / "in.tfrecord", tmp_path / "out", rename={"a": "b"})
+        rs.edit(place / "in.tfrecord", place / "out", rename={"a": "b"})
 
 
 def test_labels_and_their_names(labelled: Path, tmp_path: Path) -> None:
@@ -190,9 +194,9 @@ def test_notice_about_texts_of_recoded_labels(
     assert not [notice for notice in report.notices if "different classes" in notice]
 
 
-def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:
-    rs.reshard(packed, tmp_path / "out", shuffle=True, edits=rs.Edits(drop=["name"]))
-    assert "name" not in rs.open(tmp_path / "out").schema.features
+def test_edits_while_resharding(packed: Location, place: Location) -> None:
+    rs.reshard(packed, place / "out", shuffle=True, edits=rs.Edits(drop=["name"]))
+    assert "name" not in rs.open(place / "out").schema.features
 
 
 def test_names_of_two_lines_are_invalid(tmp_path: Path, numbered: ModuleType) -> None:

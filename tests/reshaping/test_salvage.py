@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 import zlib
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -30,29 +29,21 @@ from recordsmith.stores import Location
 from recordsmith.stores.local.reader import LocalReader
 from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records
 
+from ..places import change, contents, visible
 from ..raising import raises
 
 SHARD = "train-00000-of-00002.tfrecord"
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-def change(path: Path, edit: Callable[[bytearray], Any]) -> None:
-    data = bytearray(path.read_bytes())
-    edit(data)
-    path.write_bytes(data)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
 @pytest.fixture
 def packed(numbered, tmp_path: Path) -> Path:
     return numbered.packed(tmp_path / "in", {"train": [20, 10], "validation": [5]})
+
+
+@pytest.fixture
+def stored(numbered, place: Location) -> Location:
+    return numbered.packed(place / "in", {"train": [20, 10], "validation": [5]})
 
 
 @pytest.fixture
@@ -132,37 +123,41 @@ def test_the_program_would_notice(damage, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_one", [True, False])
-def test_a_label_map_is_copied(numbered, packed: Path, tmp_path: Path, *, has_one: bool) -> None:
+def test_a_label_map_is_copied(
+    numbered, stored: Location, place: Location, *, has_one: bool
+) -> None:
     if has_one:
-        (packed / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(numbered.class_names))
-    rs.salvage(packed, tmp_path / "out")
-    names = {path.name for path in packed.glob("[!.]*")}
+        (stored / LABEL_MAP_NAME).put(label_map_to_bytes(numbered.class_names))
+    rs.salvage(stored, place / "out")
+    names = visible(stored).keys()
     assert (LABEL_MAP_NAME in names) == has_one
-    assert {path.name for path in (tmp_path / "out").glob("[!.]*")} == names
+    assert visible(place / "out").keys() == names
     if has_one:
-        written = (tmp_path / "out" / LABEL_MAP_NAME).read_bytes()
+        written = (place / "out" / LABEL_MAP_NAME).read()
         assert written == label_map_to_bytes(numbered.class_names)
 
 
-def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -> None:
-    before = contents(packed)
-    report = rs.salvage(packed, tmp_path / "out")
+def test_an_undamaged_dataset_comes_out_as_it_is(stored: Location, place: Location) -> None:
+    before = contents(stored)
+    report = rs.salvage(stored, place / "out")
     assert report.is_complete
     assert report.record_count == report.expected_count == 35
-    assert contents(packed) == before
-    after = contents(tmp_path / "out")
+    assert contents(stored) == before
+    after = contents(place / "out")
     for name in before:
         if name != "dataset.json":
             assert after[name] == before[name]
-    old, new = rs.open(packed), rs.open(tmp_path / "out")
+    old, new = rs.open(stored), rs.open(place / "out")
     assert new.schema == old.schema
     assert new.class_names == old.class_names
-    assert rs.verify(tmp_path / "out").is_good
+    assert rs.verify(place / "out").is_good
 
 
-def test_lost_and_repaired_records_are_reported(numbered, packed: Path, tmp_path: Path) -> None:
+def test_lost_and_repaired_records_are_reported(
+    numbered, stored: Location, place: Location
+) -> None:
     borders = [0]
-    for payload in rs.open(packed / SHARD).records():
+    for payload in rs.open(stored / SHARD).records():
         borders.append(borders[-1] + len(payload) + 16)
 
     def edit(data: bytearray) -> None:
@@ -171,10 +166,10 @@ def test_lost_and_repaired_records_are_reported(numbered, packed: Path, tmp_path
         data[borders[8] - 1] ^= 128  # a checksum, of record 7
         data[borders[10] + 2 : borders[11] + 30] = bytes(borders[11] - borders[10] + 28)
 
-    change(packed / SHARD, edit)
+    change(stored / SHARD, edit)
     progress: list[tuple[int, int]] = []
     report = rs.salvage(
-        packed, tmp_path / "out", progress=lambda done, total: progress.append((done, total))
+        stored, place / "out", progress=lambda done, total: progress.append((done, total))
     )
     assert not report.is_complete
     assert report.record_count == 32
@@ -190,12 +185,12 @@ def test_lost_and_repaired_records_are_reported(numbered, packed: Path, tmp_path
         Repair(borders[8] - 1, 7, "payload-crc"),
     ]
     assert [shard.is_complete for shard in report.shards] == [False, True, True]
-    ids = numbered.ids_of(rs.open(tmp_path / "out"))
+    ids = numbered.ids_of(rs.open(place / "out"))
     assert ids == [number for number in range(35) if number not in (3, 10, 11)]
-    for example, number in zip(rs.open(tmp_path / "out"), ids, strict=True):
+    for example, number in zip(rs.open(place / "out"), ids, strict=True):
         numbered.assert_is_example(example, number)
-    assert rs.verify(tmp_path / "out").is_good
-    assert rs.inspect(tmp_path / "out").to_json()["features"]["id"]["present"] == 32
+    assert rs.verify(place / "out").is_good
+    assert rs.inspect(place / "out").to_json()["features"]["id"]["present"] == 32
     total = sum(shard.size_bytes for shard in report.shards)
     assert progress[-1] == (total, total)
     assert progress == sorted(progress)
@@ -207,109 +202,108 @@ def test_lost_and_repaired_records_are_reported(numbered, packed: Path, tmp_path
     }
 
 
-def test_one_split(numbered, packed: Path, tmp_path: Path) -> None:
-    rs.salvage(packed, tmp_path / "out", split="validation")
-    assert numbered.ids_of(rs.open(tmp_path / "out")) == [30, 31, 32, 33, 34]
+def test_one_split(numbered, stored: Location, place: Location) -> None:
+    rs.salvage(stored, place / "out", split="validation")
+    assert numbered.ids_of(rs.open(place / "out")) == [30, 31, 32, 33, 34]
     with raises(OptionError, option="split", value="test"):
-        rs.salvage(packed, tmp_path / "other", split="test")
+        rs.salvage(stored, place / "other", split="test")
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_threads_give_the_same_bytes(packed: Path, tmp_path: Path, threads: int) -> None:
-    change(packed / SHARD, lambda data: data.__setitem__(50, data[50] ^ 1))
-    rs.salvage(packed, tmp_path / "one", threads=1)
-    rs.salvage(packed, tmp_path / "out", threads=threads)
-    assert contents(tmp_path / "one") == contents(tmp_path / "out")
+def test_threads_give_the_same_bytes(stored: Location, place: Location, threads: int) -> None:
+    change(stored / SHARD, lambda data: data.__setitem__(50, data[50] ^ 1))
+    rs.salvage(stored, place / "one", threads=1)
+    rs.salvage(stored, place / "out", threads=threads)
+    assert contents(place / "one") == contents(place / "out")
 
 
-def test_a_shard_of_which_nothing_is_left(numbered, packed: Path, tmp_path: Path) -> None:
-    (packed / SHARD).write_bytes(b"<html><body>404</body></html>")
-    report = rs.salvage(packed, tmp_path / "out")
+def test_a_shard_of_which_nothing_is_left(numbered, stored: Location, place: Location) -> None:
+    (stored / SHARD).put(b"<html><body>404</body></html>")
+    report = rs.salvage(stored, place / "out")
     assert not report.is_complete
     assert report.shards[0].file is None
     assert "an HTML page" in report.shards[0].problem
     assert report.expected_count == 35
-    assert numbered.ids_of(rs.open(tmp_path / "out")) == list(range(20, 35))
-    assert not (tmp_path / "out" / SHARD).exists()
-    assert rs.verify(tmp_path / "out").is_good
+    assert numbered.ids_of(rs.open(place / "out")) == list(range(20, 35))
+    assert not (place / "out" / SHARD).exists()
+    assert rs.verify(place / "out").is_good
 
 
-def test_a_missing_shard(packed: Path, tmp_path: Path) -> None:
-    (packed / SHARD).unlink()
-    report = rs.salvage(packed, tmp_path / "out")
+def test_a_missing_shard(stored: Location, place: Location) -> None:
+    (stored / SHARD).delete()
+    report = rs.salvage(stored, place / "out")
     assert report.record_count == 15
     assert not report.is_complete
     assert len(report.missing) == 1
     assert SHARD in report.missing[0]
 
 
-def test_around_a_broken_manifest(numbered, packed: Path, tmp_path: Path) -> None:
-    (packed / "dataset.json").write_text('{"format": "recordsmith-da')
-    (packed / SHARD).write_bytes((packed / SHARD).read_bytes()[:-3])
-    report = rs.salvage(packed, tmp_path / "out")
+def test_around_a_broken_manifest(numbered, stored: Location, place: Location) -> None:
+    (stored / "dataset.json").put(b'{"format": "recordsmith-da')
+    (stored / SHARD).put((stored / SHARD).read()[:-3])
+    report = rs.salvage(stored, place / "out")
     assert "broken-manifest" in report.notices[0]
     assert report.expected_count is None
-    assert numbered.ids_of(rs.open(tmp_path / "out")) == [*range(19), *range(20, 35)]
-    assert rs.open(tmp_path / "out").class_names == numbered.class_names
+    assert numbered.ids_of(rs.open(place / "out")) == [*range(19), *range(20, 35)]
+    assert rs.open(place / "out").class_names == numbered.class_names
 
 
-def test_around_a_job_that_was_stopped(numbered, packed: Path, tmp_path: Path) -> None:
-    (packed / "dataset.json").unlink()
-    (packed / "train-00001-of-00002.tfrecord").unlink()
-    publish_note_location(packed).parent.mkdir()
-    publish_note_location(packed).write_text("{}")
-    report = rs.salvage(packed, tmp_path / "out")
+def test_around_a_job_that_was_stopped(numbered, stored: Location, place: Location) -> None:
+    (stored / "dataset.json").delete()
+    (stored / "train-00001-of-00002.tfrecord").delete()
+    publish_note_location(stored).put(b"{}")
+    report = rs.salvage(stored, place / "out")
     assert "unfinished-dataset" in report.notices[0]
     assert len(report.missing) == 1
-    assert numbered.ids_of(rs.open(tmp_path / "out")) == [*range(20), *range(30, 35)]
+    assert numbered.ids_of(rs.open(place / "out")) == [*range(20), *range(30, 35)]
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compressed_shards(numbered, tmp_path: Path, compression: str) -> None:
-    folder = numbered.packed(tmp_path / "in", {"train": [2000, 10]}, compression)
-    shard = next(folder.glob("train-00000*"))
-    size = shard.stat().st_size
+def test_compressed_shards(numbered, place: Location, compression: str) -> None:
+    folder = numbered.packed(place / "in", {"train": [2000, 10]}, compression)
+    shard = (folder / "train-00000*").glob()[0]
+    size = shard.size()
     change(shard, lambda data: data.__setitem__(slice(size // 2, size // 2 + 20), bytes(20)))
     progress: list[tuple[int, int]] = []
-    report = rs.salvage(folder, tmp_path / "out", progress=lambda *done: progress.append(done))
+    report = rs.salvage(folder, place / "out", progress=lambda *done: progress.append(done))
     first = report.shards[0]
     assert 200 < first.record_count < 2000
     assert first.compression == compression
     assert first.breaks[0].defect is Defect.BROKEN_COMPRESSION
     assert size // 2 - 64 <= first.breaks[0].start < first.breaks[0].stop == size
-    assert sorted(path.name for path in (tmp_path / "out").glob("train*")) == sorted(
-        path.name for path in folder.glob("train*")
+    assert sorted(path.name for path in (place / "out" / "train*").glob()) == sorted(
+        path.name for path in (folder / "train*").glob()
     )
-    ids = numbered.ids_of(rs.open(tmp_path / "out"))
+    ids = numbered.ids_of(rs.open(place / "out"))
     assert ids[: first.record_count - 5] == list(range(first.record_count - 5))
     assert ids[-10:] == list(range(2000, 2010))
-    inspected = rs.inspect(tmp_path / "out")
+    inspected = rs.inspect(place / "out")
     assert inspected.compression == compression
-    assert rs.verify(tmp_path / "out").is_good
+    assert rs.verify(place / "out").is_good
     assert progress[-1][0] == progress[-1][1]
 
 
-def test_a_compressed_shard_without_its_end_mark(numbered, tmp_path: Path) -> None:
-    path = numbered.write_shard(tmp_path / "a.tfrecord.gz", range(10), "gzip")
+def test_a_compressed_shard_without_its_end_mark(numbered, place: Location) -> None:
+    path = numbered.write_shard(place / "a.tfrecord.gz", range(10), "gzip")
     change(path, lambda data: data.__delitem__(slice(-8, None)))
-    report = rs.salvage(path, tmp_path / "out")
+    report = rs.salvage(path, place / "out")
     assert report.record_count == 10
     assert not report.is_complete  # records may be missing
-    size = path.stat().st_size
+    size = path.size()
     assert report.shards[0].breaks == [LostBytes(size, size, Defect.TRUNCATED_COMPRESSION)]
 
 
-def test_members_behind_a_break(numbered, tmp_path: Path) -> None:
+def test_members_behind_a_break(numbered, place: Location) -> None:
     members = [
         gzip.compress(encode_records([bytes([number, i]) * 50 for i in range(100)]), mtime=0)
         for number in range(3)
     ]
     second = bytearray(members[1])
     second[30:50] = b"\x1f\x8b\x08" + bytes(17)  # looks like a member but is not
-    path = tmp_path / "a.tfrecord.gz"
-    path.write_bytes(members[0] + second + members[2])
-    report = rs.salvage(path, tmp_path / "out")
-    with gzip.open(tmp_path / "out" / path.name) as file:
+    path = place / "a.tfrecord.gz"
+    path.put(bytes(members[0] + second + members[2]))
+    report = rs.salvage(path, place / "out")
+    with gzip.open((place / "out" / path.name).open_read()) as file:
         records = list(read_records(file))
     assert len(records) == report.record_count
     assert records[:100] == [bytes([0, i]) * 50 for i in range(100)]
@@ -334,23 +328,23 @@ def test_decompression_bombs_are_cut(tmp_path: Path) -> None:
         (gzip.compress(b"just a text", mtime=0), Defect.NOT_A_TFRECORD, "gzip"),
     ],
 )
-def test_nothing_to_recover(tmp_path: Path, content: bytes, defect: Defect, text: str) -> None:
-    path = tmp_path / "a.tfrecord"
-    path.write_bytes(content)
+def test_nothing_to_recover(place: Location, content: bytes, defect: Defect, text: str) -> None:
+    path = place / "a.tfrecord"
+    path.put(content)
     with pytest.raises(CorruptDataError, match=text) as caught:
-        rs.salvage(path, tmp_path / "out")
+        rs.salvage(path, place / "out")
     assert caught.value.defect is defect
     assert caught.value.path == str(path)
-    assert not (tmp_path / "out").exists()
+    assert not (place / "out").is_folder()
 
 
-def test_all_shards_are_missing(packed: Path, tmp_path: Path) -> None:
-    for path in packed.glob("*.tfrecord"):
-        path.unlink()
+def test_all_shards_are_missing(stored: Location, place: Location) -> None:
+    for path in (stored / "*.tfrecord").glob():
+        path.delete()
     with pytest.raises(CorruptDataError) as caught:
-        rs.salvage(packed, tmp_path / "out")
+        rs.salvage(stored, place / "out")
     assert caught.value.defect is Defect.MISSING_SHARD
-    assert not (tmp_path / "out").exists()
+    assert not (place / "out").is_folder()
 
 
 def test_a_manifest_without_shards(packed: Path, tmp_path: Path) -> None:
@@ -423,17 +417,17 @@ def test_names_that_a_manifest_may_not_have(numbered, tmp_path: Path) -> None:
     assert len(rs.open(tmp_path / "out")) == 3
 
 
-def test_existing_datasets_are_kept(numbered, packed: Path, tmp_path: Path) -> None:
-    out = numbered.packed(tmp_path / "out", {"train": [3], "test": [3]})
+def test_existing_datasets_are_kept(numbered, stored: Location, place: Location) -> None:
+    out = numbered.packed(place / "out", {"train": [3], "test": [3]})
     before = contents(out)
-    with raises(OptionError, option="out", value=tmp_path / "out", match="overwrite"):
-        rs.salvage(packed, out)
+    with raises(OptionError, option="out", value=place / "out", match="overwrite"):
+        rs.salvage(stored, out)
     assert contents(out) == before
-    rs.salvage(packed, out, overwrite=True)
+    rs.salvage(stored, out, overwrite=True)
     assert numbered.ids_of(rs.open(out)) == list(range(35))
     assert not (out / "test-00000-of-00001.tfrecord").exists()
     again = contents(out)
-    rs.salvage(packed, out)  # the same job, again
+    rs.salvage(stored, out)  # the same job, again
     assert contents(out) == again
 
 

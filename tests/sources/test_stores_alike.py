@@ -18,7 +18,7 @@ from recordsmith.sources import Source, make_source
 from recordsmith.stores import Location, PlaceLike, as_folder
 
 from ..raising import raises
-from ..stores.test_stores import DelayedStore
+from ..stores.delayed import DelayedStore
 from .annotated import coco, image, voc, write
 
 PAIRS = [("images/a.jpg", "masks/a.png")]

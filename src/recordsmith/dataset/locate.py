@@ -12,7 +12,7 @@ import glob
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
 from recordsmith.dataset.manifest import (
@@ -49,7 +49,7 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.stores import Location, PlaceLike, as_location, as_place
+from recordsmith.stores import Location, PlaceLike, as_place
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
@@ -61,6 +61,14 @@ _MOST_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
 
+class MissingShard(NamedTuple):
+    """A shard that should exist, and the error that reports it."""
+
+    split: str
+    location: Location
+    error: CorruptDataError
+
+
 @dataclass
 class Located:
     """The shards of a path.
@@ -68,7 +76,7 @@ class Located:
     shards: in the order of the manifest, or by name in each folder.
     manifest: the manifest, if the path is a folder with one.
     class_names: from the manifest or `labels.txt`.
-    missing: the split and the error of each missing shard.
+    missing: the shards that should exist.
     ignored: errors that were ignored on request.
     folder: the folder of the manifest.
     """
@@ -76,28 +84,26 @@ class Located:
     shards: list[Shard]
     manifest: Manifest | None = None
     class_names: ClassNames | None = None
-    missing: tuple[tuple[str, CorruptDataError], ...] = ()
+    missing: tuple[MissingShard, ...] = ()
     ignored: tuple[CorruptDataError, ...] = ()
     folder: Location | None = None
 
     def keep_splits(self, splits: Sequence[str]) -> None:
         """Remove the shards of other splits, and put these in this order."""
         self.shards = [shard for split in splits for shard in self.shards if shard.split == split]
-        self.missing = tuple(missing for missing in self.missing if missing[0] in splits)
+        self.missing = tuple(missing for missing in self.missing if missing.split in splits)
 
     def set_splits(self, splits: Mapping[str, str]) -> None:
         """Set the splits, by folder, of shards without a manifest and without a split word."""
         for shard in self.shards:
             if shard.entry is None and not has_split_word(shard.location.name):
                 shard.split = splits[str(shard.location.parent)]
-        missing = []
-        for split, error in self.missing:
-            location = None if error.path is None else as_location(error.path)
-            if location is not None and not has_split_word(location.name):
-                missing.append((splits.get(str(location.parent), split), error))
-            else:
-                missing.append((split, error))
-        self.missing = tuple(missing)
+        self.missing = tuple(
+            missing
+            if has_split_word(missing.location.name)
+            else missing._replace(split=splits.get(str(missing.location.parent), missing.split))
+            for missing in self.missing
+        )
 
     def check_whole(self) -> None:
         """Verify that all shards exist, with the sizes in their manifest.
@@ -105,8 +111,8 @@ class Located:
         Raises:
             CorruptDataError: missing-shard; shard-size-mismatch; record-count-mismatch.
         """
-        for _, missing in self.missing:
-            raise missing
+        for missing in self.missing:
+            raise missing.error
         for shard in self.shards:
             shard.check_size()
 
@@ -369,23 +375,21 @@ def _files_of(folder: Location) -> tuple[Located, list[str]]:
             other.append(name)
             continue
         shards.append(Shard(location, split_of(name)))
-        number = parse_shard_name(name)
-        if number is not None:
-            numbered.setdefault((number.split, number.shard_count), set()).add(number.number)
+        parsed = parse_shard_name(name)
+        if parsed is not None:
+            numbered.setdefault((parsed.split, parsed.shard_count), set()).add(parsed.number)
     shards.sort(key=lambda shard: shard.split)
-    missing = [
-        (
-            split,
-            CorruptDataError(
+    missing = []
+    for (split, count), numbers in numbered.items():
+        for number in _missing_numbers(numbers, count):
+            location = folder / shard_name(split, number, count)
+            error = CorruptDataError(
                 Defect.MISSING_SHARD,
                 f"shard {number} of {count} of split {split!r} is missing",
                 remedy="Fetch it, or open the existing shards by name or with a glob.",
-                path=folder / shard_name(split, number, count),
-            ),
-        )
-        for (split, count), numbers in numbered.items()
-        for number in _missing_numbers(numbers, count)
-    ]
+                path=location,
+            )
+            missing.append(MissingShard(split, location, error))
     return Located(shards, class_names=read_labels(folder), missing=tuple(missing)), other
 
 
@@ -426,7 +430,7 @@ def _locate_packed(folder: Location, manifest: Manifest) -> Located:
                     remedy="Fetch it again, or open the existing shards by name or with a glob.",
                     path=location,
                 )
-                missing.append((split, error))
+                missing.append(MissingShard(split, location, error))
                 continue
             shards.append(
                 Shard(

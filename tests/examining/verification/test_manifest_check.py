@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,20 +10,21 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset.labels import label_map_to_bytes
+from recordsmith.stores import Location, PlaceLike
 
 D = rs.Defect
 
 
-def _found(path: Path) -> list[tuple[rs.Defect, str]]:
+def _found(path: PlaceLike) -> list[tuple[rs.Defect, str]]:
     return [(error.defect, Path(error.path or "").name) for error in rs.verify(path).defects]
 
 
-def test_three_shards_swapped_in_a_circle(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [4, 5, 6]})
-    one, two, three = sorted(folder.glob("train-*"))
-    data = [path.read_bytes() for path in (one, two, three)]
+def test_three_shards_swapped_in_a_circle(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"train": [4, 5, 6]})
+    one, two, three = (folder / "train-*").glob()
+    data = [path.read() for path in (one, two, three)]
     for path, content in zip((two, three, one), data, strict=True):
-        path.write_bytes(content)
+        path.put(content)
     report = rs.verify(folder)
     assert [error.defect for error in report.defects] == [D.SWAPPED_SHARD] * 3
     for error, name in zip(report.defects, (three.name, one.name, two.name), strict=True):
@@ -33,17 +33,17 @@ def test_three_shards_swapped_in_a_circle(tmp_path: Path, numbered: SimpleNamesp
 
 
 def test_a_dataset_and_a_shard_without_a_manifest(
-    tmp_path: Path, numbered: SimpleNamespace
+    place: Location, numbered: SimpleNamespace
 ) -> None:
     """Only the shards of the dataset have manifest entries."""
-    folder = numbered.packed(tmp_path / "in", {"train": [4, 5]})
-    other = numbered.write_shard(tmp_path / "other.tfrecord", [7])
+    folder = numbered.packed(place / "in", {"train": [4, 5]})
+    other = numbered.write_shard(place / "other.tfrecord", [7])
     report = rs.verify([folder, other])
     assert (report.is_good, report.record_count) == (True, 10)
-    one, two = sorted(folder.glob("train-*"))
-    one.rename(tmp_path / "one")
-    two.rename(one)
-    (tmp_path / "one").rename(two)
+    one, two = (folder / "train-*").glob()
+    first, second = one.read(), two.read()
+    one.put(second)
+    two.put(first)
     report = rs.verify([folder, other])
     assert [(error.defect, error.path) for error in report.defects] == [
         (D.SWAPPED_SHARD, str(one)),
@@ -51,17 +51,17 @@ def test_a_dataset_and_a_shard_without_a_manifest(
     ]
 
 
-def test_unlisted_shards(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [4, 5], "test": [1]})
+def test_unlisted_shards(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"train": [4, 5], "test": [1]})
     for name in (
         "train-00002-of-00003.tfrecord",  # of another version
         "train-00001-of-00002.tfrecords",  # another extension
         "validation-00000-of-00001.tfrecord",  # of an unknown split: not part of the dataset
         "notes.txt",
     ):
-        shutil.copy(folder / "train-00000-of-00002.tfrecord", folder / name)
-    (folder / "train-00003-of-00004.txt").write_text("text\n")
-    (folder / "train-00003-of-00004.tfrecord").mkdir()
+        (folder / name).put((folder / "train-00000-of-00002.tfrecord").read())
+    (folder / "train-00003-of-00004.txt").put(b"text\n")
+    (folder / "train-00003-of-00004.tfrecord" / "below").put(b"")
     assert _found(folder) == [
         (D.EXTRA_SHARD, "train-00001-of-00002.tfrecords"),
         (D.EXTRA_SHARD, "train-00002-of-00003.tfrecord"),
@@ -73,37 +73,37 @@ def test_unlisted_shards(tmp_path: Path, numbered: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("splits", [{}, {"train": []}])
 def test_a_manifest_that_lists_no_shard(
-    tmp_path: Path, numbered: SimpleNamespace, splits: dict[str, list[object]]
+    place: Location, numbered: SimpleNamespace, splits: dict[str, list[object]]
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [4, 5]})
+    folder = numbered.packed(place, {"train": [4, 5]})
     path = folder / "dataset.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "splits": splits, "records": 0}))
+    path.put(json.dumps({**json.loads(path.read()), "splits": splits, "records": 0}).encode())
     assert _found(folder) == [
         (D.EXTRA_SHARD, "train-00000-of-00002.tfrecord"),
         (D.EXTRA_SHARD, "train-00001-of-00002.tfrecord"),
     ]
 
 
-def test_two_sets_of_shards_without_a_manifest(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_two_sets_of_shards_without_a_manifest(place: Location, numbered: SimpleNamespace) -> None:
     for count in (2, 3):
         for number in range(count):
-            numbered.write_shard(tmp_path / f"train-{number:05d}-of-{count:05d}.tfrecord", [number])
-    numbered.write_shard(tmp_path / "test-00000-of-00001.tfrecord", [1])
-    assert _found(tmp_path) == [
+            numbered.write_shard(place / f"train-{number:05d}-of-{count:05d}.tfrecord", [number])
+    numbered.write_shard(place / "test-00000-of-00001.tfrecord", [1])
+    assert _found(place) == [
         (D.EXTRA_SHARD, "train-00000-of-00002.tfrecord"),
         (D.EXTRA_SHARD, "train-00001-of-00002.tfrecord"),
     ]
 
 
 def test_the_label_map_must_name_the_same_classes(
-    tmp_path: Path, numbered: SimpleNamespace
+    place: Location, numbered: SimpleNamespace
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [2]})
+    folder = numbered.packed(place, {"train": [2]})
     path = folder / "label_map.pbtxt"
-    path.write_bytes(label_map_to_bytes(numbered.class_names))
+    path.put(label_map_to_bytes(numbered.class_names))
     assert rs.verify(folder).is_good
     for text in (label_map_to_bytes(("daisy", "other")), b"no label map {", b""):
-        path.write_bytes(text)
+        path.put(text)
         assert _found(folder) == [(D.LABELS, "label_map.pbtxt")]
 
 
@@ -111,41 +111,41 @@ def test_the_label_map_must_name_the_same_classes(
     ("actual", "listed"), [("none", "gzip"), ("gzip", "none"), ("zlib", "gzip")]
 )
 def test_a_wrong_compression_in_the_manifest(
-    tmp_path: Path, numbered: SimpleNamespace, actual: str, listed: str
+    place: Location, numbered: SimpleNamespace, actual: str, listed: str
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [4, 5]}, actual)
+    folder = numbered.packed(place, {"train": [4, 5]}, actual)
     path = folder / "dataset.json"
     assert rs.verify(folder).is_good
-    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": listed}))
+    path.put(json.dumps({**json.loads(path.read()), "compression": listed}).encode())
     assert _found(folder) == [(D.BROKEN_MANIFEST, "dataset.json")]
     assert rs.verify(folder).defects[0].found == listed
-    shard = next(folder.glob("train-00000*"))  # a damaged shard does not blame the manifest
-    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": actual}))
-    shard.write_bytes(b"\x1f\x8b\x08" + shard.read_bytes()[3:-1] + b"?")
+    shard = (folder / "train-00000*").glob()[0]  # a damaged shard does not blame the manifest
+    path.put(json.dumps({**json.loads(path.read()), "compression": actual}).encode())
+    shard.put(b"\x1f\x8b\x08" + shard.read()[3:-1] + b"?")
     assert D.BROKEN_MANIFEST not in [defect for defect, _ in _found(folder)]
 
 
 @pytest.mark.parametrize("total", [0, 10, -1, "9"])
 def test_a_wrong_total_in_the_manifest(
-    tmp_path: Path, numbered: SimpleNamespace, total: object
+    place: Location, numbered: SimpleNamespace, total: object
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [4, 5]})
+    folder = numbered.packed(place, {"train": [4, 5]})
     path = folder / "dataset.json"
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "records": total}))
+    document = json.loads(path.read())
+    path.put(json.dumps({**document, "records": total}).encode())
     assert _found(folder) == [(D.BROKEN_MANIFEST, "dataset.json")]
     assert len(rs.open(folder)) == 9
     del document["records"]
-    path.write_text(json.dumps(document))
+    path.put(json.dumps(document).encode())
     assert rs.verify(folder).is_good
 
 
 def test_a_truncated_shard_also_has_the_wrong_size(
-    tmp_path: Path, numbered: SimpleNamespace
+    place: Location, numbered: SimpleNamespace
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [4, 5]})
+    folder = numbered.packed(place, {"train": [4, 5]})
     path = folder / "train-00000-of-00002.tfrecord"
-    path.write_bytes(path.read_bytes()[:-7])
+    path.put(path.read()[:-7])
     assert [defect for defect, _ in _found(folder)] == [D.TRUNCATED_PAYLOAD, D.SHARD_SIZE]
 
 

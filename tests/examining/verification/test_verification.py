@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,60 +11,61 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME, ShardWriter
 from recordsmith.examining.verification import verify_report as verification_report
+from recordsmith.stores import Location
 from recordsmith.wire import COMPRESSIONS, encode_record
 
 
 @pytest.fixture
-def tiny(tmp_path: Path) -> Path:
+def tiny(place: Location) -> Location:
     """A packed shard of a few bytes, small enough to damage each of them."""
-    path = tmp_path / "a.tfrecord"
+    path = place / "a.tfrecord"
     with ShardWriter(path) as writer:
         for number in range(3):
             writer.write_example({"x": number})
     return path
 
 
-def _packed(folder: Path, compression: str, numbered: SimpleNamespace) -> Path:
+def _packed(folder: Location, compression: str, numbered: SimpleNamespace) -> Location:
     numbered.packed(folder, {"train": [2]}, compression)
-    (path,) = folder.glob("train-*")
+    (path,) = (folder / "train-*").glob()
     return path
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_good_data_is_good(tmp_path: Path, numbered: SimpleNamespace, compression: str) -> None:
-    folder = numbered.packed(tmp_path, {"train": [2, 0, 3], "test": [1]}, compression)
-    shards = sorted(folder.glob("*.tfrecord*"))
-    size = sum(path.stat().st_size for path in shards)
+def test_good_data_is_good(place: Location, numbered: SimpleNamespace, compression: str) -> None:
+    folder = numbered.packed(place, {"train": [2, 0, 3], "test": [1]}, compression)
+    shards = (folder / "*.tfrecord*").glob()
+    size = sum(path.size() for path in shards)
     report = rs.verify(folder)
     assert report.is_good
     assert (report.record_count, report.shard_count, report.size_bytes) == (6, 4, size)
     assert rs.verify(folder, split="test").record_count == 1
-    assert rs.verify([path for path in shards if path.stat().st_size]).is_good
+    assert rs.verify([path for path in shards if path.size()]).is_good
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_flipped_bit_in_any_byte_is_found(
-    tmp_path: Path, numbered: SimpleNamespace, compression: str
+    place: Location, numbered: SimpleNamespace, compression: str
 ) -> None:
-    path = _packed(tmp_path, compression, numbered)
-    good = path.read_bytes()
+    path = _packed(place, compression, numbered)
+    good = path.read()
     for at in range(len(good)):
         damaged = bytearray(good)
         damaged[at] ^= 1 << at * 5 % 8
-        path.write_bytes(damaged)
-        report = rs.verify(tmp_path, threads=1)
+        path.put(bytes(damaged))
+        report = rs.verify(place, threads=1)
         assert not report.is_good, f"byte {at}"
         assert {error.path for error in report.defects} == {str(path)}
-    path.write_bytes(good)
-    assert rs.verify(tmp_path).is_good
+    path.put(good)
+    assert rs.verify(place).is_good
 
 
 def test_every_flipped_bit_is_found_without_a_manifest(tiny: Path) -> None:
-    good = tiny.read_bytes()
+    good = tiny.read()
     for bit in range(8 * len(good)):
         damaged = bytearray(good)
         damaged[bit // 8] ^= 1 << bit % 8
-        tiny.write_bytes(damaged)
+        tiny.put(bytes(damaged))
         report = rs.verify(tiny, threads=1)
         assert not report.is_good, f"bit {bit}"
         # reading never returns the damaged record
@@ -76,37 +75,37 @@ def test_every_flipped_bit_is_found_without_a_manifest(tiny: Path) -> None:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_every_truncation_is_found(
-    tmp_path: Path, numbered: SimpleNamespace, compression: str
+    place: Location, numbered: SimpleNamespace, compression: str
 ) -> None:
-    path = _packed(tmp_path, compression, numbered)
-    good = path.read_bytes()
+    path = _packed(place, compression, numbered)
+    good = path.read()
     for stop in range(len(good)):
-        path.write_bytes(good[:stop])
-        report = rs.verify(tmp_path, threads=1)
+        path.put(good[:stop])
+        report = rs.verify(place, threads=1)
         assert not report.is_good, f"cut at {stop}"
         assert {error.path for error in report.defects} == {str(path)}
         with pytest.raises(rs.CorruptDataError):
-            rs.open(tmp_path)
+            rs.open(place)
 
 
 def test_every_truncation_is_found_without_a_manifest(tiny: Path) -> None:
-    good = tiny.read_bytes()
+    good = tiny.read()
     frame = len(good) // 3
     for stop in range(len(good)):
-        tiny.write_bytes(good[:stop])
+        tiny.put(good[:stop])
         report = rs.verify(tiny, threads=1)
         assert report.is_good == (stop % frame == 0)
         assert report.record_count == stop // frame
         assert [error.defect for error in report.notices] == [rs.Defect.EMPTY_FILE] * (stop == 0)
 
 
-def test_trailing_bytes_are_found(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_trailing_bytes_are_found(place: Location, numbered: SimpleNamespace) -> None:
     for compression in COMPRESSIONS:
-        folder = tmp_path / compression
+        folder = place / compression
         path = _packed(folder, compression, numbered)
-        good = path.read_bytes()
+        good = path.read()
         for more in (b"\0", encode_record(b"more"), good):
-            path.write_bytes(good + more)
+            path.put(good + more)
             assert not rs.verify(folder).is_good
 
 
@@ -114,7 +113,7 @@ def test_damage_does_not_hide_later_defects(tiny: Path) -> None:
     frames = [bytearray(encode_record(bytes([number]))) for number in range(6)]
     for number in (1, 4):
         frames[number][12] ^= 1
-    tiny.write_bytes(b"".join(frames))
+    tiny.put(b"".join(frames))
     report = rs.verify(tiny)
     assert report.record_count == 4
     assert [(error.record, error.offset) for error in report.defects] == [
@@ -123,10 +122,10 @@ def test_damage_does_not_hide_later_defects(tiny: Path) -> None:
     assert {error.defect for error in report.defects} == {rs.Defect.PAYLOAD_CRC}
 
 
-def test_missing_shard(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [2, 3], "test": [1]})
-    missing = sorted(folder.glob("train-*"))[1]
-    missing.unlink()
+def test_missing_shard(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"train": [2, 3], "test": [1]})
+    missing = (folder / "train-*").glob()[1]
+    missing.delete()
     report = rs.verify(folder)
     assert [(error.defect, error.path) for error in report.defects] == [
         (rs.Defect.MISSING_SHARD, str(missing))
@@ -134,15 +133,15 @@ def test_missing_shard(tmp_path: Path, numbered: SimpleNamespace) -> None:
     assert (report.record_count, report.shard_count) == (3, 2)
 
 
-def test_swapped_shards(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_swapped_shards(place: Location, numbered: SimpleNamespace) -> None:
     """The shards have equal size and count, so only the manifest reveals the swap."""
-    folder = numbered.packed(tmp_path, {"train": [4, 4]})
-    one, two = sorted(folder.glob("train-*"))
-    if one.stat().st_size != two.stat().st_size:
+    folder = numbered.packed(place, {"train": [4, 4]})
+    one, two = (folder / "train-*").glob()
+    if one.size() != two.size():
         pytest.fail("the test needs shards of equal size")
-    shutil.copy(one, folder / "other")
-    os.replace(two, one)
-    os.replace(folder / "other", two)
+    first, second = one.read(), two.read()
+    one.put(second)
+    two.put(first)
     report = rs.verify(folder)
     assert [error.defect for error in report.defects] == [rs.Defect.SWAPPED_SHARD] * 2
     assert two.name in report.defects[0].problem
@@ -150,59 +149,59 @@ def test_swapped_shards(tmp_path: Path, numbered: SimpleNamespace) -> None:
     assert {error.path for error in report.defects} == {str(one), str(two)}
 
 
-def test_wrong_count_in_the_manifest(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [4]})
-    document = json.loads((folder / MANIFEST_NAME).read_bytes())
+def test_wrong_count_in_the_manifest(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"train": [4]})
+    document = json.loads((folder / MANIFEST_NAME).read())
     document["splits"]["train"][0]["records"] = 5
-    (folder / MANIFEST_NAME).write_text(json.dumps(document))
+    (folder / MANIFEST_NAME).put(json.dumps(document).encode())
     assert [error.defect for error in rs.verify(folder).defects] == [rs.Defect.RECORD_COUNT]
 
 
-def test_compressed_stream_without_end_marker(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    path = numbered.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
-    path.write_bytes(path.read_bytes()[:-8])
+def test_compressed_stream_without_end_marker(place: Location, numbered: SimpleNamespace) -> None:
+    path = numbered.write_shard(place / "a.tfrecord.gz", range(3), "gzip")
+    path.put(path.read()[:-8])
     assert [error.defect for error in rs.verify(path).defects] == [rs.Defect.TRUNCATED_COMPRESSION]
 
 
 @pytest.mark.parametrize("data", [b"PAR1" + bytes(40), b"<html><body>not found</body></html>"])
-def test_files_of_other_kinds(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "a.tfrecord"
-    path.write_bytes(data)
+def test_files_of_other_kinds(place: Location, data: bytes) -> None:
+    path = place / "a.tfrecord"
+    path.put(data)
     (error,) = rs.verify(path).defects
     assert error.defect is rs.Defect.NOT_A_TFRECORD
     assert error.path == str(path)
 
 
-def test_missing_paths_and_splits_raise(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_missing_paths_and_splits_raise(place: Location, numbered: SimpleNamespace) -> None:
     with pytest.raises(rs.FileAccessError):
-        rs.verify(tmp_path / "missing")
-    folder = numbered.packed(tmp_path / "set", {"train": [1]})
+        rs.verify(place / "missing")
+    folder = numbered.packed(place / "set", {"train": [1]})
     with pytest.raises(rs.OptionError):
         rs.verify(folder, split="test")
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4, None])
 def test_report_does_not_depend_on_threads(
-    tmp_path: Path, numbered: SimpleNamespace, threads: int | None
+    place: Location, numbered: SimpleNamespace, threads: int | None
 ) -> None:
-    folder = numbered.packed(tmp_path, {"train": [2] * 6})
-    for path in sorted(folder.glob("train-*"))[::2]:
-        data = bytearray(path.read_bytes())
+    folder = numbered.packed(place, {"train": [2] * 6})
+    for path in (folder / "train-*").glob()[::2]:
+        data = bytearray(path.read())
         data[-1] ^= 1
-        path.write_bytes(data)
+        path.put(bytes(data))
     calls: list[tuple[int, int]] = []
     report = rs.verify(folder, threads=threads, progress=lambda *call: calls.append(call))
     assert [error.path for error in report.defects] == [
-        str(path) for path in sorted(folder.glob("train-*"))[::2]
+        str(path) for path in (folder / "train-*").glob()[::2]
     ]
     assert report.record_count == 9
-    total = sum(path.stat().st_size for path in folder.glob("train-*"))
+    total = sum(path.size() for path in (folder / "train-*").glob())
     assert calls[-1] == (total, total)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
 
 
-def test_interrupted_verification_stops(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [1] * 4})
+def test_interrupted_verification_stops(place: Location, numbered: SimpleNamespace) -> None:
+    folder = numbered.packed(place, {"train": [1] * 4})
 
     def stop(_done: int, _total: int) -> None:
         raise KeyboardInterrupt
@@ -217,16 +216,16 @@ def test_all_defects_are_counted_even_if_not_listed(
     monkeypatch.setattr(verification_report, "MAX_DEFECTS_PER_SHARD", 3)
     frame = bytearray(encode_record(b"x"))
     frame[-1] ^= 1
-    tiny.write_bytes(bytes(frame) * 10)
+    tiny.put(bytes(frame) * 10)
     report = rs.verify(tiny)
     assert (len(report.defects), report.defect_count, report.record_count) == (3, 10, 0)
     assert not report.is_good
 
 
 def test_report_as_json(tiny: Path) -> None:
-    data = bytearray(tiny.read_bytes())
+    data = bytearray(tiny.read())
     data[-1] ^= 1
-    tiny.write_bytes(data)
+    tiny.put(bytes(data))
     document = json.loads(json.dumps(rs.verify(tiny).to_json()))
     (defect,) = document.pop("defects")
     explanation = document.pop("explanations").pop("payload-crc-mismatch")
@@ -252,12 +251,12 @@ def test_report_as_json(tiny: Path) -> None:
     }
 
 
-def test_a_list_with_one_folder(numbered: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_list_with_one_folder(numbered: SimpleNamespace, place: Location) -> None:
     """The manifest is used for folders in a list too."""
-    folder = numbered.packed(tmp_path / "out", {"train": [3, 2]})
-    first, second = sorted(folder.glob("*.tfrecord"))
-    second.write_bytes(first.read_bytes())
-    for paths in (folder, [folder], [folder, numbered.packed(tmp_path / "more", {"train": [1]})]):
+    folder = numbered.packed(place / "out", {"train": [3, 2]})
+    first, second = (folder / "*.tfrecord").glob()
+    second.put(first.read())
+    for paths in (folder, [folder], [folder, numbered.packed(place / "more", {"train": [1]})]):
         (error,) = rs.verify(paths).defects
         assert (error.defect, error.path) == (rs.Defect.SWAPPED_SHARD, str(second))
         assert first.name in error.problem
@@ -269,19 +268,19 @@ def test_a_list_with_one_folder(numbered: SimpleNamespace, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("labels", [b"", None, b"0:other\n"])
 def test_labels_that_differ_from_the_manifest(
-    numbered: SimpleNamespace, tmp_path: Path, labels: bytes | None
+    numbered: SimpleNamespace, place: Location, labels: bytes | None
 ) -> None:
-    folder = numbered.packed(tmp_path / "out", {"train": [3]})
+    folder = numbered.packed(place / "out", {"train": [3]})
     if labels is None:
-        (folder / "labels.txt").unlink()
+        (folder / "labels.txt").delete()
     else:
-        (folder / "labels.txt").write_bytes(labels)
+        (folder / "labels.txt").put(labels)
     (error,) = rs.verify(folder).defects
     assert error.defect is rs.Defect.LABELS
 
 
-def test_ctrl_c_stops_within_a_block(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+def test_ctrl_c_stops_within_a_block(place: Location) -> None:
+    with rs.ShardWriter(place / "a.tfrecord") as writer:
         for _ in range(8):
             writer.write(bytes(1 << 20))
     seen: list[int] = []
@@ -291,5 +290,5 @@ def test_ctrl_c_stops_within_a_block(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rs.verify(tmp_path / "a.tfrecord", progress=stop)
+        rs.verify(place / "a.tfrecord", progress=stop)
     assert len(seen) == 1

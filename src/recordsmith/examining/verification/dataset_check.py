@@ -84,7 +84,7 @@ def verify(
     if located.manifest is not None:
         counts = located.manifest.record_counts
         report.expected_record_count = sum(counts.values()) if split is None else counts[split]
-    report.add(error for _, error in located.missing)
+    report.add(missing.error for missing in located.missing)
     report.add(manifest_check.check_labels(located))
     report.add(manifest_check.find_extra_shards(located, split))
     work = Work(count, progress)

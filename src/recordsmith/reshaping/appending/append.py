@@ -27,6 +27,7 @@ from recordsmith.building import (
 from recordsmith.dataset import (
     BEGUN_NAME,
     LABEL_MAP_NAME,
+    LABELS_NAME,
     MANIFEST_NAME,
     Manifest,
     PublishNote,
@@ -59,7 +60,6 @@ from recordsmith.stores import (
     Location,
     PlaceLike,
     as_folder,
-    as_location,
     read_document,
 )
 from recordsmith.work import Progress, Work, thread_count
@@ -178,8 +178,10 @@ class _Job:
                 value=str(self._folder),
                 remedy="Rewrite the dataset with `recordsmith reshard` and append to the copy.",
             )
+        places = [self._folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
+        overwritten = {str(place) for place in places if place.exists()}
         for wrong in check_labels(located):
-            if wrong.path is not None and as_location(wrong.path).exists():  # would be overwritten
+            if wrong.path in overwritten:
                 wrong.advise("Nothing was appended. `recordsmith verify` lists all defects.")
                 raise wrong
         return manifest

@@ -6,7 +6,6 @@ All shards appear together when they are written and synced. The damaged files a
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -140,7 +139,7 @@ class _Salvage:
         )
         self.report = SalvageReport(
             folder,
-            missing=[str(error) for _, error in found.missing],
+            missing=[str(missing.error) for missing in found.missing],
             notices=[str(error) for error in found.ignored],
         )
 
@@ -152,7 +151,7 @@ class _Salvage:
             expected = None if shard.entry is None else shard.entry.record_count
             known = (self._names[shard.location], shard.split, expected)
             files.append((shard.location.identity, *known, info.size_bytes, info.version))
-        missing = [(split, os.path.basename(error.path or "")) for split, error in found.missing]
+        missing = [(missing.split, missing.location.name) for missing in found.missing]
         return fingerprint(["salvage", files, missing, self._compression, found.class_names])
 
     def run(self, folder: Location) -> list[ShardResult | None]:
@@ -204,8 +203,8 @@ class _Salvage:
     def _failure(self) -> CorruptDataError | SourceError:
         """Return the error for shards without intact records."""
         if not self.report.shards:
-            for _, error in self._found.missing:
-                return error
+            for missing in self._found.missing:
+                return missing.error
             return CorruptDataError(
                 Defect.BROKEN_MANIFEST,
                 "the manifest lists no shards",

@@ -1,0 +1,49 @@
+"""Folders in every kind of store, and what tests do with the objects in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+
+from .stores.delayed import DelayedStore
+
+AnyPlace = TypeVar("AnyPlace", Path, Location)
+KINDS = ("files", "memory", "delayed")
+
+
+@contextmanager
+def new_place(kind: str, path: Path) -> Iterator[Location]:
+    """An empty folder in a store of a kind; `path` is an empty folder for files."""
+    if kind == "delayed":
+        yield Location(DelayedStore(0.0001), "some/folder")
+        return
+    place = as_folder(path if kind == "files" else f"memory://{uuid4()}")
+    yield place
+    if kind == "memory":  # one store for the whole process
+        for found in place.list():
+            found.delete()
+
+
+def contents(folder: PlaceLike) -> dict[str, bytes]:
+    """Every object below a folder, hidden ones included: name -> bytes."""
+    below = as_folder(folder)
+    found = {str(location.relative_to(below)): location.read() for location in below.list()}
+    return dict(sorted(found.items()))
+
+
+def visible(folder: PlaceLike) -> dict[str, bytes]:
+    """The objects that users see: name -> bytes."""
+    return {name: data for name, data in contents(folder).items() if not name.startswith(".")}
+
+
+def change(place: PlaceLike, edit: Callable[[bytearray], Any]) -> None:
+    """Write an object again with other bytes."""
+    location = as_location(place)
+    data = bytearray(location.read())
+    edit(data)
+    location.put(bytes(data))

@@ -1,0 +1,100 @@
+"""Every job writes the same bytes to files, to memory and to a store without folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.stores import Location, as_folder
+
+from ..places import change, visible
+
+JOBS: dict[str, Callable[[Location, Location], Any]] = {
+    "pack": lambda source, out: rs.pack(rs.Shards(source), out, splits={"a": 0.7, "b": 0.3}),
+    "reshard": lambda source, out: rs.reshard(source, out, shards=3, shuffle=True, seed=7),
+    "compress": lambda source, out: rs.reshard(source, out, compression="gzip", where="id > 5"),
+    "edit": lambda source, out: rs.edit(source, out, drop=["steps"], add={"new": 0.5}),
+    "append": lambda source, out: (
+        rs.reshard(source, out, split="train"),
+        rs.append(source, out, split="validation"),
+    ),
+    "salvage": rs.salvage,
+    "index": lambda source, out: (rs.reshard(source, out), rs.index(out, format="dali")),
+    "overwrite": lambda source, out: (
+        rs.reshard(source, out, shards=5),
+        rs.reshard(source, out, shards=2, overwrite=True),
+    ),
+}
+
+
+@pytest.fixture
+def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Location:
+    return as_folder(tmp_path_factory.mktemp("on disk"))
+
+
+def _write(numbered: ModuleType, folder: Location) -> Location:
+    return numbered.packed(folder / "in", {"train": [20, 10], "validation": [6]})  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_same_bytes_in_every_store(
+    numbered: ModuleType, place: Location, on_disk: Location, name: str
+) -> None:
+    for folder in (place, on_disk):
+        source = _write(numbered, folder)
+        if name == "salvage":
+            change(source / "train-00000-of-00002.tfrecord", _flip)
+        JOBS[name](source, folder / "out")
+    found, expected = visible(place / "out"), visible(on_disk / "out")
+    assert found.keys() == expected.keys()
+    for file in expected.keys() - {"dataset.json"}:  # it has the versions of the inputs
+        assert found[file] == expected[file], file
+    assert rs.verify(place / "out").is_good
+    read, wanted = rs.open(place / "out"), rs.open(on_disk / "out")
+    assert read.schema == wanted.schema
+    assert list(read.records()) == list(wanted.records())
+
+
+def _flip(data: bytearray) -> None:
+    data[50] ^= 1
+
+
+def test_from_one_store_to_another(
+    numbered: ModuleType, place: Location, on_disk: Location, tmp_path: Path
+) -> None:
+    source = _write(numbered, place)
+    rs.reshard(source, on_disk / "out", shards=4)
+    rs.edit(on_disk / "out", place / "back", drop=["score"])
+    assert numbered.ids_of(rs.open(place / "back", "train")) == list(range(30))
+    assert rs.verify(place / "back").is_good
+
+
+def test_reports_are_the_same(numbered: ModuleType, place: Location, on_disk: Location) -> None:
+    """Of verification, inspection, statistics and differences."""
+    reports: list[list[Any]] = []
+    for folder in (place, on_disk):
+        source = _write(numbered, folder)
+        rs.edit(source, folder / "out", where="id != 3", add={"new": 1})
+        documents = [
+            rs.verify(source, deep=True).to_json(),
+            rs.inspect(source).to_json(),
+            rs.stats(source).to_json(),
+            rs.diff(source, folder / "out").to_json(),
+        ]
+        reports.append([_without(document, str(folder)) for document in documents])
+    assert reports[0] == reports[1]
+    assert reports[0][3]["left_only_count"] or reports[0][3]["changed_count"]
+
+
+def _without(document: Any, folder: str) -> Any:
+    """A report without the name of its folder."""
+    if isinstance(document, dict):
+        return {key: _without(value, folder) for key, value in document.items()}
+    if isinstance(document, list):
+        return [_without(value, folder) for value in document]
+    return document.replace(folder, "") if isinstance(document, str) else document
