@@ -104,11 +104,11 @@ def _reshard(inputs: Inputs) -> Job:
     import recordsmith as rs
 
     folder = Path(tempfile.mkdtemp(dir=inputs.folder))
-    shutil.copy(inputs.path("small.tfrecord"), folder)  # each build has its own index of it
+    shard = shutil.copy(inputs.path("small-4-times.tfrecord"), folder)  # each has its own index
 
     def run() -> None:
         shutil.rmtree(folder / "out", ignore_errors=True)
-        rs.reshard(folder / "small.tfrecord", folder / "out", shuffle=True, shards=4)
+        rs.reshard(shard, folder / "out", shuffle=True, shards=4)
 
     return run
 
@@ -156,7 +156,7 @@ JOBS: dict[str, tuple[str, Callable[[Inputs], Job]]] = {
     "in-order": ("small.tfrecord", _in_order),
     "random-reads": ("small.tfrecord", _random_reads),
     "one-by-one": ("small.tfrecord", _one_by_one),
-    "reshard": ("small.tfrecord", _reshard),
+    "reshard": ("small-4-times.tfrecord", _reshard),
     "index": ("large.tfrecord", _index),
     "loader-images": ("camera-packed", _loader_images),
     "loader-small": ("small.tfrecord", _loader_small),
