@@ -268,3 +268,14 @@ def test_saved_index_of_an_older_file_is_rebuilt(
     monkeypatch.setattr("recordsmith.dataset.shard.load_index", lambda _: older)
     dataset = rs.open(path)
     assert records_of(dataset).read_record(1) == PAYLOADS[1]
+
+
+def test_a_shard_that_changes_after_it_was_listed(tmp_path: Path, numbered: Any) -> None:
+    """The size in the listing of the folder counts only for the check that opens the dataset."""
+    (shard,) = rs.open(numbered.packed(tmp_path / "out", {"train": [5]})).shards
+    shard.check_size()
+    with open(shard.location, "ab") as file:
+        file.write(b"more")
+    with pytest.raises(rs.CorruptDataError) as caught:
+        shard.check_size()
+    assert caught.value.defect == rs.Defect.SHARD_SIZE
