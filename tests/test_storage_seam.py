@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "recordsmith"
+import recordsmith
+
+SOURCE = Path(recordsmith.__file__).parent
 
 LOCAL = "stores.local"
 """The package that may call the operating system."""
@@ -180,6 +182,8 @@ def test_what_is_allowed_is_needed(module: str) -> None:
 
 
 def test_only_kernels_of_local_stores_read_files() -> None:
+    if not any(SOURCE.rglob("*.pyx")):
+        pytest.skip("an installed package has kernels without their source")
     system = re.compile(r"\b(unistd|fcntl|sys/mman|sys/uio|stdio)\b|\bp?(read|write)v?\(|\bmmap\(")
     found = {
         path.relative_to(SOURCE).as_posix()
