@@ -350,3 +350,24 @@ def test_indexes_are_loaded_in_threads(
     order = [39, 0, 17, 22, 8, 13, 31, 28]
     assert dataset.read_records(order).tolist() == [expected[position] for position in order]
     assert all(shard.has_index for shard in dataset.shards)
+
+
+def test_the_index_file_is_looked_up_once(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Shard(foreign, "")._build_index()
+    calls = []
+
+    def find(location: Any) -> Any:
+        calls.append(location)
+        return find_index(location)
+
+    monkeypatch.setattr("recordsmith.dataset.shard.find_index", find)
+    shard = Shard(foreign, "")
+    assert shard.record_count == len(BIG_PAYLOADS)
+    for start in (1, 2, 3):
+        found = [
+            bytes(payload)
+            for block in shard.blocks(start, start + 1)
+            for payload in block.payloads()
+        ]
+        assert found == [BIG_PAYLOADS[start]]
+    assert len(calls) == 1

@@ -50,8 +50,6 @@ from recordsmith.stores import Location, folder_error, write_atomically
 from recordsmith.wire import Compression
 from recordsmith.work import holding_signals
 
-_PIECE_BYTES = 1 << 22
-
 
 def make_manifest(
     splits: Iterable[str],
@@ -218,19 +216,14 @@ def _put_all(
         for name in (old, f"{old}.index"):
             source = final_location(folder, name)
             if source.exists():
-                _copy(source, final_location(folder, new + name.removeprefix(old)))
+                target = final_location(folder, new + name.removeprefix(old))
+                folder.store.copy(source.key, target.key)
     for name, data in small_files.items():  # the manifest is the last of them
         (folder / name).put(data)
     _remove(folder, renamed)
     for name in small_files:  # a rerun needs the manifest until all others are removed
         _waiting(folder, name).delete()
     _finish(folder, manifest)
-
-
-def _copy(source: Location, target: Location) -> None:
-    with source.open_read() as reader, target.open_write() as writer:
-        while piece := reader.read(_PIECE_BYTES):
-            writer.write(piece)
 
 
 def _remove(folder: Location, names: Iterable[str]) -> None:
@@ -254,7 +247,7 @@ def _move(partial: Location, final: Location) -> None:
 
 
 def _is_own(location: Location) -> bool:
-    """Whether there is a file that is no link."""
+    """Whether there is a file that is not a link."""
     try:
         location.without_links().info()
     except FileAccessError:

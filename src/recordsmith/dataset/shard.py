@@ -74,6 +74,7 @@ class Shard:
     def _reset(self) -> None:
         """Reset everything that can be read again from the file."""
         self._index: ShardIndex | None = None
+        self._saved: SavedIndex | None = None  # the head of its file
         self._is_index_kept = False  # loaded from disk, so it may belong to an older file
         self._has_moved = False  # the file no longer matches the index
         self._frames: FrameReader | None = None
@@ -89,6 +90,7 @@ class Shard:
         """Pickle without the index, the open file and the lock."""
         not_pickled = (
             "_index",
+            "_saved",
             "_is_index_kept",
             "_has_moved",
             "_frames",
@@ -168,7 +170,9 @@ class Shard:
         """The index file, if it is not loaded yet: few of its offsets need not load all."""
         if self._index is not None or not self._keeps_index:
             return None
-        saved = find_index(self.location)
+        if self._saved is None:
+            self._saved = find_index(self.location)
+        saved = self._saved
         return saved if saved is not None and saved.compression == self.compression else None
 
     def _offset_of(self, number: int) -> int:

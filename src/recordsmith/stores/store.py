@@ -260,14 +260,18 @@ class Store(ABC):
             self.delete(key)
         return matches
 
+    def copy(self, old: str, new: str) -> None:
+        """Copy an object, and replace the object there."""
+        with self.open_read(old) as source, self.open_write(new) as target:
+            while piece := source.read(_PIECE_BYTES):
+                target.write(piece)
+
     def move(self, old: str, new: str) -> None:
         """Give an object another name, and replace the object there.
 
         Where the store cannot rename, it is copied: a killed process may leave both.
         """
-        with self.open_read(old) as source, self.open_write(new) as target:
-            while piece := source.read(_PIECE_BYTES):
-                target.write(piece)
+        self.copy(old, new)
         self.delete(old)
 
     def check_target(self, key: str, *, overwrite: bool) -> None:
