@@ -43,9 +43,9 @@ def colliding(number: int) -> int:
 
 @case
 def tar_keys_with_one_safe_name(_: Path) -> None:
-    from recordsmith.sources.json_values import KindSurvey
-    from recordsmith.sources.tar import Member
-    from recordsmith.sources.tar_samples import TarSamples
+    from recordsmith.sources.archives.tar import Member
+    from recordsmith.sources.archives.tar_samples import TarSamples
+    from recordsmith.sources.tables.json_values import KindSurvey
 
     class Archive:
         path = Path("a.tar")
@@ -77,7 +77,7 @@ def export_names_that_differ_at_their_ends(_: Path) -> None:
 
 @case
 def coco_ids_that_share_a_hash(folder: Path) -> None:
-    from recordsmith.sources.coco_json import CocoFile
+    from recordsmith.sources.boxes.coco_json import CocoFile
     from recordsmith.stores import as_location
 
     count = 100_000
@@ -98,7 +98,7 @@ def coco_ids_that_share_a_hash(folder: Path) -> None:
 @case
 def yolo_numbers_that_share_a_hash(folder: Path) -> None:
     from recordsmith.errors import SourceError
-    from recordsmith.sources.yolo_lists import read_data_yaml
+    from recordsmith.sources.boxes.yolo_lists import read_data_yaml
     from recordsmith.stores import as_location
 
     lines = [f"  {colliding(number)}: x\n" for number in range(100_000)]
@@ -111,7 +111,7 @@ def yolo_numbers_that_share_a_hash(folder: Path) -> None:
 
 @case
 def quotes_in_yaml_that_nothing_closes(folder: Path) -> None:
-    from recordsmith.sources.yolo_lists import read_data_yaml
+    from recordsmith.sources.boxes.yolo_lists import read_data_yaml
     from recordsmith.stores import as_location
 
     path = folder / "data.yaml"
@@ -147,7 +147,7 @@ def fill_bytes_in_a_jpeg_scan(_: Path) -> None:
 
 @case
 def text_of_an_xml_element(folder: Path) -> None:
-    from recordsmith.sources.voc_xml import read_voc_xml
+    from recordsmith.sources.boxes.voc_xml import read_voc_xml
     from recordsmith.stores import as_location
 
     # the parser hands over pieces of a line; the first character makes each take four bytes

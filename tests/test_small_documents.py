@@ -22,9 +22,9 @@ from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.example import MessageDecoder
 from recordsmith.packing import PackPlan
-from recordsmith.sources.name_files import read_lines
-from recordsmith.sources.voc_xml import read_voc_xml
-from recordsmith.sources.yolo_lists import read_data_yaml
+from recordsmith.sources.boxes.voc_xml import read_voc_xml
+from recordsmith.sources.boxes.yolo_lists import read_data_yaml
+from recordsmith.sources.files.name_files import read_lines
 from recordsmith.stores import EXPORT_NOTE, as_folder, as_location
 from recordsmith.stores.folder_writer import earlier_entries
 

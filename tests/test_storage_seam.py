@@ -26,7 +26,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     ),
     "measuring.smaller_sample": ("writes two shards to measure", {"tempfile.TemporaryDirectory"}),
     "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
-    "sources.encoded_rows": ("names a type", {"mmap.mmap"}),
+    "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.store": ("names a type", {"mmap.mmap"}),
     "torch.worker_iterations": (
         "shares numbers between processes",

@@ -205,7 +205,7 @@ def test_signals_leave_no_partial_output(images: Path, name: str, code: int) -> 
     out = images.parent / "out"
     program = (
         "import os, signal, sys, time\n"
-        "import recordsmith.sources.images as folder\n"
+        "import recordsmith.sources.files.images as folder\n"
         "from recordsmith.cli import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "probe, seen = folder.probe_image, []\n"

@@ -19,7 +19,7 @@ from harness import mutated, mutated_json
 import recordsmith as rs
 from recordsmith.dataset import parse_shard_name, shard_name
 from recordsmith.exporting.safe_names import safe_parts
-from recordsmith.sources.npy import npy_features
+from recordsmith.sources.archives.npy import npy_features
 
 
 class Fuzz:

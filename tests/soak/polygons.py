@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.sources.regions import rasterize
+from recordsmith.sources.boxes.regions import rasterize
 
 KINDS = ("inside", "around", "whole", "half", "tenths", "repeated", "far", "round")
 

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import encode_example
-from recordsmith.sources import Source, Table, arrow_rows
-from recordsmith.sources.table_rows import LOST_DIGITS
+from recordsmith.sources import Source, Table
+from recordsmith.sources.tables import arrow_rows
+from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import raises
 from .source_contract import SourceContract

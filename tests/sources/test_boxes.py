@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.boxes import AnnotatedBox, BoxReader, Frame, box_features, check_policy
+from recordsmith.sources.boxes.boxes import (
+    AnnotatedBox,
+    BoxReader,
+    Frame,
+    box_features,
+    check_policy,
+)
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 
 from ..raising import raises

@@ -17,7 +17,7 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.errors import MOST_PROBLEMS
 from recordsmith.sources import Coco, Source
-from recordsmith.sources.coco_json import CocoFile
+from recordsmith.sources.boxes.coco_json import CocoFile
 from recordsmith.stores import as_location
 
 from ..raising import places, raises

@@ -20,9 +20,9 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.example import encode_columns
-from recordsmith.sources.encoded_rows import EncodedRows
-from recordsmith.sources.gzip_files import inflated
+from recordsmith.sources.files.gzip_files import inflated
 from recordsmith.sources.problems import Fault
+from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import as_location
 from recordsmith.stores.local.scratch import ScratchFile
 

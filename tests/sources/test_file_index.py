@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.file_index import (
+from recordsmith.sources.files.file_index import (
     FOUND_BY_LAST_PART,
     FOUND_BY_OTHER_SPELLING,
     FOUND_WITH_SUFFIX,

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.sources import Source, Table, json_rows
-from recordsmith.sources.table_rows import LOST_DIGITS
+from recordsmith.sources import Source, Table
+from recordsmith.sources.tables import json_rows
+from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
 from .source_contract import SourceContract

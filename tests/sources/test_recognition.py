@@ -8,7 +8,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources import make_source
-from recordsmith.sources.recognition import KINDS, recognise
+from recordsmith.sources.detection import KINDS, recognise
 
 from ..raising import raises
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from recordsmith.image import encode_mask
-from recordsmith.sources import regions
-from recordsmith.sources.regions import (
+from recordsmith.sources.boxes.boxes import regions
+from recordsmith.sources.boxes.regions import (
     ClassMask,
     RegionError,
     rasterize,

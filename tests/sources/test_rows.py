@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.example import encode_example, encode_sequence_example
 from recordsmith.sources import Rows, Source
-from recordsmith.sources.rows import _MOST_FAILURES
-from recordsmith.sources.table_rows import LOST_DIGITS
+from recordsmith.sources.tables.rows import _MOST_FAILURES
+from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
 from .source_contract import SourceContract

@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import encode_example
-from recordsmith.sources import Listing, Source, Table, csv_rows, text_file
-from recordsmith.sources.table_rows import LOST_DIGITS
+from recordsmith.sources import Listing, Source, Table
+from recordsmith.sources.files import text_file
+from recordsmith.sources.tables import csv_rows
+from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
 from .source_contract import SourceContract

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.sources import Source, Yolo
-from recordsmith.sources.yolo_lists import (
+from recordsmith.sources.boxes.yolo_lists import (
     _without_comment,
     read_darknet_data,
     read_data_yaml,

@@ -29,8 +29,8 @@ from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
-from recordsmith.sources.encoded_rows import EncodedRows
 from recordsmith.sources.numbered import NumberedSamples
+from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work

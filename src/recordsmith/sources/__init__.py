@@ -3,18 +3,18 @@
 To add a source, write a class that implements `source.Source` and add it to `recognition.KINDS`.
 """
 
-from recordsmith.sources.coco import Coco
-from recordsmith.sources.image_files import ImageFiles
-from recordsmith.sources.image_folder import ImageFolder
-from recordsmith.sources.image_pairs import ImagePairs
-from recordsmith.sources.recognition import KINDS, DetectedSource, make_source
-from recordsmith.sources.rows import Rows
-from recordsmith.sources.shards import Shards
+from recordsmith.sources.archives.shards import Shards
+from recordsmith.sources.archives.webdataset import WebDataset
+from recordsmith.sources.boxes.coco import Coco
+from recordsmith.sources.boxes.voc import Voc
+from recordsmith.sources.boxes.yolo import Yolo
+from recordsmith.sources.class_folders.image_files import ImageFiles
+from recordsmith.sources.class_folders.image_folder import ImageFolder
+from recordsmith.sources.detection import KINDS, DetectedSource, make_source
+from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.source import Content, Listing, Note, Sample, Source, ignore_note
-from recordsmith.sources.table import Table
-from recordsmith.sources.voc import Voc
-from recordsmith.sources.webdataset import WebDataset
-from recordsmith.sources.yolo import Yolo
+from recordsmith.sources.tables.rows import Rows
+from recordsmith.sources.tables.table import Table
 
 __all__ = [
     "KINDS",

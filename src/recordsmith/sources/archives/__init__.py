@@ -1,0 +1,1 @@
+"""Records in files: tar archives, TFRecord shards, arrays."""

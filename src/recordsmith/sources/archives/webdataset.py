@@ -1,0 +1,317 @@
+"""WebDataset: tar archives whose members form samples by name.
+
+`0001.jpg`, `0001.cls` and `0001.json` are one sample: its key is the path up to the first dot of
+the last part. Archive headers are listed once, and members are read with their sample.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import posixpath
+import re
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from recordsmith.dataset import is_split_name
+from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located
+from recordsmith.example import BytesArray, Kind
+from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
+from recordsmith.image import IMAGE_SUFFIXES
+from recordsmith.sources.archives.npy import npy_features
+from recordsmith.sources.archives.tar import TarFile
+from recordsmith.sources.archives.tar_samples import TarSamples, empty_kinds, parsed_json
+from recordsmith.sources.files.folders import is_folder, last_name
+from recordsmith.sources.files.images import image_features
+from recordsmith.sources.files.versions import files_version
+from recordsmith.sources.numbered import Names, NumberedSamples, sample_number
+from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.tables.json_values import KindSurvey, as_json_text, json_features
+from recordsmith.sources.tables.row_columns import CategoryColumn, as_splits
+from recordsmith.sources.tables.table_rows import LOST_DIGITS, LostDigits
+from recordsmith.stores import FolderEntry, Location, PlaceLike, as_location, as_place
+
+_SUFFIXES = (".tar", ".tar.gz", ".tgz")
+_MASKS = ("seg", "mask")
+_BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
+_DIGITS_BEHIND = re.compile(r"[-_.]?\d*$")
+_MOST_ARCHIVES = 1_000_000
+_CLASH = "features occur in two members of a sample; the first was used"
+_SECOND_IMAGE = "samples have a second image, which was stored under its extension"
+
+
+class WebDataset:
+    """The samples of tar archives in WebDataset format.
+
+    The extension of a member, in lower case, decides which features it becomes:
+
+    - an image (`jpg`, `png`, `webp`, …): `image/encoded` and the other image features;
+    - `seg.png`, `mask.png`, also in other image formats: `image/segmentation/class/encoded` and
+      `/format`;
+    - `cls`: `image/class/label`, an integer;
+    - `json`: each field of the object becomes a feature; nested values become JSON text, null is
+      left out, `{"base64": "..."}` becomes bytes; its `image/filename`, even null, overrides the
+      name of the image member;
+    - `npy`, also as the last of several extensions: its values, and its shape as `npy/shape`;
+    - all others, including `txt`: their unchanged bytes as a feature with the name of the
+      extension.
+
+    Nothing is ever unpickled. If archives or their folders are named like splits
+    (`train-0000.tar`, `val/0000.tar`), these are the splits.
+
+    Example:
+        >>> rs.WebDataset("train-{0000..0003}.tar")
+        WebDataset('train-{0000..0003}.tar')
+    """
+
+    def __init__(self, path: PlaceLike) -> None:
+        """
+        Args:
+            path: an archive (`.tar`, `.tar.gz`), a folder of archives, a glob pattern, or a
+                pattern with numbers in braces such as `train-{0000..0003}.tar`.
+        """
+        self.path = as_place(path)
+        self._is_location = isinstance(path, Location)
+        self._members = TarSamples()
+        self._was_listed = False
+        self._kinds: dict[str, Kind] = {}
+        self._json_kinds: dict[str, Kind] = {}
+        self._json_as_text: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"WebDataset({str(self.path)!r})"
+
+    @property
+    def root(self) -> Location | None:
+        """The folder that is read, if it is one."""
+        return self.path if self.path.is_folder() else None
+
+    def list_samples(self) -> Listing:
+        """Find all samples: reads the headers of archives, and JSON members.
+
+        Raises:
+            SourceError: there are no archives or no samples; an archive is damaged; a JSON field
+                has numbers in some samples and text in others.
+            OptionError: a pattern matches too many archives.
+            CorruptDataError: the compression of an archive is damaged.
+            FileAccessError: an archive cannot be read.
+        """
+        paths = self._find_archives()
+        names = [path.absolute().key for path in paths]
+        folder = os.path.commonpath(list(map(posixpath.dirname, names)))
+        members = TarSamples()
+        survey = KindSurvey({}, with_lists_as_text=True)
+        joined, ends, splits = bytearray(), array("q", [0]), CategoryColumn()
+        for path, absolute in zip(paths, names, strict=True):
+            archive = absolute.removeprefix(f"{folder}/")
+            split = _archive_split(archive)
+            for name in members.add(TarFile(path), archive, survey):
+                joined += f"{archive}/{name}".encode("utf-8", "surrogateescape")
+                ends.append(len(joined))
+                splits.append(split)
+        if not len(members):
+            raise SourceError(
+                f"no samples in {join_names(map(str, paths))}: {members.found()}; expected members "
+                "such as 0001.jpg and 0001.cls",
+                path=self.path,
+            )
+        notices = members.notices()
+        self._json_kinds, self._json_as_text = survey.finish(
+            lambda where: members.place(where[1], "json"), notices
+        )
+        self._members, self._was_listed = members, True
+        shapes = [f"{name}/shape" for name in members.extensions if _is_npy(name)]
+        self._kinds = self._json_kinds | dict.fromkeys(shapes, "int64")
+        coded = None if splits.missing_count or len(splits.values) < 2 else as_splits(splits)
+        sample_names = Names(BytesArray(joined, np.array(ends, np.int64)))
+        return Listing(
+            NumberedSamples(
+                sample_names, members.sample_sizes(), splits=coded, version=files_version(paths)
+            ),
+            notices=tuple(notices),
+            splits=() if coded is None else tuple(coded[0]),
+        )
+
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+        """Read the members of one sample.
+
+        Raises:
+            SourceError: the content of a member does not fit its extension; `problems` lists each.
+            CorruptDataError: unreadable-image.
+        """
+        if not self._was_listed:
+            self.list_samples()
+        number = sample_number(sample)
+        features: dict[str, Any] = {}
+        problems = Problems()
+        named: dict[str, Any] = {}  # its former image/filename; None if it had none
+        key = sample.name.removeprefix(f"{self._members.archive_name(number)}/")
+        for extension, data in self._members.read(number):
+            place = self._members.place(number, extension)
+            try:
+                with located(place):
+                    found = self._features(extension, data, key, features, note, place)
+            except CorruptDataError:
+                raise
+            except SourceError as error:
+                problems.extend(error.problems, error.problem_count)
+                continue
+            except ValueError as error:
+                problems.add(f"{place}: {error}")
+                continue
+            for name, value in found.items():
+                if name == FILENAME and extension == "json":
+                    named[name] = value
+                elif name in features:
+                    note(_CLASH, f"{place}: {name}")
+                else:
+                    features[name] = value
+        raise_problems(problems)
+        features |= named
+        if features.get(FILENAME, b"") is None:
+            del features[FILENAME]
+        return features
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "kind": "WebDataset",
+            "folder" if self.root else "files": (
+                last_name(self.path) if self.root else self.path.name
+            ),
+        }
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return self._kinds
+
+    def _features(
+        self,
+        extension: str,
+        data: bytes,
+        key: str,
+        known: Mapping[str, Any],
+        note: Note,
+        place: str,
+    ) -> dict[str, Any]:
+        """The features of one member.
+
+        Raises:
+            ValueError, CorruptDataError: the content does not fit the extension.
+        """
+        if f".{extension}" in IMAGE_SUFFIXES:
+            if IMAGE in known:
+                note(_SECOND_IMAGE, place)
+                return {extension: data}
+            return image_features(data, f"{key}.{extension}")
+        stem, _, suffix = extension.partition(".")
+        if stem in _MASKS and f".{suffix}" in IMAGE_SUFFIXES and MASK not in known:
+            mask = image_features(data, key)
+            return {
+                MASK: data,
+                MASK_FORMAT: mask[FORMAT],
+            }
+        if extension == "cls":
+            return {CLASS_LABEL: _class_number(data)}
+        if extension == "json":
+            parsed = parsed_json(data)
+            if not isinstance(parsed, dict):
+                return {"json": as_json_text(parsed)}
+            empty_kinds(parsed)
+            lost = LostDigits()
+            found = json_features(parsed, self._json_kinds, self._json_as_text, lost, place)
+            for where in lost.places():
+                note(LOST_DIGITS, where)
+            return found | {FILENAME: None} if parsed.get(FILENAME, ...) is None else found
+        if _is_npy(extension):
+            return npy_features(data, extension)
+        return {extension: data}
+
+    def _find_archives(self) -> Sequence[Location]:
+        """Find the archives, in order.
+
+        Raises:
+            SourceError: there are none.
+            FileAccessError: the path does not exist.
+            OptionError: a pattern matches too many archives.
+        """
+        path, text = self.path, str(self.path)
+        is_pattern = _BRACES.search(text) or glob.has_magic(text)
+        if is_pattern and not path.exists() and not path.is_folder():
+            if _BRACES.search(text) and self._is_location:
+                return [Location(path.store, key) for key in _expanded(path.key)]
+            found = list(map(as_location, _expanded(text))) if _BRACES.search(text) else path.glob()
+            if not found:
+                raise SourceError("no file matches this pattern", path=text)
+            return found
+        if not is_folder(path):
+            return [path]
+        entries = _shown(path)
+        archives = [path / entry.name for entry in entries if _is_archive(entry)]
+        if not archives:
+            folders = [path / entry.name for entry in entries if entry.kind == "folder"]
+            archives = [
+                folder / inner.name
+                for folder in folders
+                for inner in _shown(folder)
+                if _is_archive(inner)
+            ]
+        if not archives:
+            found_names = summarize_paths([str(path / entry.name) for entry in entries])
+            raise SourceError(f"no .tar archives; found {found_names}", path=path)
+        return archives
+
+
+def _shown(folder: Location) -> list[FolderEntry]:
+    return [entry for entry in folder.list_entries() if not entry.name.startswith(".")]
+
+
+def _is_archive(entry: FolderEntry) -> bool:
+    return entry.name.endswith(_SUFFIXES) and entry.kind != "special"
+
+
+def _class_number(data: bytes) -> int:
+    text = data.strip()
+    if not re.fullmatch(rb"-?\d{1,19}", text) or not -(2**63) <= int(text) < 2**63:
+        raise ValueError(f"expected a class number, found {text[:40]!r}")
+    return int(text)
+
+
+def _is_npy(extension: str) -> bool:
+    return extension.rpartition(".")[2] == "npy"
+
+
+def _archive_split(archive: str) -> str | None:
+    """The split in the path of an archive, if any."""
+    folder, _, name = archive.rpartition("/")
+    stem = _DIGITS_BEHIND.sub("", name.partition(".")[0])
+    for candidate in (folder, stem):
+        if is_split_name(candidate):
+            return candidate
+    return None
+
+
+def _expanded(pattern: str) -> list[str]:
+    """Expand a pattern with numbers in braces; the numbers keep the width of the first."""
+    pieces = _BRACES.split(pattern)
+    choices: list[list[str]] = []
+    count = 1
+    for first, last in zip(pieces[1::3], pieces[2::3], strict=True):
+        low, high = int(first), int(last)
+        count *= max(0, high - low + 1)
+        if not 0 < count <= _MOST_ARCHIVES:
+            raise OptionError(
+                f"{pattern} matches {count:,} archives",
+                option="path",
+                value=pattern,
+                expected=f"ascending numbers and at most {_MOST_ARCHIVES:,} archives",
+            )
+        choices.append([f"{number:0{len(first)}d}" for number in range(low, high + 1)])
+    fixed = pieces[::3]
+    return [
+        "".join(part for pair in zip(fixed, (*chosen, ""), strict=True) for part in pair)
+        for chosen in product(*choices)
+    ]

@@ -1,0 +1,1 @@
+"""Images with boxes and outlines: COCO, PASCAL VOC, YOLO."""

@@ -1,0 +1,211 @@
+"""Index one COCO JSON file: its categories, its images, and the positions of annotations.
+
+Such files reach half a gigabyte, so the text is scanned element by element, and annotations are
+parsed again when their sample is read. Memory stays close to the size of the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from recordsmith.dataset.documents import json_fault
+from recordsmith.dataset.labels import LARGEST_LABEL
+from recordsmith.errors import Problems, SourceError
+from recordsmith.sources.files.versions import size_and_version
+from recordsmith.stores import Location
+
+_scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, its end)
+_space = re.compile(r"[ \t\n\r]*").match
+_LISTS = frozenset(("categories", "images", "annotations"))
+_HEAD_BYTES = 1 << 16
+_MOST_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
+
+
+class CocoFile:
+    """What a listing keeps of one file.
+
+    Attributes:
+        name: its name in messages.
+        categories: id -> name, without invalid ones.
+        images: the entries in the file, reduced to the needed keys.
+        problems: the problems of categories and images.
+        used: category ids of annotations that can be labels.
+        orphans: ids of annotations whose image is not listed.
+        version: changes when the file changes.
+    """
+
+    def __init__(self, location: Location, name: str) -> None:
+        """Read and scan the file.
+
+        Raises:
+            SourceError: the file is not valid COCO JSON; `line` is where.
+            FileAccessError: the file cannot be read.
+        """
+        self.name = name
+        self.categories: dict[int, str] = {}
+        self.images: list[dict[str, Any]] = []
+        self.problems = Problems()
+        self.used: set[int] = set()
+        self.orphans: list[Any] = []
+        # keyed by ids as text, because a file may contain integers that collide as dict keys
+        self._places: dict[str, list[int]] = {}  # positions of an image's annotations
+        _, self.version = size_and_version(location)
+        self._images: dict[str, str] = {}  # the file name of an image
+        self._text = _decoded(location, name)
+        self._counted = 0, 1  # a position in the text, and its line
+        found = set()
+        for key, value, at in _elements(self._text, name):
+            found.add(key)
+            if at is not None:
+                self._take(key, value, at)
+        if "images" not in found:
+            raise SourceError(
+                f"not a COCO annotation file: found the keys {', '.join(sorted(found)) or 'none'}; "
+                "expected the lists images, annotations and categories",
+                path=name,
+            )
+        known = {repr(image["id"]) for image in self.images}
+        if self._places and known.isdisjoint(self._places):
+            self.problems.add(
+                f"{name}: the image_id of every annotation is unknown; the first is "
+                f"{next(iter(self._places)):.60}"
+            )
+        self._images.clear()
+        for image_id in [key for key in self._places if key not in known]:
+            places = self._places.pop(image_id)
+            self.orphans += [self._annotation(at).get("id", "?") for at in places]
+
+    def read_annotations(self, image_id: Any) -> list[dict[str, Any]]:
+        """All annotations of one image, in file order."""
+        return [self._annotation(at) for at in self._places.get(repr(image_id), ())]
+
+    def _annotation(self, at: int) -> dict[str, Any]:
+        value: dict[str, Any] = _scan(self._text, at)[0]
+        return value
+
+    def _take(self, key: str, value: Any, at: int) -> None:
+        if not isinstance(value, dict):
+            self._add_problem(at, f"invalid {key} {str(value)[:60]!r}; expected objects")
+        elif key == "annotations":
+            image_id = value.get("image_id")
+            category = value.get("category_id")
+            if not isinstance(image_id, (int, str)):
+                annotation = f"annotation {str(value.get('id'))[:60]}"
+                self._add_problem(at, f"{annotation} has image_id {str(image_id)[:60]}")
+                return
+            self._places.setdefault(repr(image_id), []).append(at)
+            if isinstance(category, int) and 0 <= category <= LARGEST_LABEL:
+                self.used.add(category)
+        elif key == "images":
+            image_id, file_name = value.get("id"), value.get("file_name")
+            if not isinstance(image_id, (int, str)) or not isinstance(file_name, str):
+                image = f"image {str(image_id)[:60]}"
+                self._add_problem(at, f"{image} has file_name {str(file_name)[:60]}")
+                return
+            known = self._images.setdefault(repr(image_id), file_name)
+            if known != file_name:
+                both = f"{known!r:.60} and {file_name!r:.60}"
+                self._add_problem(at, f"image {str(image_id)[:60]} is both {both}")
+                return
+            wanted = ("id", "file_name", "width", "height")
+            self.images.append({name: value.get(name) for name in wanted})
+        else:
+            number, name = value.get("id"), value.get("name")
+            if type(number) is not int or not isinstance(name, str) or not name or "\n" in name:
+                self._add_problem(at, f"category {str(number)[:60]} has name {name!r:.60}")
+            elif not 0 <= number <= LARGEST_LABEL and len(self.categories) >= _MOST_ODD_CATEGORIES:
+                self._add_problem(at, f"category {name!r:.60} has id {str(number)[:60]}")
+            elif self.categories.setdefault(number, name) != name:
+                other = self.categories[number]
+                self._add_problem(at, f"category {number} is both {other!r} and {name!r}")
+
+    def _add_problem(self, at: int, what: str) -> None:
+        seen, line = self._counted  # problems come in the order of the text
+        line += self._text.count("\n", seen, at)
+        self._counted = at, line
+        self.problems.add(f"{self.name}, line {line}: {what}")
+
+
+def looks_like_coco(location: Location) -> bool:
+    """Whether a JSON file starts like COCO's: an object with one of its lists near the start."""
+    head = location.read(0, _HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+    keys = (b'"images"', b'"annotations"', b'"categories"')
+    return head.startswith(b"{") and any(key in head for key in keys)
+
+
+def _decoded(location: Location, name: str) -> str:
+    try:
+        return location.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"not UTF-8 at byte {error.start:,}", path=name, remedy="Save the file as UTF-8."
+        ) from None
+
+
+def _elements(text: str, name: str) -> Iterator[tuple[str, Any, int | None]]:
+    """Yield (key, None, None) for each key, and (key, element, position) in COCO's lists."""
+    at = 0
+    try:
+        at = _expect(text, _skip(text, 0), "{")
+        while text[at : at + 1] != "}":
+            key, at = _scan(text, at)
+            at = _skip(text, _expect(text, _skip(text, at), ":"))
+            yield str(key), None, None
+            if key in _LISTS and text[at : at + 1] == "[":
+                at = _skip(text, at + 1)
+                while text[at : at + 1] != "]":
+                    value, end = _scan(text, at)
+                    yield key, value, at
+                    at = _next(text, end, "]")
+                at += 1
+            else:
+                value, end = _scan(text, at)
+                if key in _LISTS and value is not None:
+                    raise SourceError(
+                        f"{key} is {str(value)[:60]!r}; expected a list",
+                        path=name,
+                        line=_line(text, at),
+                    )
+                at = end
+            at = _next(text, at, "}")
+        if _skip(text, at + 1) < len(text):
+            raise json.JSONDecodeError("expected end of file", text, _skip(text, at + 1))
+    except json.JSONDecodeError as error:
+        raise _invalid_json(text, error.pos, name) from None
+    except SourceError:
+        raise
+    except (RecursionError, ValueError) as error:  # nested too deep, a number of too many digits
+        raise SourceError(json_fault(error), path=name, line=_line(text, at)) from None
+
+
+def _next(text: str, at: int, closing: str) -> int:
+    """The position after the comma, or at the closing bracket."""
+    at = _skip(text, at)
+    if text[at : at + 1] == closing:
+        return at
+    return _skip(text, _expect(text, at, ","))
+
+
+def _expect(text: str, at: int, mark: str) -> int:
+    if text[at : at + 1] != mark:
+        raise json.JSONDecodeError(f"expected {mark}", text, at)
+    return _skip(text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    match = _space(text, at)
+    return at if match is None else match.end()
+
+
+def _invalid_json(text: str, at: int, name: str) -> SourceError:
+    line = _line(text, at)
+    if at >= len(text):
+        return SourceError("truncated JSON", path=name, line=line)
+    return SourceError(f"invalid JSON at {text[at : at + 30]!r}", path=name, line=line)
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1

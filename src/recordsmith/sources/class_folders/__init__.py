@@ -1,0 +1,1 @@
+"""Images in class folders, or in any folders."""

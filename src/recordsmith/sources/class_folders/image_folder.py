@@ -1,0 +1,183 @@
+"""Images in class folders: `root/<class>/image.jpg`.
+
+`root/<one folder>/<class>/image.jpg` works as well, and so does `root/train/<class>/image.jpg` with
+folders named like splits. Skipped files are reported as notices.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from recordsmith.errors import SourceError
+from recordsmith.example import Kind
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
+from recordsmith.sources.classes import check_class_names
+from recordsmith.sources.files.folders import (
+    Folder,
+    check_folder,
+    last_name,
+    list_names,
+    read_folder,
+)
+from recordsmith.sources.files.images import has_image_name, read_image
+from recordsmith.sources.problems import count_notice, join_names, summarize_paths
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.splits import are_split_names, sort_splits
+from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.words import count
+
+_LAYOUT = "one folder per class, {}/<class>/<image>"
+
+
+class ImageFolder:
+    """Images in one folder per class.
+
+    Each sample has `image/encoded` (the unchanged file), `image/format`, `image/height` and
+    `image/width` (from the header; the EXIF orientation is not applied), `image/filename`
+    (`<class>/<file>`), `image/class/label` (classes sorted by name, from 0) and
+    `image/class/text`. Folders named train, val, test and so on that contain class folders are
+    splits.
+
+    Example:
+        >>> rs.pack(rs.ImageFolder("flowers"), "packed")  # doctest: +SKIP
+    """
+
+    def __init__(self, root: PlaceLike) -> None:
+        """
+        Args:
+            root: the folder that contains the class folders.
+        """
+        self.root = as_folder(root)
+        self._base = self.root  # of the class folders; set by list_samples
+        self._class_names: tuple[bytes, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"ImageFolder({str(self.root)!r})"
+
+    def list_samples(self) -> Listing:
+        """Find classes and images, sorted by class and file name.
+
+        Raises:
+            SourceError: there are no images in class folders.
+            OptionError: the root is a file.
+            FileAccessError: the root or a folder in it cannot be read.
+        """
+        check_folder(self.root, _LAYOUT.format("<folder>"))
+        root = read_folder(self.root)
+        base = root
+        if not base.images and len(base.folders) == 1:
+            inner = read_folder(base.path / base.folders[0])
+            if not inner.images and inner.folders:
+                base = inner
+        parts = _split_folders(base)
+        splits = sort_splits(parts)
+        classes = [
+            (read_folder(part.path / name), split)
+            for split, part in ({**parts} if parts else {None: base}).items()
+            for name in part.folders
+        ]
+        filled = [(folder, split) for folder, split in classes if folder.images]
+        if not filled:
+            raise self._nothing_found(root, [folder for folder, _ in classes])
+        names = tuple(sorted({folder.path.name for folder, _ in filled}))
+        check_class_names(names, "class folder")
+        self._base = base.path
+        self._class_names = tuple(map(os.fsencode, names))
+        samples = tuple(
+            Sample(f"{place}/{name}", size, label, split, version=version)
+            for folder, split in filled
+            for place in ("/".join(filter(None, (split, folder.path.name))),)
+            for label in (names.index(folder.path.name),)
+            for name, size, version in folder.images
+        )
+        above = [*([] if base is root else [root]), base, *parts.values()]
+        notices = _notices(base, [folder for folder, _ in classes], above)
+        return Listing(samples, names, tuple(notices), splits)
+
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+        """Read one image file, unchanged."""
+        label = sample.label or 0
+        return read_image(self._base / sample.name, sample.name) | {
+            CLASS_LABEL: label,
+            CLASS_TEXT: self._class_names[label],
+        }
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": "ImageFolder", "folder": last_name(self.root)}
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return {}
+
+    def _nothing_found(self, root: Folder, classes: list[Folder]) -> SourceError:
+        """The error for a folder without class folders that contain images."""
+        remedy = "Check that this is the right folder."
+        if root.images:
+            found = f"found images outside class folders: {join_names(i.name for i in root.images)}"
+            remedy = (
+                "Move the images of each class into a folder named after it, or pack them without "
+                "classes as ImageFiles."
+            )
+        elif candidates := _folders_that_would_pack(self.root):
+            found = "found images only in deeper folders"
+            remedy = f"Pack {join_names(candidates, 'or')} instead."
+        elif classes:
+            found = f"found folders without images: {join_names(f.path.name for f in classes)}"
+        elif root.others:
+            found = f"found no folders, only {summarize_paths(root.others)}"
+        else:
+            found = "the folder is empty"
+        return SourceError(
+            f"no images to pack: {found}; expected {_LAYOUT.format(self.root)}",
+            _notices(root, classes, [root]),
+            path=self.root,
+            remedy=remedy,
+        )
+
+
+def _split_folders(base: Folder) -> dict[str, Folder]:
+    """The split folders by name, if all folders here are named like splits."""
+    if base.images or not are_split_names(base.folders):
+        return {}
+    parts = {name: read_folder(base.path / name) for name in base.folders}
+    if any(part.images for part in parts.values()):
+        return {}  # classes of these names
+    filled = {split: part for split, part in parts.items() if part.folders}
+    return {split: filled[split] for split in sort_splits(filled)}
+
+
+# -- messages ------------------------------------------------------------------------------------
+
+
+def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list[str]:
+    """One notice per kind of skipped file; `folders` are those above the class folders."""
+    folders = [*folders, *classes]
+    notices = []
+    names = [folder.path.name for folder in classes if folder.images]
+    if are_split_names(names):
+        notices.append(
+            f"{count(len(names), 'class', 'classes')} named like splits: {join_names(names)}. If "
+            "they are splits, put the images of each into class folders."
+        )
+    outside = [str(base.path / image.name) for image in base.images]
+    empty = [str(folder.path) for folder in classes if not folder.images]
+    deeper = [str(folder.path / name) for folder in classes for name in folder.folders]
+    hidden = [path for folder in folders for path in folder.hidden]
+    others = [path for folder in folders for path in folder.others]
+    return [
+        *notices,
+        *count_notice(outside, "image", "outside class folders skipped"),
+        *count_notice(empty, "class folder", "without images skipped"),
+        *count_notice(deeper, "folder", "inside class folders skipped"),
+        *count_notice(hidden, "hidden file", "skipped"),
+        *count_notice(others, "non-image file", "skipped"),
+    ]
+
+
+def _folders_that_would_pack(root: Location) -> list[str]:
+    """Folders below whose folders contain images; only the start of a large tree is searched."""
+    found = {
+        str(folder.parent) for folder, files in list_names(root) if any(map(has_image_name, files))
+    }
+    return sorted(found)

@@ -1,0 +1,1 @@
+"""Find, list and read the files of a source."""

@@ -1,0 +1,179 @@
+"""Pairs of images and masks by list: a file with one pair per line, or paths from the caller.
+
+A path in a list never leads out of the folder that is read: of one that would (absolute, from
+Windows, with `..`), the longest ending that names a file there is used, with a notice.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import posixpath
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from recordsmith.errors import OptionError, SourceError
+from recordsmith.sources.files.folders import inside, is_file
+from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, path_endings
+from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.pairs.pairing import PairFile, Pairing
+from recordsmith.sources.problems import Fault, join_names
+from recordsmith.stores import Location
+from recordsmith.words import count
+
+
+class Line(NamedTuple):
+    """One line of a list: its number, counted from 1, and its fields."""
+
+    number: int
+    fields: tuple[str, ...]
+
+
+def read_list(path: Location) -> list[Line]:
+    """Read the lines of a list, without empty lines and comments (#).
+
+    Fields are separated by tabs if the line has any, else by commas, else by spaces. A first line
+    without an image name is a heading if the second line has one.
+
+    Raises:
+        FileAccessError: the list cannot be read.
+    """
+    lines = [
+        Line(number, _fields(line)) for number, line in read_lines(path) if not line.startswith("#")
+    ]
+    if len(lines) > 1 and not _names_a_image(lines[0]) and _names_a_image(lines[1]):
+        return lines[1:]
+    return lines
+
+
+def read_pairs(path: Location, root: Location) -> Pairing:
+    """Read the pairs of a list; a wrong line becomes a sample that cannot be read.
+
+    Raises:
+        SourceError: no line names a pair of files.
+    """
+    folder = path.parent.relative_to(root)
+    found = Pairing()
+    moved: list[str] = []
+    repeated: list[str] = []
+    seen: dict[str, tuple[str, int]] = {}
+    for line in read_list(path):
+        place = f"{path}, line {line.number}"
+        files = [find_inside(name, root, folder) for name in line.fields]
+        problem = _problem(line, [file for file, _ in files], root)
+        if problem is None:
+            image, mask = (file for file, _ in files if file is not None)
+            earlier_mask, earlier_line = seen.setdefault(image, (mask, line.number))
+            if earlier_mask != mask:
+                problem = f"{image} already has the mask {earlier_mask} (line {earlier_line})"
+            elif earlier_line != line.number:
+                repeated.append(place)
+                continue
+        if problem is not None:
+            fault = Fault(problem, str(path), line.number)
+            found.add_fault(f"{path.name}, line {line.number}", fault)
+            continue
+        if any(is_moved for _, is_moved in files):
+            moved.append(f"{place}, {line.fields[0]} is {image}")
+        found.add(image, PairFile.at(root / image), PairFile.at(root / mask))
+    found.add_notice(moved, "path", "from another machine found by the last parts", "paths")
+    found.add_notice(repeated, "repeated pair", "packed once")
+    if not seen:
+        faults = [pair.fault for pair in found.pairs if pair.fault is not None]
+        if not faults:
+            raise SourceError(
+                "no pairs to pack: the list is empty; expected an image and its mask on each line",
+                path=path,
+            )
+        raise SourceError(
+            f"no pairs to pack: {faults[0].problem}; expected an image and its mask on each line",
+            [str(fault.error()) for fault in faults],
+            path=path,
+            line=faults[0].line,
+        )
+    return found
+
+
+def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | None) -> Pairing:
+    """The pairs that the caller passed, relative to the root if there is one.
+
+    Raises:
+        OptionError: an image is outside the root, or occurs twice.
+    """
+    whole = [(image.absolute(), mask.absolute()) for image, mask in pairs]
+    base = root
+    if base is None:
+        key = os.path.commonpath([image.parent.key for image, _ in whole])
+        base = Location(whole[0][0].store, key)
+    found = Pairing()
+    masks: dict[str, Location] = {}
+    for image, mask in whole:
+        name = image.relative_to(base)
+        if not name:
+            raise OptionError(
+                f"{image} is outside the root folder {base}",
+                option="pairs",
+                value=str(image),
+                remedy="Pass a root folder that contains all images.",
+            )
+        if name in masks:
+            raise OptionError(
+                f"{image} occurs twice, with the masks {masks[name]} and {mask}",
+                option="pairs",
+                value=str(image),
+            )
+        masks[name] = mask
+        found.add(name, PairFile.at(image), PairFile.at(mask))
+    return found
+
+
+def find_inside(name: str, root: Location, folder: str | None) -> tuple[str | None, bool]:
+    """Find the file in a root that a path from a list means.
+
+    Args:
+        name: the path in the list.
+        root: the folder that is read.
+        folder: of the list, relative to the root: paths may also be relative to it. None if it
+            lies elsewhere.
+
+    Returns:
+        (the path relative to the root, or None if there is no such file; whether it was found by
+        its last parts).
+    """
+    plain = name if is_file(inside(root, name)) else name.replace("\\", "/")
+    if not is_absolute(plain):
+        for start in dict.fromkeys(("", folder or "")):
+            path = posixpath.normpath(posixpath.join(start, plain))
+            if not leaves_folder(path) and is_file(inside(root, path)):
+                return path, False
+        if not leaves_folder(plain):
+            return None, False
+    for tail in path_endings(plain):
+        if is_file(inside(root, tail)):
+            return tail, os.path.normpath(plain) != str((root / tail).absolute())
+    return None, False
+
+
+def _problem(line: Line, files: Sequence[str | None], root: Location) -> str | None:
+    if len(line.fields) != 2:
+        found = count(len(line.fields), "name")
+        return f"expected an image and its mask, found {found}: {', '.join(line.fields)[:80]}"
+    missing = [name for name, file in zip(line.fields, files, strict=True) if file is None]
+    if missing:
+        return f"{join_names(missing)} not found in {root}"
+    return None
+
+
+def _fields(line: str) -> tuple[str, ...]:
+    if "\t" in line:
+        fields = line.split("\t")
+    elif "," in line:
+        fields = next(csv.reader([line], skipinitialspace=True), [])
+    else:
+        fields = line.split()
+    return tuple(text.strip() for text in fields)
+
+
+def _names_a_image(line: Line) -> bool:
+    return any(map(has_image_name, line.fields))

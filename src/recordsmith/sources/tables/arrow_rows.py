@@ -1,0 +1,471 @@
+"""Arrow streams, Parquet and Feather files: batches of columns.
+
+Types are stored as in `recordsmith.arrow`. A column of images as in Hugging Face datasets, a struct
+of bytes and path, becomes `image/encoded` and `image/filename`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
+from recordsmith.arrow.columns import as_stored, kind_of_type
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.arrow.restoring import schema_as_text
+from recordsmith.errors import OptionError, Problems, SourceError, option
+from recordsmith.example import Kind, RaggedArray
+from recordsmith.example.keys import FILENAME, IMAGE
+from recordsmith.sources.problems import count_notice, raise_problems
+from recordsmith.sources.tables.table_rows import LostDigits, RowBatch, TableRows
+from recordsmith.stores import Location, ObjectReader
+
+_BATCH_ROWS = 8192
+_BATCH_BYTES = 16 << 20
+_IPC_MAGIC = b"ARROW1"
+_STREAM_MAGIC = b"\xff\xff\xff\xff"
+ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
+
+
+class ArrowRows(TableRows):
+    """The rows of some files, or of one stream."""
+
+    unit = "row"
+
+    def __init__(
+        self,
+        paths: Sequence[Location],
+        stream: ArrowStream | None,
+        kinds: Mapping[str, Kind],
+        *,
+        wanted: Mapping[str, str],
+        image_column: str | None = None,
+    ) -> None:
+        """Check the types of all columns.
+
+        Args:
+            paths: of Parquet or Feather files; of a stream, one path for messages.
+            stream: read instead of files, once.
+            kinds: of columns that are stored with another kind than that of their type.
+            wanted: columns that must exist, with the option that each is from.
+            image_column: the column with images, where there are several.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            OptionError: a wanted column does not exist.
+            SourceError: a file is invalid, or columns cannot be stored.
+            FileAccessError: a file cannot be read.
+        """
+        super().__init__(paths)
+        self._pa = import_pyarrow()
+        self.nulls: Counter[str] = Counter()
+        if stream is not None:
+            self._inputs = [_stream(stream, paths[0])]
+        else:
+            self._inputs = list(map(_open_file, paths))
+        self._notices: list[str] = []
+        self._units: dict[str, str] = {}
+        problems = Problems()
+        for path, found in zip(paths, self._inputs, strict=True):
+            try:
+                self._find_metadata(path, found.schema, image_column)
+                self._add_kinds(path, found.schema, kinds, problems)
+            except UnicodeDecodeError:
+                raise SourceError("the name of a column is not UTF-8", path=path) from None
+        raise_problems(problems)
+        images = () if self.image is None else (self.image,)
+        self.check_columns(wanted, (*self._kinds, *images))
+
+    def batches(self, number: int) -> Iterator[RowBatch]:
+        """Read one file, or the stream.
+
+        Raises:
+            SourceError: it cannot be read, or has no rows.
+        """
+        first = 0
+        path = self.paths[number]
+        with _reading(path, first):
+            batches = iter(self._inputs[number].batches())
+        while True:
+            with _reading(path, first):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            if len(batch):
+                columns = self._stored(number, first, batch)
+                lines = range(first, first + len(batch))
+                yield _ArrowBatch(self, path, lines, batch, columns)
+            first += len(batch)
+        if not first and len(self.paths) == 1:
+            raise SourceError("the table has no rows", path=path)
+
+    def arrow_schema(self, lost: LostDigits) -> str:
+        schemas = [found.schema for found in self._inputs]
+        kept = [
+            field.remove_metadata()
+            for field in schemas[0]
+            if field.name not in lost.inexact
+            and field.name != self.image
+            and all(field.name in other.names for other in schemas)
+            and all(field.type == other.field(field.name).type for other in schemas)
+            and not self._pa.types.is_null(field.type)
+            and self.kinds[field.name] == kind_of_type(field.type)
+        ]
+        return schema_as_text(self._pa.schema(kept))
+
+    def notices(self) -> list[str]:
+        found = [f"{nulls:,} in {name!r}" for name, nulls in self.nulls.items() if nulls]
+        if found:
+            return [*self._notices, f"nulls left out of their rows: {', '.join(found)}"]
+        return self._notices
+
+    def _find_metadata(self, path: Location, schema: Any, image_column: str | None) -> None:
+        """Find images and class names, as `datasets` describes them.
+
+        Raises:
+            SourceError: there are several columns of images, or other files have other images or
+                class names.
+        """
+        pa = self._pa
+        features: Any = {}
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        if not isinstance(features, dict):
+            features = {}
+        described = {
+            name: feature for name, feature in features.items() if isinstance(feature, dict)
+        }
+        class_names: dict[str, Sequence[str]] = {}
+        images: list[str] = []
+        for field in schema:
+            feature = described.get(field.name, {})
+            names = feature.get("names")
+            is_class = feature.get("_type") == "ClassLabel" and pa.types.is_integer(field.type)
+            if is_class and isinstance(names, list) and {str}.issuperset(map(type, names)):
+                class_names[field.name] = names
+            if _is_image(pa, field.type) or (
+                feature.get("_type") == "Image" and pa.types.is_binary(field.type)
+            ):
+                images.append(field.name)
+        if image_column is not None:
+            images = [name for name in images if name == image_column]
+        if len(images) > 1:
+            raise SourceError(
+                f"several columns of images: {', '.join(images)}",
+                path=path,
+                remedy=f"Choose one with {option('image_column', images[0])}, after the others "
+                "were removed from the table.",
+            )
+        image = images[0] if images else None
+        if path == self.paths[0]:
+            self.image, self.class_names = image, class_names
+        elif (image, class_names) != (self.image, self.class_names):
+            what = "class names" if image == self.image else "columns of images"
+            raise SourceError(
+                f"other {what} than in {self.paths[0]}",
+                path=path,
+                remedy="Pack the files one by one, or write them with the same features.",
+            )
+
+    def _add_kinds(
+        self, path: Location, schema: Any, declared: Mapping[str, Kind], problems: Problems
+    ) -> None:
+        """Add the kinds of the columns of a file; one with text must not have numbers elsewhere."""
+        pa = self._pa
+        stored = pa.schema([field for field in schema if field.name != self.image])
+        found = feature_kinds(stored, problems, f"{path}: ")
+        if self.image is not None:
+            problems.extend(
+                f"{path}: column {name!r} has the name of an image feature; rename it"
+                for name in (IMAGE, FILENAME)
+                if name in found
+            )
+        for field in stored:
+            if pa.types.is_null(field.type):
+                continue
+            unit = self._units.setdefault(field.name, _unit(pa, field.type))
+            if unit != _unit(pa, field.type):
+                problems.add(f"{path}: column {field.name!r} is {field.type}, but {unit} elsewhere")
+        nothing = [field.name for field in schema if pa.types.is_null(field.type)]
+        self._notices += count_notice(nothing, "column", "without values skipped")
+        for name, natural in found.items():
+            kind = declared.get(name, natural)
+            before = self._kinds.setdefault(name, kind)
+            if {before, kind} == {"int64", "float"}:
+                self._kinds[name] = "float"
+            elif before != kind:
+                problems.add(f"{path}: column {name!r} is {kind}, but {before} elsewhere")
+        if self.image is not None:
+            self._kinds[IMAGE] = self._kinds[FILENAME] = "bytes"
+
+    def _stored(self, number: int, first: int, batch: Any) -> dict[str, Any]:
+        """The columns of a batch by name, in types whose kinds are those of this table."""
+        pa = self._pa
+        columns: dict[str, Any] = {}
+        stored = pa.schema([field for field in batch.schema if field.name != self.image])
+        natural = feature_kinds(stored, Problems())
+        for name, kind in self.kinds.items():
+            if name in (IMAGE, FILENAME) and self.image is not None:
+                columns |= self._image_columns(batch)
+            elif name not in natural:
+                columns[name] = _cast(pa, pa.nulls(len(batch)), kind)
+            elif natural[name] == kind:
+                columns[name] = batch.column(name)
+            else:
+                try:
+                    columns[name] = _cast(pa, batch.column(name), kind)
+                except (pa.ArrowException, ValueError) as error:
+                    raise SourceError(
+                        f"rows from {first}: cannot store column {name!r} "
+                        f"({batch.column(name).type}) as {kind}: {_reason(error)}",
+                        path=self.paths[number],
+                    ) from None
+        return columns
+
+    def _image_columns(self, batch: Any) -> dict[str, Any]:
+        pa = self._pa
+        images = batch.column(self.image)
+        if not pa.types.is_struct(images.type):
+            return {IMAGE: images, FILENAME: pa.nulls(len(batch), pa.string())}
+        from pyarrow import compute
+
+        return {
+            IMAGE: compute.struct_field(images, "bytes"),
+            FILENAME: compute.struct_field(images, "path"),
+        }
+
+
+class _ArrowBatch(RowBatch):
+    """Some rows, as pyarrow arrays."""
+
+    def __init__(
+        self, table: ArrowRows, path: Location, lines: range, given: Any, columns: dict[str, Any]
+    ) -> None:
+        """
+        Args:
+            given: pyarrow.RecordBatch, as it was read.
+            columns: pyarrow arrays to be stored, by name.
+        """
+        super().__init__(table, path, lines)
+        self._given = given
+        self._table = table
+        self._columns = columns
+
+    def survey(self) -> bool:
+        """Count nulls; kinds are known from the types."""
+        self._table.nulls.update(
+            {name: column.null_count for name, column in self._columns.items()}
+        )
+        return False
+
+    def values(self, name: str) -> list[Any]:
+        array = as_stored(self._columns[FILENAME if name == self._table.image else name])
+        try:
+            return array.to_pylist()  # type: ignore[no-any-return]
+        except UnicodeDecodeError:
+            return array.cast("large_binary").to_pylist()  # type: ignore[no-any-return]
+
+    def columns(self, lost: LostDigits) -> tuple[Any, Any, Mapping[int, Problems]]:
+        import pyarrow as pa
+
+        first = self.lines[0]
+        try:
+            with _reading(self._path, first):
+                batch = pa.RecordBatch.from_pydict(self._columns)
+                columns, validity = ArrowColumns(batch.schema).convert(batch, first)
+        except OptionError as error:
+            raise SourceError(error.problem, path=self._path) from None
+        problems: dict[int, Problems] = {}
+        for name, column in columns.items():
+            if self._table.kinds[name] == "float":
+                columns[name] = self._checked(name, column, lost, problems)
+        return columns, validity, problems
+
+    def _checked(
+        self, name: str, column: Any, lost: LostDigits, problems: dict[int, Problems]
+    ) -> Any:
+        """Look for numbers that do not fit a 32-bit float, or lose digits."""
+        flat = column.values if isinstance(column, RaggedArray) else column
+        values: Any = flat.reshape(-1)
+        if values.dtype in (np.float16, np.float32):
+            return column
+        if isinstance(column, RaggedArray):
+            splits = column.row_splits
+        else:
+            splits = np.arange(len(column) + 1) * (values.size // max(1, len(column)))
+
+        def row_of(at: int) -> int:
+            return int(np.searchsorted(splits, at, side="right")) - 1
+
+        wrong = lost.check(
+            name,
+            values.astype(np.float64),
+            partial(_exact, self._given.column(name), values),
+            lambda at: self.place(row_of(at)),
+        )
+        if wrong is None:
+            return column
+        for at in np.flatnonzero(wrong).tolist():
+            problem = f"column {name!r}: {values[at]} does not fit a 32-bit float"
+            problems.setdefault(row_of(at), Problems()).add(problem)
+        filled = np.where(wrong, 0, values)
+        return (
+            RaggedArray(filled, column.row_splits)
+            if isinstance(column, RaggedArray)
+            else filled.reshape(column.shape)
+        )
+
+
+def _exact(array: Any, values: npt.NDArray[Any], at: int) -> Any:
+    """A number of a column before it was converted."""
+    if hasattr(array, "flatten"):
+        array = array.flatten()
+    return array[at].as_py() if len(array) == len(values) else values[at].item()
+
+
+class _Input(NamedTuple):
+    """A file or stream; `batches` reads it from its start, a stream only once."""
+
+    schema: Any
+    batches: Callable[[], Iterable[Any]]
+
+
+def _stream(stream: ArrowStream, path: Location) -> _Input:
+    try:
+        reader = import_pyarrow().RecordBatchReader.from_stream(stream)
+    except Exception as error:  # of any library
+        raise SourceError(f"cannot read the table: {_reason(error)}", path=path) from error
+    return _Input(reader.schema, partial(_sliced, reader))
+
+
+class _ArrowFile(io.RawIOBase):
+    """An open object that pyarrow reads; a damaged file may announce more bytes than there are."""
+
+    def __init__(self, reader: ObjectReader) -> None:
+        self._reader = reader
+        weakref.finalize(self, reader.close)
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._reader.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._reader.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self._reader.size_bytes - self._reader.tell())
+        return self._reader.read(left if size < 0 else min(size, left)) or b""
+
+
+def _parquet_file(path: Location) -> _Input:
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(_ArrowFile(path.open_read()))
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    size_bytes = sum(group.total_byte_size for group in groups)
+    row_count = _rows_at_once(file.metadata.num_rows, size_bytes)
+    return _Input(file.schema_arrow, partial(file.iter_batches, row_count))
+
+
+def _feather_file(path: Location) -> _Input:
+    pa = import_pyarrow()
+    is_file = path.read(0, len(_IPC_MAGIC)) == _IPC_MAGIC
+    open_file = pa.ipc.open_file if is_file else pa.ipc.open_stream
+
+    def batches() -> Iterator[Any]:
+        with path.open_read() as file:
+            reader = open_file(_ArrowFile(file))
+            given = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            for batch in given:
+                batch.validate(full=True)  # its offsets are used as they are
+                yield from _sliced((batch,))
+
+    with path.open_read() as file:
+        return _Input(open_file(_ArrowFile(file)).schema, batches)
+
+
+def _sliced(batches: Iterable[Any]) -> Iterator[Any]:
+    """Batches in parts, as encoding takes several times the memory of the rows."""
+    for batch in batches:
+        rows = _rows_at_once(len(batch), batch.nbytes)
+        for start in range(0, len(batch), rows):
+            yield batch.slice(start, rows)
+
+
+def _rows_at_once(row_count: int, size_bytes: int) -> int:
+    row_bytes = max(1, size_bytes // max(1, row_count))
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+
+
+@contextmanager
+def _reading(path: Location, first: int) -> Iterator[None]:
+    """Translate the errors of pyarrow in the rows from `first` on."""
+    pa = import_pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"cannot read rows from {first}: {_reason(error)}", path=path) from None
+
+
+def is_arrow_file(path: Location) -> bool:
+    """Whether a file is Parquet or Feather, by its first bytes or its name."""
+    head = path.read(0, len(_IPC_MAGIC))
+    has_magic = head[:4] in (b"PAR1", _STREAM_MAGIC) or head == _IPC_MAGIC
+    return has_magic or path.suffix.lower() in ARROW_SUFFIXES
+
+
+def _open_file(path: Location) -> _Input:
+    pa = import_pyarrow()
+    is_parquet = path.read(0, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
+    try:
+        return _parquet_file(path) if is_parquet else _feather_file(path)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        form = "Parquet" if is_parquet else "Feather"
+        raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None
+
+
+def _is_image(pa: Any, arrow_type: Any) -> bool:
+    """Whether a type is a struct of encoded bytes and a path."""
+    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != 2:
+        return False
+    kinds = {}
+    with suppress(TypeError):
+        for field in arrow_type:
+            is_null = pa.types.is_null(field.type)
+            kinds[field.name] = "bytes" if is_null else kind_of_type(field.type)
+    return kinds == {"bytes": "bytes", "path": "bytes"}
+
+
+def _unit(pa: Any, arrow_type: Any) -> str:
+    """What integers of a type count: numbers, or units of time."""
+    while hasattr(arrow_type, "value_type"):  # lists and dictionaries
+        arrow_type = arrow_type.value_type
+    if not pa.types.is_temporal(arrow_type):
+        return "a number or text"
+    return str(arrow_type).partition(",")[0]
+
+
+def _cast(pa: Any, array: Any, kind: Kind) -> Any:
+    """An array as the type of another kind, also within lists."""
+    target = {"int64": pa.int64(), "float": pa.float64(), "bytes": pa.large_string()}[kind]
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_nested(array.type):
+        target = pa.large_list(target)
+    return array.cast(target, safe=kind != "float")
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).partition(". Detail: ")[0]
+    return text.splitlines()[0] if text else type(error).__name__

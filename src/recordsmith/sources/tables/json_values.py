@@ -1,0 +1,258 @@
+"""JSON objects -> features: numbers, texts, lists of them; null is left out.
+
+A nested object, or a list of objects, becomes JSON text. A key with integers in some rows and
+floats in others becomes float in all.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from recordsmith.errors import Problems, option
+from recordsmith.example import Kind
+from recordsmith.sources.problems import count_notice, raise_problems
+from recordsmith.sources.tables.table_rows import EXACT, LostDigits
+
+_LIMIT = 2**63
+_NESTED = object()  # kind of a value that becomes JSON text
+_LISTS = object()  # kind of a list with lists in it
+_KINDS: dict[type, Any] = {
+    int: "int64",
+    bool: "int64",
+    float: "float",
+    str: "bytes",
+    bytes: "bytes",
+}
+_BASE64 = "base64"
+
+Where: TypeAlias = tuple[int, int]
+"""(number of the file, number of the row in it): formatted only for messages."""
+
+
+class KindSurvey:
+    """The kinds of the values of each key, with the first place of each."""
+
+    def __init__(self, declared: Mapping[str, Kind], *, with_lists_as_text: bool = False) -> None:
+        """`with_lists_as_text`: a list with lists in it becomes JSON text, and is not refused."""
+        self._declared = declared
+        self._seen: dict[str, dict[Any, Where]] = {}
+        self._known: set[tuple[str, type]] = set()
+        self._with_lists_as_text = with_lists_as_text
+
+    def update(self, row: Mapping[str, Any], where: Where) -> bool:
+        """Consider one more object; return whether a key has changed its kind."""
+        changed = [self.update_column(key, (value,), lambda _: where) for key, value in row.items()]
+        return any(changed)
+
+    def update_column(self, key: str, values: Sequence[Any], where: Callable[[int], Where]) -> bool:
+        """Consider the values of one key in many objects; None where it is missing.
+
+        Returns:
+            Whether its kind has changed from another one.
+        """
+        seen = self._seen.setdefault(key, {})
+        before = seen.copy()
+        for kind in set(map(type, values)):
+            if (key, kind) in self._known:
+                continue
+            if kind is list:
+                lists = [value for value in values if type(value) is list]
+                found = _value_kinds(list(chain.from_iterable(lists)))
+                if found <= seen.keys():
+                    continue
+            else:
+                self._known.add((key, kind))
+            for number, value in enumerate(values):
+                if isinstance(value, list):
+                    found = _value_kinds(value) if kind is list else set()
+                elif value is not None and type(value) is kind:
+                    found = {_KINDS.get(kind, _NESTED)}
+                else:
+                    continue
+                for each in found - seen.keys():
+                    seen[each] = where(number)
+                if kind is not list:
+                    break
+        return bool(before) and seen != before
+
+    @property
+    def keys(self) -> list[str]:
+        """Every key, in the order in which they appeared."""
+        return list(self._seen)
+
+    def finish(
+        self, place: Callable[[Where], str], notices: list[str]
+    ) -> tuple[dict[str, Kind], frozenset[str]]:
+        """Return the kind of each key that has values, and the keys that become JSON text.
+
+        Raises:
+            SourceError: a key holds numbers and texts, or lists of lists.
+        """
+        kinds: dict[str, Kind] = {}
+        nested: list[str] = []
+        both: list[str] = []
+        problems = Problems()
+        for key, seen in self._seen.items():
+            if key in self._declared:
+                kinds[key] = self._declared[key]
+                if kinds[key] == "bytes" and seen.keys() - {"bytes"}:
+                    nested.append(key)
+                continue
+            if _LISTS in seen and not self._with_lists_as_text:
+                problems.add(f"{place(seen[_LISTS])}: {key!r} has nested lists")
+            elif _NESTED in seen or _LISTS in seen:
+                kinds[key] = "bytes"
+                nested.append(key)
+            elif "bytes" in seen and len(seen) > 1:
+                places = " and ".join(
+                    f"{'text' if kind == 'bytes' else 'a number'} in {place(where)}"
+                    for kind, where in seen.items()
+                )
+                problems.add(f"{key!r} is {places}")
+            elif seen:
+                kinds[key] = "float" if "float" in seen else next(iter(seen))
+                if len(seen) > 1:
+                    both.append(key)
+        raise_problems(
+            problems,
+            "Use one type in all rows (a flat list and its shape for a nested list), or pass "
+            f"{option('kinds')} to store the key as bytes.",
+        )
+        notices += count_notice(both, "key", "with integers and floats stored as float")
+        inferred = [key for key in nested if key not in self._declared]
+        notices += count_notice(inferred, "key", "with nested values stored as JSON text")
+        return kinds, frozenset(nested)
+
+
+def json_features(
+    row: Mapping[str, Any],
+    kinds: Mapping[str, Kind],
+    as_text: frozenset[str],
+    lost: LostDigits,
+    place: str,
+) -> dict[str, Any]:
+    """The features of one object.
+
+    Args:
+        row: the object.
+        kinds, as_text: from `KindSurvey.finish`.
+        lost: counts the numbers that lose digits.
+        place: of the object, for messages.
+
+    Raises:
+        SourceError: a value does not fit its kind; `problems` has each.
+    """
+    features: dict[str, Any] = {}
+    problems = Problems()
+    for key, value in row.items():
+        if value is None:
+            continue
+        kind = kinds.get(key)
+        try:
+            if key in as_text:
+                is_text = isinstance(value, (str, bytes))
+                features[key] = _as_bytes(value) if is_text else as_json_text(value)
+            elif isinstance(value, list):
+                features[key] = _list(key, value, kind, lost, place)
+            elif kind == "float":
+                number = float(value)
+                if not -EXACT <= number <= EXACT:  # checking an array takes longer
+                    _floats(key, [value], lost, place)
+                features[key] = number
+            elif kind == "int64":
+                features[key] = _integer(value)
+            else:
+                features[key] = _as_bytes(value)
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            problems.add(f"{place}: {key!r} is {value!r:.60}; {error}")
+    raise_problems(problems)
+    return features
+
+
+def as_json_text(value: Any) -> bytes:
+    """A value as compact JSON."""
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), default=text_or_base64
+    ).encode("utf-8", "surrogatepass")
+
+
+def text_or_base64(value: bytes) -> str | dict[str, str]:
+    """Bytes in JSON: their text, or {"base64": ...} if they are not UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {_BASE64: base64.b64encode(value).decode()}
+
+
+def restore_base64(row: dict[str, Any]) -> None:
+    """Replace each {"base64": ...} among the values, or in a list of such and texts, by its bytes.
+
+    What is nested deeper, or is not base64, stays as it is.
+    """
+    for key, value in row.items():
+        if type(value) is dict:
+            row[key] = _restored(value)
+        elif type(value) is list and dict in (types := set(map(type, value))):
+            values = list(map(_restored, value)) if types <= {dict, str} else value
+            if dict not in set(map(type, values)):
+                row[key] = values
+
+
+def _restored(value: Any) -> Any:
+    if type(value) is dict and value.keys() == {_BASE64} and isinstance(value[_BASE64], str):
+        try:
+            return base64.b64decode(value[_BASE64], validate=True)
+        except (ValueError, binascii.Error):
+            return value
+    return value
+
+
+def _as_bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode()
+
+
+def _value_kinds(values: Sequence[Any]) -> set[Any]:
+    """The kinds of what is in a list."""
+    types = set(map(type, values))
+    if dict in types or type(None) in types:
+        return {_NESTED}
+    if list in types:
+        return {_LISTS}
+    return {_KINDS[kind] for kind in types}
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError("expected an integer")
+    if not -_LIMIT <= value < _LIMIT:
+        raise ValueError("the number does not fit int64")
+    return int(value)
+
+
+def _list(key: str, values: list[Any], kind: Kind | None, lost: LostDigits, place: str) -> Any:
+    """A list of one kind, checked."""
+    if not values:
+        return []
+    if kind == "bytes":
+        return [_as_bytes(value) for value in values]
+    if kind == "int64":
+        if any(not isinstance(value, int) for value in values):
+            raise TypeError("expected integers")
+        return np.array(values, np.int64)
+    return _floats(key, values, lost, place)
+
+
+def _floats(key: str, values: Sequence[Any], lost: LostDigits, place: str) -> Any:
+    """Numbers as float64, checked."""
+    numbers = np.array(values, np.float64)
+    wrong = lost.check(key, numbers, values.__getitem__, lambda _: place)
+    if wrong is not None:
+        raise ValueError(f"{values[int(wrong.argmax())]!r} does not fit a 32-bit float")
+    return numbers

@@ -1,0 +1,333 @@
+"""Rows from Python: any iterable of dicts, or of (context, feature lists) pairs.
+
+The iterable is consumed once, at the first listing: encoded rows are kept in a temporary file, so a
+generator of any length takes little memory and can be shuffled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from recordsmith.arrow import ArrowStream
+from recordsmith.buffers import offsets_from_lengths
+from recordsmith.errors import OptionError, Problems, SourceError
+from recordsmith.example import (
+    Features,
+    Kind,
+    Schema,
+    SchemaSurvey,
+    SequenceExample,
+    decode_payload,
+    encode_example,
+    encode_sequence_example,
+)
+from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
+from recordsmith.sources.problems import Fault, join_names, join_problems, raise_problems
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.tables.encoded_rows import EncodedRows
+from recordsmith.sources.tables.row_columns import (
+    CategoryColumn,
+    as_labels,
+    as_splits,
+    category_text,
+)
+from recordsmith.sources.tables.table_rows import LostDigits
+from recordsmith.words import count
+
+Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
+
+_BATCH_ROWS = 1024
+_MOST_FAILURES = 1000
+_EXPECTED = "expected a dict of values by name, or a pair (context, feature lists)"
+
+
+class Rows:
+    """The rows of an iterable; a dict becomes an Example, a pair a SequenceExample.
+
+    A key with ints in some rows and floats in others becomes float in all. A row that cannot be
+    encoded stays in the listing and fails when it is read.
+
+    Example:
+        >>> rs.pack(rs.Rows({"x": [n, 1.5 * n]} for n in range(100)), "packed")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        *,
+        kinds: Mapping[str, Kind] | None = None,
+        split: str | None = None,
+        group: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        """
+        Args:
+            rows: dicts with ints, floats, texts, bytes, lists of these or NumPy arrays (see
+                `encode_example`), None for a missing value; or pairs of such a dict and one with
+                the steps of each feature list (see `encode_sequence_example`).
+            kinds: the kinds of some keys, instead of inferring them from values.
+            split: the key of the row, or of its context, with its split.
+            group: the key with its group: a patient, a video.
+            label: the key with its class: an integer from 0, or a text; texts are sorted and
+                numbered from 0. All three stay features.
+
+        Raises:
+            OptionError: `rows` is not an iterable of rows.
+        """
+        if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
+            raise OptionError(option="rows", value=rows, expected="an iterable of rows")
+        if isinstance(rows, ArrowStream):
+            raise OptionError(
+                f"a {type(rows).__name__} is a table, not an iterable of rows",
+                option="rows",
+                remedy="Pass it to recordsmith.Table.",
+            )
+        self._given = rows
+        self._kinds = dict(kinds or {})
+        self._split, self._group, self._label = split, group, label
+        self._lock = threading.Lock()
+        self._listing: Listing | None = None
+        self._rows = EncodedRows()
+        self._floats: dict[str, Kind] = {}  # keys whose ints become floats
+
+    def __repr__(self) -> str:
+        return f"Rows({type(self._given).__name__})"
+
+    def list_samples(self) -> Listing:
+        """Encode all rows at the first call; later calls return the same listing.
+
+        Raises:
+            SourceError: there are no rows; a key has numbers in some rows and text in others; no
+                row has the key of split, group or label.
+            FileAccessError: the temporary file cannot be written.
+        """
+        with self._lock:
+            if self._listing is None:
+                self._listing = self._list()
+            return self._listing
+
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> bytes:
+        """Read the payload of one row.
+
+        Raises:
+            SourceError: the row could not be encoded.
+        """
+        self.list_samples()
+        return self._rows.read(sample_number(sample))
+
+    def frames(self) -> EncodedRows:
+        """The rows as records, which `pack` copies."""
+        self.list_samples()
+        return self._rows
+
+    def describe(self) -> Mapping[str, Any]:
+        options = {
+            "split": self._split,
+            "group": self._group,
+            "label": self._label,
+            "kinds": self._kinds or None,
+        }
+        return {"kind": "Rows"} | {k: v for k, v in options.items() if v is not None}
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return self._kinds | self._floats
+
+    def _list(self) -> Listing:
+        marks = {
+            name: CategoryColumn()
+            for name in (self._split, self._group, self._label)
+            if name is not None
+        }
+        survey = SchemaSurvey()
+        self._label_types: set[type] = set()
+        self._forms: set[bool] = set()  # whether rows are pairs
+        for payloads in self._encoded(marks):
+            lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+            data, offsets = b"".join(payloads), offsets_from_lengths(lengths)
+            survey.update(data, offsets[:-1], lengths)
+            self._rows.extend(data, offsets)
+        self._rows.finish()
+        if not len(self._rows):
+            raise SourceError("no rows to pack: the iterable is empty or was already consumed")
+        for name, values in marks.items():
+            if not values.values:
+                problems = [fault.problem for fault in self._rows.faults.values()]
+                found = join_problems([f"no row has a value for {name!r}", *problems])
+                raise SourceError(found, problems)
+        schema = survey.finish()
+        if len(self._forms) > 1:
+            raise SourceError(
+                "some rows are dicts and some are (context, feature lists) pairs; expected one type"
+            )
+        if not schema.is_complete:
+            raise SourceError(f"cannot pack the rows: {schema.omission}")
+        notices = self._settle(schema)
+        labels = class_names = None
+        if self._label is not None:
+            values = marks[self._label]
+            labels, class_names = as_labels(values, are_integers=str not in self._label_types)
+            if values.missing_count:
+                rows = count(values.missing_count, "row")
+                notices.append(f"{rows} without a class in {self._label!r}")
+        splits = None if self._split is None else as_splits(marks[self._split])
+        samples = NumberedSamples(
+            RowNames({"rows": len(self._rows)}),
+            self._rows.sizes,
+            labels=labels,
+            splits=splits,
+            groups=None if self._group is None else marks[self._group].coding(),
+            version=self._rows.crc32c,
+        )
+        return Listing(
+            samples, class_names, tuple(notices), () if splits is None else tuple(splits[0])
+        )
+
+    def _encoded(self, marks: Mapping[str, CategoryColumn]) -> Iterator[list[bytes]]:
+        """Yield the payloads of all rows in batches; empty for a row that cannot be encoded."""
+        payloads: list[bytes] = []
+        for number, row in enumerate(self._given):
+            payload = b""
+            try:
+                context = _context(row)
+                payload = self._encode(row)
+                self._forms.add(isinstance(row, tuple))
+                self._mark(context, marks)
+            except (OptionError, TypeError) as error:
+                self._rows.faults[number] = Fault(f"row {number}: {error}")
+                for values in marks.values():
+                    values.append(None)
+                if len(self._rows.faults) == _MOST_FAILURES:
+                    problems = [fault.problem for fault in self._rows.faults.values()]
+                    raise SourceError(
+                        f"{_MOST_FAILURES} of the first {number + 1} rows cannot be encoded, such "
+                        f"as {problems[0]}",
+                        problems,
+                    ) from None
+            payloads.append(payload)
+            if len(payloads) == _BATCH_ROWS:
+                yield payloads
+                payloads = []
+        if payloads:
+            yield payloads
+
+    def _encode(self, row: Any) -> bytes:
+        if isinstance(row, tuple):
+            return encode_sequence_example(row[0], row[1], self._kinds)
+        return encode_example(row, self._kinds)
+
+    def _mark(self, context: Mapping[str, Any], marks: Mapping[str, CategoryColumn]) -> None:
+        """Store the split, group and label of a row.
+
+        Raises:
+            TypeError: one of them is invalid.
+        """
+        texts = {}
+        for name in marks:
+            value = context.get(name)
+            use = "split" if name == self._split else "group or class"
+            problem = f"{name!r} is {value!r:.40}, which is not a valid {use}"
+            try:
+                texts[name] = category_text(value)
+            except TypeError:
+                raise TypeError(problem) from None
+            if texts[name] is None and name == self._split:
+                raise TypeError(problem)
+        for name, text in texts.items():
+            marks[name].append(text)
+            if name == self._label and text is not None:
+                self._label_types.add(str if isinstance(context[name], (str, bytes)) else int)
+
+    def _settle(self, schema: Schema) -> list[str]:
+        """Resolve keys that have different kinds in different rows.
+
+        Raises:
+            SourceError: a key has numbers in some rows and text in others.
+        """
+        mixed = {
+            key
+            for section in schema.sections.values()
+            for key, feature in section.items()
+            if feature.kind == "mixed"
+        }
+        if not mixed:
+            return []
+        first: dict[str, dict[Kind, int]] = {key: {} for key in sorted(mixed)}
+        good = [number for number in range(len(self._rows)) if number not in self._rows.faults]
+        for number in good:
+            for key, kind in _payload_kinds(self._rows.read(number), mixed):
+                first[key].setdefault(kind, number)
+        problems = [
+            f"{key!r} is "
+            + " and ".join(f"{kind} in row {number}" for kind, number in rows.items())
+            + "; expected one kind in all rows"
+            for key, rows in first.items()
+            if "bytes" in rows
+        ]
+        raise_problems(Problems(problems))
+        self._floats = dict.fromkeys(first, "float")
+        lost = LostDigits()
+        given, self._rows = self._rows, EncodedRows()
+        for number in range(len(given)):
+            is_good = number not in given.faults
+            payload = given.read(number) if is_good else b""
+            self._rows.append(_ints_to_floats(payload, self._floats, lost, number))
+        self._rows.faults = given.faults
+        self._rows.finish()
+        return [
+            f"{count(len(first), 'key')} with ints and floats stored as float: {join_names(first)}",
+            *lost.notices(),
+        ]
+
+
+def _context(row: Any) -> Mapping[str, Any]:
+    """The features of a row outside feature lists.
+
+    Raises:
+        TypeError: not a row.
+    """
+    if isinstance(row, Mapping):
+        return row
+    if isinstance(row, tuple) and len(row) == 2 and all(isinstance(part, Mapping) for part in row):
+        return row[0]  # type: ignore[no-any-return]
+    raise TypeError(f"found a {type(row).__name__}; {_EXPECTED}")
+
+
+def _sections(decoded: Features | SequenceExample) -> Iterator[tuple[str, Any]]:
+    """Yield each feature with its key, and each step of feature lists."""
+    if not isinstance(decoded, SequenceExample):
+        yield from decoded.items()
+        return
+    yield from decoded.context.items()
+    for key, steps in decoded.feature_lists.items():
+        for step in steps:
+            yield key, step
+
+
+def _payload_kinds(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]:
+    for key, value in _sections(decode_payload(payload)):
+        if key in keys and len(value):
+            is_array = isinstance(value, np.ndarray)
+            yield key, "bytes" if not is_array else "int64" if value.dtype == np.int64 else "float"
+
+
+def _ints_to_floats(
+    payload: bytes, floats: Mapping[str, Kind], lost: LostDigits, number: int
+) -> bytes:
+    """The payload with ints of some keys converted to floats."""
+    decoded = decode_payload(payload)
+    found = [
+        (key, value)
+        for key, value in _sections(decoded)
+        if key in floats and isinstance(value, np.ndarray) and value.dtype == np.int64
+    ]
+    if not found:
+        return payload
+    for key, value in found:
+        lost.check(key, value.astype(np.float64), value.item, lambda _: f"row {number}")
+    if isinstance(decoded, SequenceExample):
+        return encode_sequence_example(*decoded, floats)
+    return encode_example(decoded, floats)

@@ -1,0 +1,514 @@
+"""Tables: CSV, TSV, JSON Lines, Parquet, Feather, Arrow; each row is a sample.
+
+A folder of images with a table next to them (`metadata.csv`, `metadata.jsonl` or
+`metadata.parquet`, as in Hugging Face, also in folders `train/`, `test/`) is a table whose column
+`file_name` names the images.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.arrow import ArrowStream
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.splits import has_split_word, split_of
+from recordsmith.errors import FileAccessError, OptionError, SourceError, located, option
+from recordsmith.example import Kind, decode_example
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    WIDTH,
+)
+from recordsmith.sources.classes import check_class_names
+from recordsmith.sources.files.folders import check_folder, is_file, is_folder, last_name
+from recordsmith.sources.files.images import image_features, read_image
+from recordsmith.sources.files.versions import files_version
+from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, sample_number
+from recordsmith.sources.problems import join_names
+from recordsmith.sources.source import Content, Listing, Note, Sample, ignore_note
+from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES, ArrowRows, is_arrow_file
+from recordsmith.sources.tables.csv_rows import CsvRows
+from recordsmith.sources.tables.encoded_rows import EncodedRows
+from recordsmith.sources.tables.json_rows import JsonRows
+from recordsmith.sources.tables.named_images import NamedImages, text_of
+from recordsmith.sources.tables.row_columns import CategoryColumn, as_labels, as_splits
+from recordsmith.sources.tables.table_rows import EncodedTable, TableRows, encode_table
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
+from recordsmith.words import count
+
+_METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+_IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
+
+
+class Table:
+    """The rows of a table.
+
+    The features of a row are its columns, by name. A missing value (null, or an empty cell in a
+    column of numbers) is left out of its row; an empty text stays an empty text. The rows are
+    encoded once into a temporary file, in the folder TMPDIR, which takes about as much space as the
+    shards.
+
+    CSV and TSV: a column is int64 if all cells are integers, float if all are numbers, else text;
+    codes with leading zeros and numbers beyond int64 are text. JSON Lines: lists of numbers or
+    texts are features with several values, nested objects become JSON text. Arrow, Parquet and
+    Feather: types as in `ShardWriter.write_columns`. All but JSON Lines need the extra `arrow`.
+
+    With `image_column`, each row also has its image: `image/encoded` (the unchanged file),
+    `image/format`, `image/height`, `image/width`, and `image/filename` instead of the column. The
+    label column then becomes `image/class/label` and `image/class/text`. A column of images as in
+    Hugging Face datasets needs no option, nor does its column of class labels.
+
+    Example:
+        >>> rs.pack(rs.Table("rows.csv", split_column="part"), "packed")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        table: PlaceLike | ArrowStream,
+        *,
+        image_column: str | None = None,
+        images: PlaceLike | None = None,
+        split_column: str | None = None,
+        group_column: str | None = None,
+        label_column: str | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+        delimiter: str | None = None,
+        encoding: str = "utf-8",
+    ) -> None:
+        """
+        Args:
+            table: a file, which may be gzip-compressed if it is text; a folder of such files in one
+                format; a folder of images with `metadata.csv`, `.jsonl` or `.parquet` in it or in
+                its folders, which are then the splits; or any object with `__arrow_c_stream__`,
+                such as a table of pyarrow, Polars, pandas or DuckDB, which is read once.
+            image_column: the column with the paths of images, relative to the table's folder, or
+                with encoded images.
+            images: another folder that these paths are relative to.
+            split_column: the column with the split of each row. It stays a feature.
+            group_column: the column with the group of each row: a patient, a video. It stays a
+                feature.
+            label_column: the column with the class of each row. Integers from 0 are labels; texts
+                are sorted and numbered from 0. Without images it stays a feature.
+            kinds: the kinds of some columns (bytes, float or int64), instead of inferring them.
+            delimiter: between the cells of CSV; None to detect it from the first line.
+            encoding: of text files.
+
+        Raises:
+            OptionError: an argument is invalid.
+        """
+        self._stream = table if isinstance(table, ArrowStream) else None
+        if isinstance(table, ArrowStream):
+            self.path = as_location(type(table).__name__)
+        else:
+            self.path = as_place(table)
+        self._image_folder = None if images is None else as_folder(images)
+        self._kinds = dict(kinds or {})
+        self._options: dict[str, Any] = {
+            "image_column": image_column,
+            "split_column": split_column,
+            "group_column": group_column,
+            "label_column": label_column,
+            "delimiter": delimiter,
+            "encoding": None if encoding == "utf-8" else encoding,
+            "kinds": self._kinds or None,
+            "images": None if self._image_folder is None else self._image_folder.name,
+        }
+        if images is not None and image_column is None:
+            raise OptionError(
+                f"{option('images')} needs {option('image_column')} as well",
+                option="image_column",
+                remedy=f"Pass the column of image files, such as "
+                f"{option('image_column', 'file_name')}.",
+            )
+        for name, kind in self._kinds.items():
+            if kind not in ("bytes", "float", "int64"):
+                raise OptionError(
+                    f"the kind of column {name!r} is {kind!r}",
+                    option="kinds",
+                    value=kind,
+                    expected="bytes, float or int64",
+                )
+        if delimiter is not None and not _is_delimiter(delimiter):
+            raise OptionError(
+                option="delimiter", value=delimiter, expected="one character, such as ';'"
+            )
+        self._delimiter = delimiter
+        self._encoding = encoding
+        self._image_column, self._split = image_column, split_column
+        self._group, self._label = group_column, label_column
+        self._paths: list[Location] = []
+        self._rows: TableRows | None = None
+        self._table: EncodedTable | None = None
+        self._has_images = False
+        self._names = RowNames({})
+        self._version: int | None = None
+        self._image_names = NamedImages("", self.path, [])
+        self._class_names: ClassNames | None = None
+        self._listing: Listing | None = None
+
+    def __repr__(self) -> str:
+        return f"Table({str(self.path)!r})"
+
+    @property
+    def root(self) -> Location | None:
+        """The folder that is read; None for a single file, as a dataset may lie next to it."""
+        return self.path if self._stream is None and self.path.is_folder() else None
+
+    def list_samples(self) -> Listing:
+        """Find all rows and the kind of each column.
+
+        Raises:
+            SourceError: the file is not a table, or a column cannot be stored.
+            OptionError: a column from the arguments does not exist.
+            MissingExtraError: pyarrow is not installed, and the table is not JSON Lines.
+            FileAccessError: a file cannot be read.
+        """
+        splits_by_file = self._find_tables()
+        version = None if self._stream is not None else files_version(self._paths)
+        is_current = version == self._version and self._image_column is None
+        if self._listing is not None and (is_current or self._stream is not None):
+            return self._listing  # a stream can be read only once
+        split, group, label = CategoryColumn(), CategoryColumn(), CategoryColumn()
+        rows = self._open_rows()
+        names_of_label = rows.class_names.get(self._label or "")
+        if self._label is None and len(rows.class_names) == 1:
+            ((self._label, names_of_label),) = rows.class_names.items()
+        has_files = self._image_column is not None and rows.image is None
+        images = NamedImages("", self.path, [])
+        if has_files or (rows.image is not None and self._image_folder is not None):
+            images = self._named_images()
+        self._has_images = has_files or rows.image is not None
+        named: list[tuple[str | None, CategoryColumn | NamedImages]] = [
+            (self._split, split),
+            (self._group, group),
+            (self._label, label),
+            (self._image_column if has_files else None, images),
+        ]
+        table = encode_table(
+            rows,
+            [(name, sink) for name, sink in named if name is not None],
+            required=self._split,
+            with_lines=self._has_images,
+        )
+        if version is not None and version != files_version(self._paths):
+            raise SourceError(
+                "the table changed while it was read",
+                path=self.path,
+                remedy="Rerun when no program writes to it.",
+            )
+        self._check_columns(rows)
+        notices = list(table.notices)
+        labels: npt.NDArray[np.int32] | None = None
+        self._class_names = None
+        if names_of_label is not None:
+            labels, self._class_names = self._known_labels(label, names_of_label)
+        elif self._label is not None:
+            labels, self._class_names = self._labels(rows.kinds.get(self._label), label, notices)
+        splits: Coding | None = None
+        if self._split is not None:
+            if not split.values:
+                raise SourceError(f"split column {self._split!r} is empty", path=self._paths[0])
+            splits = as_splits(split)
+        elif splits_by_file:
+            names = sort_splits(splits_by_file)
+            numbers = np.array([names.index(name) for name in splits_by_file], np.int32)
+            splits = names, np.repeat(numbers, table.counts)
+        sizes = table.rows.sizes
+        versions: int | npt.NDArray[np.int64] = table.rows.crc32c if version is None else version
+        if has_files:
+            sizes = sizes + images.sizes()
+            versions = images.versions(table.rows.crc32c if version is None else version)
+        self._rows, self._table, self._image_names = rows, table, images
+        self._version = version
+        self._names = RowNames(
+            dict(zip(map(self._name_of, self._paths), table.counts, strict=True))
+        )
+        samples = NumberedSamples(
+            self._names,
+            sizes,
+            labels=labels,
+            splits=splits,
+            groups=None if self._group is None else group.coding(),
+            version=versions,
+        )
+        self._listing = Listing(
+            samples,
+            self._class_names,
+            tuple(notices),
+            () if splits is None else tuple(splits[0]),
+            arrow_schema=None if self._has_images else rows.arrow_schema(table.lost),
+        )
+        return self._listing
+
+    def frames(self) -> EncodedRows | None:
+        """The rows as records, which `pack` copies; None if each has an image to read."""
+        if self._table is None:
+            self.list_samples()
+        assert self._table is not None
+        return None if self._has_images else self._table.rows
+
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Content:
+        """Read one row, and its image if the table has an image column.
+
+        Raises:
+            SourceError: the row is invalid, or its image is missing.
+            CorruptDataError: unreadable-image.
+            FileAccessError: an image cannot be read.
+        """
+        if self._table is None:
+            self.list_samples()
+        assert self._table is not None
+        assert self._rows is not None
+        number = sample_number(sample)
+        payload = self._table.rows.read(number)
+        if not self._has_images:
+            return payload
+        file = self._names.locate(number)[0]
+        place = f"{self._paths[file]}, {self._rows.unit} {self._table.lines[number]}"
+        features: dict[str, Any] = dict(decode_example(payload))
+        if self._label is not None:
+            features.pop(self._label, None)
+            if sample.label is not None and self._class_names is not None:
+                features[CLASS_LABEL] = sample.label
+                features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label] or "")
+        try:
+            image = self._rows.image
+            if image is not None and (IMAGE in features or self._image_folder is None):
+                return features | _embedded_image(features, image, place)
+            column = FILENAME if image is not None else self._image_column or ""
+            name = self._image_names.path(features.pop(column, None), file, place, note)
+            return features | read_image(self._image_names.folder / name, name)
+        except FileAccessError as error:
+            raise SourceError(str(error), sample=place) from None
+
+    def describe(self) -> Mapping[str, Any]:
+        options = {name: value for name, value in self._options.items() if value is not None}
+        named = {"file" if self.root is None else "folder": last_name(self.path)}
+        return {"kind": "Table"} | named | options
+
+    def kinds(self) -> Mapping[str, Kind]:
+        if self._rows is None:
+            return self._kinds
+        hidden = (self._image_column, self._label, IMAGE, FILENAME) if self._has_images else ()
+        return {name: kind for name, kind in self._rows.kinds.items() if name not in hidden}
+
+    # -- which files -----------------------------------------------------------------------------
+
+    def _find_tables(self) -> list[str]:
+        """Find the files of the table; returns the split of each if they have several."""
+        if self._stream is not None or not is_folder(self.path):
+            self._paths = [self.path]
+            return []
+        own = _find_metadata(self.path)
+        tables = [] if own is not None else _find_tables(self.path)
+        if not tables and own is None and (self.path / "data").is_folder():
+            tables = _find_tables(self.path / "data")  # as in repositories of Hugging Face
+        if tables:
+            splits = [split_of(path.name) for path in tables]
+            return self._use(tables, splits if all(map(has_split_word, splits)) else [])
+        if self._options["image_column"] is None:
+            self._image_column = "file_name"
+        if own is not None:
+            self._paths = [own]
+            return []
+        folders = {
+            entry.name: found
+            for entry in self.path.list_entries()
+            if entry.kind == "folder"
+            and not entry.name.startswith(".")
+            and (found := _find_metadata(self.path / entry.name)) is not None
+        }
+        if not folders:
+            raise SourceError(
+                f"the folder contains no tables and no {join_names(_METADATA_NAMES, 'or')}",
+                path=self.path,
+            )
+        if self._split is not None:
+            raise OptionError(
+                f"{option('split_column')} conflicts with the splits of the folders "
+                f"{join_names(folders)}, which have a table each",
+                option="split_column",
+                value=self._split,
+            )
+        splits = list(sort_splits(folders))
+        return self._use([folders[name] for name in splits], splits)
+
+    def _use(self, paths: list[Location], splits: list[str]) -> list[str]:
+        """Use several files; return their splits if these are several common names of splits."""
+        self._paths = paths
+        if len({path.suffix for path in paths}) > 1:
+            raise SourceError(
+                f"tables in different formats: {join_names(map(self._name_of, paths))}; "
+                "expected one format",
+                path=self.path,
+            )
+        return splits if len(set(splits)) > 1 and self._split is None else []
+
+    def _open_rows(self) -> TableRows:
+        """Open the files with the reader for their format."""
+        first = self._paths[0]
+        wanted = dict.fromkeys(self._kinds, "kinds") | {
+            column: name
+            for name, column in self._options.items()
+            if name.endswith("_column") and column is not None
+        }
+        if self._image_column is not None:
+            wanted.setdefault(self._image_column, "image_column")
+        if self._stream is not None or is_arrow_file(first):
+            return ArrowRows(
+                self._paths,
+                self._stream,
+                self._kinds,
+                wanted=wanted,
+                image_column=self._image_column,
+            )
+        head = first.read(0, 64)
+        name = first.name.lower().removesuffix(".gz")
+        looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+        is_text_table = name.endswith((".csv", ".tsv", ".tab")) or self._delimiter is not None
+        if name.endswith(_JSON_SUFFIXES) or (looks_like_json and not is_text_table):
+            return JsonRows(self._paths, self._kinds, wanted=wanted, encoding=self._encoding)
+        return CsvRows(
+            self._paths,
+            self._kinds,
+            wanted=wanted,
+            delimiter=self._delimiter,
+            encoding=self._encoding,
+        )
+
+    def _check_columns(self, rows: TableRows) -> None:
+        if self._image_column is None and rows.image is None:
+            return
+        own = {IMAGE, FILENAME} if rows.image is not None else set()
+        if clashing := sorted((_IMAGE_KEYS - own) & rows.kinds.keys()):
+            raise SourceError(
+                f"column {clashing[0]!r} has the name of an image feature",
+                path=self._paths[0],
+                remedy="Rename the column.",
+            )
+        kind = rows.kinds.get(self._image_column or "")
+        if rows.image is None and kind != "bytes":
+            raise SourceError(
+                f"image column {self._image_column!r} is {kind or 'empty'}; expected paths",
+                path=self._paths[0],
+            )
+
+    # -- labels and images -----------------------------------------------------------------------
+
+    def _labels(
+        self, kind: Kind | None, values: CategoryColumn, notices: list[str]
+    ) -> tuple[npt.NDArray[np.int32], ClassNames]:
+        if kind == "float":
+            raise SourceError(
+                f"label column {self._label!r} has floats; expected class names or integers",
+                path=self._paths[0],
+                remedy="A regression target needs no label column: it is a feature.",
+            )
+        if not values.values:
+            raise SourceError(f"label column {self._label!r} is empty", path=self._paths[0])
+        if values.missing_count:
+            rows = count(values.missing_count, "row")
+            notices.append(f"{rows} without a class in {self._label!r}")
+        return as_labels(values, are_integers=kind == "int64")
+
+    def _known_labels(
+        self, values: CategoryColumn, names: Sequence[str]
+    ) -> tuple[npt.NDArray[np.int32], ClassNames]:
+        """The labels of a column whose class names are known; -1 means none, as in `datasets`."""
+        labels = {value: int(value) for value in values.values}
+        wrong = [value for value, label in labels.items() if not -1 <= label < len(names)]
+        if wrong:
+            raise SourceError(
+                f"label column {self._label!r} has {join_names(wrong)}; expected labels below "
+                f"{len(names)}, the number of class names",
+                path=self._paths[0],
+            )
+        check_class_names(names)
+        return values.map_values(labels), tuple(names)
+
+    def _named_images(self) -> NamedImages:
+        if self._image_folder is not None:
+            check_folder(self._image_folder, "the folder of the images")
+            table_folders = [""] * len(self._paths)
+            return NamedImages(self._image_column or "", self._image_folder, table_folders)
+        if self._stream is not None:
+            raise OptionError(
+                "a table in memory has no folder that its paths of images are relative to",
+                option="images",
+                remedy=f"Pass {option('images', 'folder')}.",
+            )
+        if self.root is not None:
+            table_folders = [posixpath.dirname(self._name_of(path)) for path in self._paths]
+            return NamedImages(self._image_column or "", self.path, table_folders)
+        return NamedImages(self._image_column or "", self.path.parent, [""])
+
+    def _name_of(self, path: Location) -> str:
+        """A table's name, relative to the folder that is read."""
+        return path.relative_to(self.path) or path.name
+
+
+def _is_delimiter(value: object) -> bool:
+    if not isinstance(value, str) or len(value) != 1:
+        return False
+    return value not in '"\r\n\0' and not "\ud800" <= value <= "\udfff"
+
+
+def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[str, Any]:
+    """The features of an image in a table.
+
+    Raises:
+        SourceError: the row has none.
+        CorruptDataError: unreadable-image.
+    """
+    data = features.get(IMAGE)
+    if not data:
+        raise SourceError(
+            f"image column {column!r} has no bytes",
+            sample=place,
+            remedy="If it has paths, choose the column and the folder of the files.",
+        )
+    name = text_of(features.get(FILENAME)).replace("\\", "/").rpartition("/")[2]
+    with located(place):
+        found = image_features(data[0], name)
+    if not name:
+        del found[FILENAME]
+        features.pop(FILENAME, None)
+    return found
+
+
+def _find_tables(folder: Location) -> list[Location]:
+    """The tables in a folder, by name."""
+    return [
+        folder / entry.name
+        for entry in folder.list_entries()
+        if entry.name.lower().removesuffix(".gz").endswith(TABLE_SUFFIXES)
+        and not entry.name.startswith(".")
+        and entry.kind == "object"
+    ]
+
+
+def _find_metadata(folder: Location) -> Location | None:
+    """The metadata table in a folder, if any.
+
+    Raises:
+        SourceError: there are several.
+    """
+    found = [folder / name for name in _METADATA_NAMES if is_file(folder / name)]
+    if len(found) > 1:
+        raise SourceError(
+            f"several tables: {join_names(path.name for path in found)}; expected one", path=folder
+        )
+    return found[0] if found else None
