@@ -77,14 +77,14 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
         listing = source.list_samples()
     with steps.step("planning: shuffle, fingerprint"):
         plan = recipe.plan(source, listing)
-    preparation = recipe.preparation(source)
+    preparation = recipe.preparation(listing)
     numbers = plan.shards[0].samples
     with ShardWriter(out) as writer:
         for start in range(0, len(numbers), _AT_ONCE):
             with steps.step("samples of the listing"):
                 samples = [listing.samples[n] for n in numbers[start : start + _AT_ONCE]]
             with steps.step("reading and checking samples"):
-                contents = [source.read_sample(sample, ignore_note) for sample in samples]
+                contents = [listing.reader.read(sample, ignore_note) for sample in samples]
             with steps.step("encoding"):
                 payloads = [preparation.payload(content, ignore_note) for content in contents]
             with steps.step("writing"):

@@ -29,6 +29,8 @@ from recordsmith.loading import LoaderStats
 from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
 
+from .reading import read_sample
+
 REPOSITORY = Path(__file__).parent.parent
 
 
@@ -198,7 +200,7 @@ def test_the_loading_page_names_all_features_and_options() -> None:
 
 def test_the_packing_page_names_the_keys_of_an_image(flowers: Path) -> None:
     source = rs.ImageFolder(flowers)
-    features = source.read_sample(source.list_samples().samples[0])
+    features = read_sample(source, source.list_samples().samples[0])
     text = page("docs/packing.md")
     for key in features:
         assert f"`{key}`" in text

@@ -12,6 +12,8 @@ import pytest
 
 import recordsmith as rs
 
+from ..reading import read_sample
+
 SIDES = ("ymin", "xmin", "ymax", "xmax")
 
 
@@ -79,7 +81,7 @@ def test_captcha_matches_the_published_record(
     for sample in listing.samples:
         if sample.split == split:
             notes: list[Any] = []
-            example = source.read_sample(sample, lambda *note, notes=notes: notes.append(note))
+            example = read_sample(source, sample, lambda *note, notes=notes: notes.append(note))
             ours[example["image/source_id"]] = example
             assert notes == []
     path = shared_data / "zoo" / "HaskSy+CaptchaBreaker" / f"{split}.record"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import recordsmith as rs
-from recordsmith.sources import Note, Sample, ignore_note
+from recordsmith.sources import Content, Listing, Note, Sample, ignore_note
 from recordsmith.stores import PlaceLike
 
 from ..places import contents
@@ -43,9 +44,20 @@ class Meddling(rs.ImageFolder):
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), "kind": "ImageFolder"}
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+    def list_samples(self) -> Listing:
+        listing = super().list_samples()
+        self._reader = listing.reader
+        return dataclasses.replace(listing, reader=self)
+
+    def kinds(self) -> Mapping[str, Any]:
+        return {}
+
+    def to_json(self) -> dict[str, Any]:
+        return {}
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Content:
         with self._counting:
             count, self.read_count = self.read_count, self.read_count + 1
         if count == self._at:
             self._action()
-        return super().read_sample(sample, note)
+        return self._reader.read(sample, note)

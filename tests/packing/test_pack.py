@@ -196,9 +196,9 @@ class Rows:
         self.count = count
 
     def list_samples(self) -> Listing:
-        return Listing(tuple(Sample(str(number), 8) for number in range(self.count)))
+        return Listing(tuple(Sample(str(number), 8) for number in range(self.count)), self)
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:  # noqa: ARG002
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:  # noqa: ARG002
         return {"id": int(sample.name), "boxes": [0.5] * (int(sample.name) % 3)}
 
     def describe(self) -> Mapping[str, Any]:
@@ -206,6 +206,9 @@ class Rows:
 
     def kinds(self) -> Mapping[str, Any]:
         return {"boxes": "float"}
+
+    def to_json(self) -> dict[str, Any]:
+        return {}
 
 
 def test_any_source_can_be_packed(tmp_path: Path) -> None:
@@ -226,7 +229,7 @@ def test_any_source_can_be_packed(tmp_path: Path) -> None:
 
 def test_features_that_cannot_be_encoded_stop_the_job(tmp_path: Path) -> None:
     class Wrong(Rows):
-        def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:  # noqa: ARG002
+        def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:  # noqa: ARG002
             return {"id": {sample.name: "a dict is no feature"}}
 
     with pytest.raises(rs.OptionError, match="'id'"):

@@ -18,6 +18,7 @@ from recordsmith.sources import Listing
 
 from ..places import contents
 from ..raising import raises
+from ..reading import read_sample
 from .flower_jobs import OPTIONS
 
 # -- unreadable images ------------------------------------------------------------------------
@@ -86,7 +87,7 @@ def test_many_bad_cells_of_one_row_are_counted(tmp_path: Path) -> None:
     table.write_text("\n".join([",".join(names), ",".join("1" * 1000), ",".join("x" * 1000)]))
     source = rs.Table(table, kinds=dict.fromkeys(names, "int64"))
     with pytest.raises(rs.SourceError) as caught:
-        source.read_sample(source.list_samples().samples[1])
+        read_sample(source, source.list_samples().samples[1])
     assert (len(caught.value.problems), caught.value.problem_count) == (MOST_PROBLEMS, 1000)
     assert len(str(caught.value)) < 10_000
 

@@ -67,7 +67,7 @@ def test_stopped_by_the_progress_callback(
 
 
 _KILLER = """
-import os, signal, sys, json, threading
+import dataclasses, os, signal, sys, json, threading
 import recordsmith as rs
 root, out, setup, options, moments = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:])
 
@@ -76,12 +76,18 @@ def die():
 
 class Killing(rs.ImageFolder):
     count, at, lock = 0, -1, threading.Lock()
-    def read_sample(self, sample, note):
+    def list_samples(self):
+        listing = super().list_samples()
+        self.reader = listing.reader
+        return dataclasses.replace(listing, reader=self)
+    def kinds(self):
+        return {}
+    def read(self, sample, note):
         with self.lock:
             self.count += 1
             if self.count == self.at:
                 die()
-        return super().read_sample(sample, note)
+        return self.reader.read(sample, note)
     def describe(self):
         return {**super().describe(), "kind": "ImageFolder"}
 

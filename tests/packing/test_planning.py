@@ -16,6 +16,8 @@ from recordsmith.errors import OptionError, SourceError
 from recordsmith.packing import Plan, make_plan
 from recordsmith.packing.planning import _cut
 from recordsmith.sources import Listing, Sample
+from recordsmith.sources.class_folders.image_reader import ImageReader
+from recordsmith.stores import as_folder
 
 from ..raising import raises
 
@@ -26,7 +28,12 @@ SHARES = st.lists(st.integers(1, 20), min_size=1, max_size=4).map(
 
 def _listing(count: int, classes: int = 3, size_bytes: int = 100) -> Listing:
     samples = tuple(Sample(f"{n % classes}/{n}.jpg", size_bytes, n % classes) for n in range(count))
-    return Listing(samples, tuple(map(str, range(classes))))
+    return _listed(samples, tuple(map(str, range(classes))))
+
+
+def _listed(samples: Sequence[Sample], *arguments: Any, **options: Any) -> Listing:
+    """A listing that nothing is read from."""
+    return Listing(samples, ImageReader(as_folder("nowhere")), *arguments, **options)
 
 
 def _plan(listing: Listing, **options: Any) -> Plan:
@@ -141,7 +148,7 @@ def test_order_is_shuffled_by_the_seed() -> None:
 
 def test_order_depends_on_names_not_on_positions() -> None:
     listing = _listing(100)
-    turned = Listing(listing.samples[::-1], listing.class_names)
+    turned = _listed(listing.samples[::-1], listing.class_names)
     orders = [
         [one.samples[n].name for shard in _plan(one).shards for n in shard.samples]
         for one in (listing, turned)
@@ -151,7 +158,7 @@ def test_order_depends_on_names_not_on_positions() -> None:
 
 def test_order_is_the_same_in_every_version() -> None:
     """Packing again with a later version gives the same splits."""
-    listing = Listing(tuple(Sample(f"{n}é", n, n % 3) for n in range(12)), ("a", "b", "c"))
+    listing = _listed(tuple(Sample(f"{n}é", n, n % 3) for n in range(12)), ("a", "b", "c"))
     halves = {"x": 0.5, "y": 0.5}
     plan = _plan(listing, splits=halves, shards=2)
     assert [[*shard.samples] for shard in plan.shards] == [
@@ -184,7 +191,7 @@ class _Counted(Sequence[Sample]):
 @pytest.mark.parametrize("options", [{}, {"stratify": True}, {"shards": 2}, {"shuffle": False}])
 def test_every_sample_is_listed_once(options: dict[str, Any]) -> None:
     samples = _Counted(2000)
-    plan = _plan(Listing(samples, ("0", "1", "2")), **options)
+    plan = _plan(_listed(samples, ("0", "1", "2")), **options)
     assert sum(len(shard.samples) for shard in plan.shards) == samples.asked == 2000
 
 
@@ -194,7 +201,7 @@ def test_a_new_sample_moves_few_others(stratify: bool) -> None:
     listing = _listing(1000)
     before = _split_of(_plan(listing, splits=splits, stratify=stratify), listing)
     for extra in range(10):
-        more = Listing((Sample(f"0/new{extra}.jpg", 5, 0), *listing.samples), listing.class_names)
+        more = _listed((Sample(f"0/new{extra}.jpg", 5, 0), *listing.samples), listing.class_names)
         after = _split_of(_plan(more, splits=splits, stratify=stratify), more)
         moved = [name for name, split in before.items() if after[name] != split]
         assert len(moved) <= len(splits) - 1
@@ -204,7 +211,7 @@ def test_stratified_splits_have_the_class_balance_of_the_dataset() -> None:
     labels = [0] * 50 + [1] * 30 + [2] * 7
     samples = tuple(Sample(str(n), 1, label) for n, label in enumerate(labels))
     splits = {"train": 0.6, "validation": 0.4}
-    plan = _plan(Listing(samples, ("a", "b", "c")), splits=splits, stratify=True)
+    plan = _plan(_listed(samples, ("a", "b", "c")), splits=splits, stratify=True)
     for split, share in splits.items():
         mix = Counter(
             samples[n].label for shard in plan.shards if shard.split == split for n in shard.samples
@@ -292,7 +299,7 @@ def test_invalid_and_conflicting_options(
 
 def test_splits_of_the_source_have_precedence() -> None:
     samples = tuple(Sample(f"{n}", 1, split=("val", "train", "train")[n % 3]) for n in range(30))
-    listing = Listing(samples, splits=("train", "test", "val"))
+    listing = _listed(samples, splits=("train", "test", "val"))
     plan = _plan(listing, splits={"a": 0.5, "b": 0.5}, shards={"train": 3, "val": 1})
     assert plan.splits == ("train", "val")  # no empty split
     assert [len(shard.samples) for shard in plan.shards] == [6, 7, 7, 10]
@@ -309,7 +316,7 @@ def test_groups_stay_together(groups: list[int | None], seed: int) -> None:
         Sample(f"{n}", 1, group=None if group is None else f"g{group}")
         for n, group in enumerate(groups)
     )
-    listing = Listing(samples)
+    listing = _listed(samples)
     try:
         plan = _plan(listing, splits={"a": 0.6, "b": 0.4}, seed=seed)
     except OptionError:
@@ -329,7 +336,7 @@ def test_groups_stay_together(groups: list[int | None], seed: int) -> None:
 
 def test_groups_are_shuffled_within_their_split() -> None:
     samples = tuple(Sample(f"{n}", 1, group=f"g{n // 50}") for n in range(200))
-    plan = _plan(Listing(samples))
+    plan = _plan(_listed(samples))
     first = [samples[n].group for n in plan.shards[0].samples[:50]]
     assert len(set(first)) == 4
 
@@ -337,7 +344,7 @@ def test_groups_are_shuffled_within_their_split() -> None:
 def test_groups_and_stratify_exclude_each_other() -> None:
     samples = tuple(Sample(f"{n}", 1, n % 2, group=f"g{n % 5}") for n in range(20))
     with pytest.raises(OptionError) as caught:
-        _plan(Listing(samples, ("a", "b")), stratify=True, splits={"a": 0.5, "b": 0.5})
+        _plan(_listed(samples, ("a", "b")), stratify=True, splits={"a": 0.5, "b": 0.5})
     assert caught.value.option == "stratify"
 
 
@@ -394,11 +401,11 @@ def test_fingerprints_of_different_plans_differ() -> None:
         _plan(listing, other_options={"kind": "other"}),
         _plan(listing, shuffle=False),
         _plan(listing, shard_names="x-{split}-{shard}"),
-        _plan(Listing(samples[1:], listing.class_names)),
-        _plan(Listing(samples, ("0", "1", "other"))),
-        _plan(Listing((Sample(samples[0].name, 101, 0), *samples[1:]), listing.class_names)),
-        _plan(Listing((Sample(samples[0].name, 100, 1), *samples[1:]), listing.class_names)),
-        _plan(Listing((Sample("other", 100, 0), *samples[1:]), listing.class_names)),
+        _plan(_listed(samples[1:], listing.class_names)),
+        _plan(_listed(samples, ("0", "1", "other"))),
+        _plan(_listed((Sample(samples[0].name, 101, 0), *samples[1:]), listing.class_names)),
+        _plan(_listed((Sample(samples[0].name, 100, 1), *samples[1:]), listing.class_names)),
+        _plan(_listed((Sample("other", 100, 0), *samples[1:]), listing.class_names)),
     ]
     assert len({plan.fingerprint for plan in plans}) == len(plans)
 
@@ -407,7 +414,7 @@ def test_plan_is_the_same_in_every_process() -> None:
     script = (
         "from recordsmith.packing import make_plan; from recordsmith.sources import *\n"
         "samples = tuple(Sample(f'{n}', n, n % 3) for n in range(50))\n"
-        "plan = make_plan(Listing(samples, ('a', 'b', 'c')), splits={'x': .5, 'y': .5}, shards=3,"
+        "plan = make_plan(_listed(samples, ('a', 'b', 'c')), splits={'x': .5, 'y': .5}, shards=3,"
         " shard_size_bytes=None, seed=5, stratify=True, compression='none',"
         " other_options={'kind': 'x'})\n"
         "print(plan.fingerprint, [[*shard.samples] for shard in plan.shards])"
@@ -426,15 +433,15 @@ def test_plan_is_the_same_in_every_process() -> None:
 
 def test_names_that_are_not_utf8_can_be_planned() -> None:
     samples = (Sample("a\udcff", 1), Sample("b", 1))
-    plan = _plan(Listing(samples))
+    plan = _plan(_listed(samples))
     assert len(plan.shards[0].samples) == 2
-    assert plan.fingerprint != _plan(Listing((Sample("a\udcfe", 1), samples[1]))).fingerprint
+    assert plan.fingerprint != _plan(_listed((Sample("a\udcfe", 1), samples[1]))).fingerprint
 
 
 def test_names_that_are_invalid_in_files_are_source_errors() -> None:
     samples = (Sample("a", 1, 0, split="train"), Sample("b", 1, 1, split="../b"))
     with pytest.raises(SourceError) as caught:
-        _plan(Listing(samples, ("fine", "two\nlines"), splits=("train", "../b")))
+        _plan(_listed(samples, ("fine", "two\nlines"), splits=("train", "../b")))
     class_problem, split_problem = caught.value.problems
     assert repr("two\nlines") in class_problem
     assert "'../b'" in split_problem
@@ -443,5 +450,5 @@ def test_names_that_are_invalid_in_files_are_source_errors() -> None:
 def test_groups_that_leave_a_split_empty() -> None:
     samples = tuple(Sample(str(number), 1, group="one") for number in range(9))
     with raises(OptionError, value="b", match="groups") as caught:
-        _plan(Listing(samples), splits={"a": 0.5, "b": 0.5})
+        _plan(_listed(samples), splits={"a": 0.5, "b": 0.5})
     assert caught.value.option == "splits"

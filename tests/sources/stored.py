@@ -8,10 +8,12 @@ import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Sample, Source
 
+from ..reading import read_sample
+
 
 def stored_lists(source: Source, sample: Sample) -> dict[str, list[Any]]:
     """The values of each feature."""
-    content: Any = source.read_sample(sample)
+    content: Any = read_sample(source, sample)
     payload = content if isinstance(content, bytes) else encode_example(content, source.kinds())
     return {key: list(values) for key, values in rs.decode_example(payload).items()}
 

@@ -25,6 +25,7 @@ from recordsmith.sources.tables import arrow_rows
 from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 
 pa = pytest.importorskip("pyarrow")
@@ -56,7 +57,7 @@ def _write(path: Path, columns: Any, **options: Any) -> Path:
 def _features(source: Table) -> list[dict[str, Any]]:
     found = []
     for sample in source.list_samples().samples:
-        content: Any = source.read_sample(sample)
+        content: Any = read_sample(source, sample)
         features = rs.decode_example(content)
         found.append({k: v if isinstance(v, list) else v.tolist() for k, v in features.items()})
     return found
@@ -109,7 +110,7 @@ def test_nulls_are_left_out_and_counted(tmp_path: Path) -> None:
     assert re.findall(r"(\d+) in '(\w+)'", notice) == [("2", "a"), ("2", "b")]
     rows = [dict(zip("abc", row, strict=True)) for row in zip(*columns.values(), strict=True)]
     expected = [encode_example(row) for row in rows]
-    assert [source.read_sample(s) for s in source.list_samples().samples] == expected
+    assert [read_sample(source, s) for s in source.list_samples().samples] == expected
 
 
 def test_many_batches_and_row_groups(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_many_batches_and_row_groups(tmp_path: Path) -> None:
         if number % 7:
             expected["text"] = f"row {number}"
         payload = encode_example(expected, {"list": "int64"})
-        assert source.read_sample(samples[number]) == payload
+        assert read_sample(source, samples[number]) == payload
         assert samples[number].size_bytes == len(payload)
 
 
@@ -180,7 +181,7 @@ def test_values_that_cannot_be_stored(tmp_path: Path) -> None:
     source = Table(path)
     for number, sample in enumerate(source.list_samples().samples):
         with raises(rs.SourceError, sample=f"{path}, row {number}", match="32-bit float"):
-            source.read_sample(sample)
+            read_sample(source, sample)
 
 
 def test_lost_digits_are_noticed(tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
     ]
     place = f"{tmp_path}/t.parquet, row 2"
     with raises(rs.SourceError, sample=place, match="'part'"):
-        source.read_sample(listing.samples[2])
+        read_sample(source, listing.samples[2])
     with raises(rs.OptionError, value="z", expected="one of part, who, y"):
         Table(tmp_path / "t.parquet", label_column="z").list_samples()
 
@@ -263,7 +264,7 @@ def test_files_of_several_splits_agree(tmp_path: Path, images: ModuleType) -> No
         columns = {"file_name": ["a.png"] * len(values), "x": values}
         _write(tmp_path / name / "metadata.parquet", columns)
     source = Table(tmp_path)
-    rows: list[Any] = [source.read_sample(sample) for sample in source.list_samples().samples]
+    rows: list[Any] = [read_sample(source, sample) for sample in source.list_samples().samples]
     assert [row["x"].dtype for row in rows] == [np.float32] * 3
     assert [row["image/filename"] for row in rows] == [b"train/a.png"] * 2 + [b"test/a.png"]
     _write(tmp_path / "test" / "metadata.parquet", {"file_name": ["a.png"], "x": ["text"]})

@@ -21,6 +21,7 @@ from recordsmith.sources.boxes.coco_json import CocoFile
 from recordsmith.stores import as_location
 
 from ..raising import places, raises
+from ..reading import read_sample
 from .annotated import coco, image, write
 from .source_contract import SourceContract
 
@@ -71,14 +72,14 @@ class TestContractWithClassMasks(SourceContract):
 def _read(source: Source, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     notes: list[tuple[str, str]] = []
     sample = source.list_samples().samples[number]
-    content: Any = source.read_sample(sample, lambda *note: notes.append(note))
+    content: Any = read_sample(source, sample, lambda *note: notes.append(note))
     return dict(content), notes
 
 
 def _problems(source: Source, number: int = 0) -> tuple[str, ...]:
     sample = source.list_samples().samples[number]
     with pytest.raises(rs.SourceError) as caught:
-        source.read_sample(sample)
+        read_sample(source, sample)
     return caught.value.problems
 
 
@@ -394,7 +395,7 @@ def test_an_empty_segmentation_is_noted(tmp_path: Path) -> None:
     source = Coco(root, object_masks="instance")
     notes: list[tuple[str, str]] = []
     (sample,) = source.list_samples().samples
-    source.read_sample(sample, lambda what, where: notes.append((what, where)))
+    read_sample(source, sample, lambda what, where: notes.append((what, where)))
     ((what, where),) = notes
     assert "empty mask" in what
     assert where.startswith("annotations/instances.json, annotation 1")

@@ -11,6 +11,7 @@ import recordsmith as rs
 from recordsmith.sources import ImageFiles, Source
 
 from ..raising import raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 
 
@@ -45,7 +46,7 @@ def test_classes_from_names(tmp_path: Path, images: ModuleType) -> None:
         ("deep/er/dog_0.jpg", 1),
         ("dog_1", 1),
     ]
-    features = source.read_sample(listing.samples[2])
+    features = read_sample(source, listing.samples[2])
     assert features["image/class/text"] == b"dog"
     assert features["image/class/label"] == 1
     assert features["image/filename"] == b"deep/er/dog_0.jpg"

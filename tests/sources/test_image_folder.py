@@ -14,6 +14,7 @@ import recordsmith as rs
 from recordsmith.sources import ImageFolder, Listing, Source
 
 from ..raising import raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 
 
@@ -58,7 +59,7 @@ def test_features_agree_with_pillow(tmp_path: Path, images: ModuleType) -> None:
     assert listing.notices == ()
     for sample in listing.samples:
         name = sample.name.partition("/")[2]
-        features = source.read_sample(sample)
+        features = read_sample(source, sample)
         kind, height, width = images.size_by_pillow(odd[name])
         assert features == {
             "image/encoded": odd[name],
@@ -78,7 +79,7 @@ def test_wrong_suffix_does_not_matter(tmp_path: Path, images: ModuleType) -> Non
     source = ImageFolder(tmp_path)
     samples = source.list_samples().samples
     assert len(samples) == 4
-    assert {source.read_sample(sample)["image/format"] for sample in samples} == {"png"}
+    assert {read_sample(source, sample)["image/format"] for sample in samples} == {"png"}
 
 
 def test_file_that_promises_a_image_and_is_none_is_an_error(
@@ -93,7 +94,7 @@ def test_file_that_promises_a_image_and_is_none_is_an_error(
     assert listing.notices == ()
     for sample in listing.samples[1:]:
         with pytest.raises(rs.CorruptDataError) as caught:
-            source.read_sample(sample)
+            read_sample(source, sample)
         assert caught.value.defect is rs.Defect.UNREADABLE_IMAGE
         assert caught.value.path == str(tmp_path / sample.name)
 
@@ -159,7 +160,7 @@ def test_a_link_to_nothing_that_is_named_like_a_image_is_an_error(
     samples = source.list_samples().samples
     assert [sample.name for sample in samples] == ["a/000.png", "a/gone.jpg"]
     with raises(rs.FileAccessError, path=tmp_path / "a/gone.jpg"):
-        source.read_sample(samples[1])
+        read_sample(source, samples[1])
 
 
 def test_nested_layout(tmp_path: Path, images: ModuleType) -> None:
@@ -175,7 +176,7 @@ def test_nested_layout(tmp_path: Path, images: ModuleType) -> None:
     assert "archive.tgz" in notice
     assert "LICENSE.txt" in notice
     for sample in listing.samples:
-        assert source.read_sample(sample)["image/encoded"]
+        assert read_sample(source, sample)["image/encoded"]
 
 
 def test_folders_of_splits(tmp_path: Path, images: ModuleType) -> None:
@@ -196,7 +197,7 @@ def test_folders_of_splits(tmp_path: Path, images: ModuleType) -> None:
     assert [notice for notice in listing.notices if "notes.txt" in notice]
     source = ImageFolder(tmp_path)
     source.list_samples()
-    assert source.read_sample(listing.samples[-1])["image/class/text"] == b"b"
+    assert read_sample(source, listing.samples[-1])["image/class/text"] == b"b"
     report = rs.pack(
         ImageFolder(tmp_path), tmp_path.parent / f"{tmp_path.name}-out", splits={"x": 1.0}
     )
@@ -271,7 +272,7 @@ def test_circular_links_are_reported(tmp_path: Path, images: ModuleType) -> None
     source = ImageFolder(tmp_path)
     loop = source.list_samples().samples[1]
     with raises(rs.FileAccessError, path=tmp_path / "a/loop.png", operation="read") as caught:
-        source.read_sample(loop)
+        read_sample(source, loop)
     assert caught.value.errno == errno.ELOOP
 
 
@@ -285,7 +286,7 @@ def test_links_to_images_are_followed(tmp_path: Path, images: ModuleType) -> Non
     listing = source.list_samples()
     assert _names(listing) == ["a/x.jpg", "b/x"]
     for sample in listing.samples:
-        assert source.read_sample(sample)["image/encoded"] == images.jpeg()
+        assert read_sample(source, sample)["image/encoded"] == images.jpeg()
         assert sample.size_bytes == len(images.jpeg())
 
 
@@ -297,10 +298,10 @@ def test_names_in_any_encoding(tmp_path: Path, images: ModuleType) -> None:
             file.write(images.jpeg())
     source = ImageFolder(tmp_path)
     listing = source.list_samples()
-    texts = {source.read_sample(sample)["image/class/text"] for sample in listing.samples}
+    texts = {read_sample(source, sample)["image/class/text"] for sample in listing.samples}
     assert texts == {b"caf\xe9", "日本".encode(), b"a b"}
     for sample in listing.samples:
-        features = source.read_sample(sample)
+        features = read_sample(source, sample)
         name = features["image/class/text"] + b"/x\xff y.jpg"
         assert features["image/filename"] == name
 
@@ -316,4 +317,4 @@ def test_image_that_vanished_after_the_listing(tmp_path: Path, images: ModuleTyp
     (sample,) = source.list_samples().samples
     (tmp_path / sample.name).unlink()
     with raises(rs.FileAccessError, path=tmp_path / "a/000.png"):
-        source.read_sample(sample)
+        read_sample(source, sample)

@@ -18,6 +18,7 @@ from recordsmith.image.masks.colours import voc_colours
 from recordsmith.sources import ImagePairs, Listing, Source
 
 from ..raising import places, raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 
 MASK = "image/segmentation/class/encoded"
@@ -69,14 +70,14 @@ def read_one(source: Source) -> tuple[dict[str, Any], list[str]]:
     """The features of the only sample, and the notes on it."""
     (sample,) = source.list_samples().samples
     notes: list[str] = []
-    return dict(source.read_sample(sample, lambda what, _: notes.append(what))), notes
+    return dict(read_sample(source, sample, lambda what, _: notes.append(what))), notes
 
 
 def problem_of(source: Source) -> str:
     """What is wrong with the only sample."""
     (sample,) = source.list_samples().samples
     with pytest.raises(rs.SourceError) as caught:
-        source.read_sample(sample)
+        read_sample(source, sample)
     assert len(caught.value.problems) == 1
     assert str(caught.value).startswith(caught.value.problems[0])
     return str(caught.value)
@@ -161,7 +162,7 @@ def test_layouts_that_are_found(tmp_path: Path, image: bytes, layout: str) -> No
     assert listing.splits == (() if splits == [None] * len(splits) else tuple(splits))
     assert listing.notices == ()
     for sample in listing.samples:
-        features = source.read_sample(sample)
+        features = read_sample(source, sample)
         number = images.index(nested + sample.name)
         assert values(features[MASK]).tolist() == (NUMBERS + np.uint8(number)).tolist()
         assert sample.size_bytes == len(image) + len(features[MASK])
@@ -225,8 +226,8 @@ def test_an_ambiguous_name_is_an_error(tmp_path: Path, image: bytes) -> None:
     assert names(listing) == ["images/x.jpg", "images/x.png", "images/y.jpg"]
     for sample in listing.samples[:2]:
         with raises(rs.SourceError, path=tmp_path / "images", match=r"x\.png"):
-            source.read_sample(sample)
-    assert source.read_sample(listing.samples[2])[MASK] == png(NUMBERS)
+            read_sample(source, sample)
+    assert read_sample(source, listing.samples[2])[MASK] == png(NUMBERS)
     (notice,) = listing.notices
     assert notice.endswith(f" skipped: {tmp_path}/masks/y_mask.png")
 
@@ -382,7 +383,7 @@ def test_lists_of_pairs(tmp_path: Path, image: bytes, separator: str, heading: s
     ):
         listing = source.list_samples()
         assert names(listing) == ["p/x.jpg", "p/z.jpg"]
-        assert source.read_sample(listing.samples[0])[MASK] == png(NUMBERS)
+        assert read_sample(source, listing.samples[0])[MASK] == png(NUMBERS)
         assert listing.notices == ()
 
 
@@ -437,7 +438,7 @@ def test_nothing_outside_of_the_root_is_read(tmp_path: Path, image: bytes) -> No
         with raises(
             rs.SourceError, path=tmp_path / "root" / "list.txt", match="not found"
         ) as caught:
-            source.read_sample(sample)
+            read_sample(source, sample)
         assert f"line {caught.value.line}" in sample.name
 
 

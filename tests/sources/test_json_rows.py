@@ -19,6 +19,7 @@ from recordsmith.sources.tables import json_rows
 from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 from .stored import stored_lists, stored_row
 
@@ -144,7 +145,7 @@ def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
     samples = source.list_samples().samples
     for number, key in enumerate("abc"):
         with pytest.raises(rs.SourceError, match=rf"line {number + 1}: '{key}' is"):
-            source.read_sample(samples[number])
+            read_sample(source, samples[number])
     assert stored_row(source, samples[3]) == {"a": np.inf, "b": 1.0}
 
 
@@ -217,7 +218,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         ("train", None, None),
     ]
     with raises(rs.SourceError, path=tmp_path / "t.jsonl", line=3, match="'part'"):
-        source.read_sample(listing.samples[2])
+        read_sample(source, listing.samples[2])
     with raises(rs.OptionError, option="label_column", value="z", expected="one of part, who, y"):
         Table(tmp_path / "t.jsonl", label_column="z").list_samples()
     _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
@@ -337,7 +338,7 @@ def test_a_number_beyond_doubles_is_not_infinity(tmp_path: Path, value: str, oth
     source = Table(path)
     samples = source.list_samples().samples
     with raises(rs.SourceError, match="line 1: .*does not fit a 32-bit float"):
-        source.read_sample(samples[0])
+        read_sample(source, samples[0])
     assert stored_row(source, samples[1]) == {"x": -np.inf}
 
 
@@ -354,7 +355,7 @@ def test_keys_that_differ_in_all_rows(tmp_path: Path) -> None:
         kinds = [stored_row(source, samples[number])[f"{number} {k}"] for k in range(4)]
         assert kinds == [number, 0.5, b"a", b'{"b":1}']
     with raises(rs.SourceError, match="line 10: 'big'"):
-        source.read_sample(samples[9])
+        read_sample(source, samples[9])
 
 
 @pytest.mark.parametrize("option", ["split_column", "group_column", "label_column"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from recordsmith.image import encode_mask
-from recordsmith.sources.boxes.boxes import regions
+from recordsmith.sources.boxes import regions
 from recordsmith.sources.boxes.regions import (
     ClassMask,
     RegionError,

@@ -15,6 +15,7 @@ from recordsmith.example import encode_example
 from recordsmith.sources import Rows, Shards, Source
 
 from ..raising import raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 
 SPLITS = {"train": 0.5, "test": 0.5}
@@ -40,7 +41,7 @@ def _write(path: Path, payloads: list[bytes], compression: str | None = None) ->
 
 
 def _payloads(source: Shards) -> list[bytes]:
-    return [source.read_sample(sample) for sample in source.list_samples().samples]
+    return [read_sample(source, sample) for sample in source.list_samples().samples]
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])

@@ -26,6 +26,7 @@ from recordsmith.sources.tables import csv_rows
 from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 from .stored import stored_row
 
@@ -213,7 +214,7 @@ def test_quotes_line_breaks_and_blank_lines(tmp_path: Path) -> None:
     found = []
     for sample in declared.list_samples().samples[::2]:
         with pytest.raises(rs.SourceError) as caught:
-            declared.read_sample(sample)
+            read_sample(declared, sample)
         found.append(caught.value.line)
     assert found == [2, 6]
 
@@ -522,7 +523,7 @@ def test_paths_that_leave_the_folder_are_refused_and_others_fixed(
     notes: list[tuple[str, str]] = []
 
     def read(number: int) -> Any:
-        return source.read_sample(samples[number], lambda what, where: notes.append((what, where)))
+        return read_sample(source, samples[number], lambda what, where: notes.append((what, where)))
 
     for number in (0, 1, 8):
         with raises(rs.SourceError, sample=f"{root}/t.csv, line {number + 2}", match="outside"):

@@ -16,6 +16,7 @@ import pytest
 import recordsmith as rs
 
 from ..raising import raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 from .stored import stored_lists
 
@@ -200,9 +201,9 @@ def test_images_that_are_missing_or_damaged_cost_their_rows(
     source = rs.Table(path)
     samples = source.list_samples().samples
     with raises(rs.SourceError, sample=f"{path}, row 0", match="'image' has no bytes"):
-        source.read_sample(samples[0])
+        read_sample(source, samples[0])
     with raises(rs.CorruptDataError, defect=rs.Defect.UNREADABLE_IMAGE, path=f"{path}, row 1"):
-        source.read_sample(samples[1])
+        read_sample(source, samples[1])
     assert "image/filename" not in stored_lists(source, samples[3])
     report = rs.pack(rs.Table(path), tmp_path / "out", skip_errors=True)
     assert (report.sample_count, report.skipped_count) == (2, 2)
@@ -227,9 +228,9 @@ def test_images_that_are_only_paths(tmp_path: Path, images: ModuleType) -> None:
     assert found[0]["image/class/text"] == [b"cat"]
     for number in (2, 3):  # not in the folder
         with raises(rs.SourceError, sample=f"{path}, row {number}"):
-            source.read_sample(samples[number])
+            read_sample(source, samples[number])
     with raises(rs.SourceError, sample=f"{path}, row 0", match="has no bytes"):
-        rs.Table(path).read_sample(samples[0])
+        read_sample(rs.Table(path), samples[0])
 
 
 def test_several_columns_of_images_and_labels_beyond_the_names(

@@ -17,6 +17,7 @@ from recordsmith.sources import Listing, Source, Voc
 from recordsmith.sources.boxes.voc_layout import _without_class_mark
 
 from ..raising import places, raises
+from ..reading import read_sample
 from .annotated import image, voc, voc_xml, write
 from .source_contract import SourceContract
 
@@ -57,13 +58,13 @@ def _read(source: Voc, number: int = 0) -> tuple[dict[str, Any], list[tuple[str,
     """The features of a sample, and what was noted."""
     notes: list[tuple[str, str]] = []
     sample = source.list_samples().samples[number]
-    return dict(source.read_sample(sample, lambda *note: notes.append(note))), notes
+    return dict(read_sample(source, sample, lambda *note: notes.append(note))), notes
 
 
 def _problems(source: Voc, number: int = 0) -> tuple[str, ...]:
     sample = source.list_samples().samples[number]
     with pytest.raises(rs.SourceError) as caught:
-        source.read_sample(sample)
+        read_sample(source, sample)
     return caught.value.problems
 
 
@@ -73,11 +74,11 @@ def _problems(source: Voc, number: int = 0) -> tuple[str, ...]:
 def test_xml_is_read_once_while_listing(tmp_path: Path) -> None:
     source = Voc(voc(tmp_path, FOUR))
     samples = source.list_samples().samples
-    listed = [source.read_sample(sample) for sample in samples]
+    listed = [read_sample(source, sample) for sample in samples]
     for path in tmp_path.rglob("*.xml"):
         path.unlink()
     for sample, features in zip(samples, listed, strict=True):
-        assert source.read_sample(sample) == features
+        assert read_sample(source, sample) == features
     assert [len(features["image/object/class/text"]) for features in listed] == [1, 2, 0, 1]
 
 
@@ -218,7 +219,7 @@ def test_list_with_missing_images(tmp_path: Path) -> None:
     faults = []
     for sample in listing.samples:
         try:
-            source.read_sample(sample)
+            read_sample(source, sample)
         except rs.SourceError as error:
             faults.append((error.path, error.line))
     assert faults == [("ImageSets/Main/train.txt", 4), ("ImageSets/Main/train.txt", 3)]

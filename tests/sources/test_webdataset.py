@@ -28,6 +28,7 @@ from recordsmith.sources import Source, WebDataset
 from recordsmith.sources.archives.npy import npy_features
 
 from ..raising import raises
+from ..reading import read_sample
 from .source_contract import SourceContract
 
 
@@ -51,7 +52,7 @@ def _npy(array: Any) -> bytes:
 
 
 def _read(source: WebDataset) -> list[Any]:
-    return [source.read_sample(sample) for sample in source.list_samples().samples]
+    return [read_sample(source, sample) for sample in source.list_samples().samples]
 
 
 def _sample(number: int, images: ModuleType) -> dict[str, bytes]:
@@ -106,7 +107,7 @@ def test_what_members_become(tmp_path: Path, images: ModuleType) -> None:
     (sample,) = source.list_samples().samples
     assert sample.name == "s.tar/a/x"
     assert sample.size_bytes == sum(map(len, members.values()))
-    features: Any = source.read_sample(sample)
+    features: Any = read_sample(source, sample)
     arrays = {key: features.pop(key) for key in ("npy", "ids.npy", "f")}
     assert features == {
         "image/encoded": image,
@@ -143,7 +144,7 @@ def test_members_need_not_stand_together(tmp_path: Path) -> None:
     source = WebDataset(_tar(tmp_path / "s.tar", members))
     samples = source.list_samples().samples
     assert [sample.name for sample in samples] == [f"s.tar/{key}" for key in expected]
-    assert [source.read_sample(sample) for sample in samples] == list(expected.values())
+    assert [read_sample(source, sample) for sample in samples] == list(expected.values())
 
 
 def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_name_of_an_image_in_json(
     source = WebDataset(_tar(tmp_path / "s.tar", members | image if is_first else image | members))
     notes: list[str] = []
     (sample,) = source.list_samples().samples
-    features = source.read_sample(sample, lambda what, _: notes.append(what))
+    features = read_sample(source, sample, lambda what, _: notes.append(what))
     assert features.get("image/filename") == expected
     assert notes == []
 
@@ -292,7 +293,7 @@ def test_two_images_and_clashing_fields(tmp_path: Path, images: ModuleType) -> N
     source = WebDataset(_tar(tmp_path / "s.tar", members))
     notes: list[str] = []
     (sample,) = source.list_samples().samples
-    features: Any = source.read_sample(sample, lambda _what, where: notes.append(where))
+    features: Any = read_sample(source, sample, lambda _what, where: notes.append(where))
     assert features["image/format"] == "png"
     assert features["jpg"] == images.jpeg()
     assert (features["txt"], features["x"]) == (b"words", 1)
@@ -468,7 +469,7 @@ def test_the_name_in_the_json_is_that_of_the_image(
     notes: list[str] = []
     source = WebDataset(_tar(tmp_path / "s.tar", members))
     (sample,) = source.list_samples().samples
-    content: Any = source.read_sample(sample, lambda what, _: notes.append(what))
+    content: Any = read_sample(source, sample, lambda what, _: notes.append(what))
     assert content["image/filename"] == b"in/a.jpeg"
     assert notes == []
 

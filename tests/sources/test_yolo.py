@@ -22,6 +22,7 @@ from recordsmith.sources.boxes.yolo_lists import (
 from recordsmith.stores import as_location
 
 from ..raising import places, raises
+from ..reading import read_sample
 from .annotated import image, write
 from .source_contract import SourceContract
 
@@ -71,7 +72,7 @@ def _names(source: Source) -> dict[str, str | None]:
 def _read(source: Source, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     notes: list[tuple[str, str]] = []
     sample = source.list_samples().samples[number]
-    content: Any = source.read_sample(sample, lambda *note: notes.append(note))
+    content: Any = read_sample(source, sample, lambda *note: notes.append(note))
     return dict(content), notes
 
 
@@ -84,7 +85,7 @@ def _boxes(features: dict[str, Any]) -> list[tuple[float, ...]]:
 def _problems(source: Source, number: int = 0) -> tuple[str, ...]:
     sample = source.list_samples().samples[number]
     with pytest.raises(rs.SourceError) as caught:
-        source.read_sample(sample)
+        read_sample(source, sample)
     return caught.value.problems
 
 
@@ -205,7 +206,7 @@ def test_list_that_names_missing_images(tmp_path: Path) -> None:
     for line in (3, 4):
         sample = source.list_samples().samples[names.index(f"data/train.txt/{line}")]
         with raises(rs.SourceError, path="data/train.txt", line=line, match="not found"):
-            source.read_sample(sample)
+            read_sample(source, sample)
 
 
 @pytest.mark.parametrize(
@@ -485,7 +486,7 @@ def test_no_classes_means_no_objects(tmp_path: Path) -> None:
     write(root / "labels" / "train" / "a.txt", ONE)
     source = Yolo(root)
     with pytest.raises(rs.SourceError, match="no class"):
-        source.read_sample(source.list_samples().samples[0])
+        read_sample(source, source.list_samples().samples[0])
 
 
 def test_document_markers_are_ignored(tmp_path: Path) -> None:

@@ -137,7 +137,9 @@ def pack_from_recipe(
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     listing = source.list_samples()
     plan = recipe.plan(source, listing)
-    report = PackReport(folder, notices=listing.notices, images_are_checked=recipe.check_images)
+    report = PackReport(
+        folder, notices=tuple(listing.notices), images_are_checked=recipe.check_images
+    )
     if listing.splits and recipe.splits is not None:
         report.notices += (
             f"the source defines its own splits, which were used: {', '.join(plan.splits)}",
@@ -163,7 +165,7 @@ def pack_from_recipe(
             folder, plan.fingerprint, files, overwrite=overwrite, earlier=earlier
         ) as folder:
             clean_up(folder, keeping=files)
-            jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
+            jobs = ShardJobs(listing, plan, folder, recipe.preparation(listing), work)
             results = jobs.run(trusting=not overwrite)
             _collect(report, plan, listing, results, skip_errors)
             provenance = {

@@ -109,7 +109,7 @@ class PackPlan(Report):
             files = [shard.file for shard in plan.shards]
             folder = claim(folder, plan.fingerprint, files)
             work = Work(thread_count(threads, most=WRITING_THREADS), progress)
-            jobs = ShardJobs(source, listing, plan, folder, self.recipe.preparation(source), work)
+            jobs = ShardJobs(listing, plan, folder, self.recipe.preparation(listing), work)
             return jobs.run(shards=chosen)
 
     def pack(

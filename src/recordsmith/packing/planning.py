@@ -31,8 +31,8 @@ from recordsmith.building import (
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.dataset.shares import check_shares, share_counts
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources import Listing, Sample
-from recordsmith.sources.numbered import NumberedSamples, RowNames
+from recordsmith.sources import Listing
+from recordsmith.sources.numbered import RowNames, collect
 from recordsmith.wire import Compression
 
 _AT_ONCE = 1024
@@ -51,11 +51,9 @@ class SampleColumns:
     """
 
     def __init__(self, listing: Listing, seed: int) -> None:
-        samples = listing.samples
+        samples = collect(listing.samples)
         number_of = _Hasher(seed).number
         digest = hashlib.blake2b(digest_size=16)
-        if not isinstance(samples, NumberedSamples):
-            samples = _numbered(samples, listing.splits)
         names = samples.names
         if isinstance(names, RowNames):
             self.hashes = names.hashes(number_of)
@@ -87,30 +85,6 @@ class SampleColumns:
     @property
     def has_groups(self) -> bool:
         return self.groups is not None
-
-
-def _numbered(samples: Sequence[Sample], splits: Sequence[str]) -> NumberedSamples:
-    """Samples as columns."""
-    count = len(samples)
-    sizes, labels = np.empty(count, np.int64), np.empty(count, np.int32)
-    split_numbers = {split: number for number, split in enumerate(splits)}
-    group_numbers: dict[str | None, int] = {None: -1}
-    of_split, of_group = np.zeros(count, np.int32), np.empty(count, np.int32)
-    names = []
-    for number, sample in enumerate(samples):
-        names.append(sample.name)
-        sizes[number] = sample.size_bytes
-        labels[number] = -1 if sample.label is None else sample.label
-        of_group[number] = group_numbers.setdefault(sample.group, len(group_numbers) - 1)
-        if splits:
-            of_split[number] = split_numbers[sample.split or ""]
-    return NumberedSamples(
-        names,
-        sizes,
-        labels=labels,
-        splits=(splits, of_split) if splits else None,
-        groups=([group for group in group_numbers if group is not None], of_group),
-    )
 
 
 def _add_names(digest: Any, names: Iterable[str]) -> None:

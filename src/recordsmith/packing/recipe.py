@@ -82,10 +82,13 @@ class Recipe:
             other_options=other_options,
         )
 
-    def preparation(self, source: Source) -> Preparation:
-        """Return the converter for the samples of a source."""
+    def preparation(self, listing: Listing) -> Preparation:
+        """Return the converter for the samples of a listing."""
         return Preparation(
-            source.kinds(), self._scheme(), self.image_options, checks_images=self.check_images
+            listing.reader.kinds(),
+            self._scheme(),
+            self.image_options,
+            checks_images=self.check_images,
         )
 
     def to_json(self) -> dict[str, Any]:

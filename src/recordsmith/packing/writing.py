@@ -28,7 +28,7 @@ from recordsmith.errors import MOST_PROBLEMS, CorruptDataError, FileAccessError,
 from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
-from recordsmith.sources import Listing, Sample, Source
+from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import NumberedSamples
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
@@ -45,14 +45,13 @@ class ShardJobs:
 
     def __init__(
         self,
-        source: Source,
         listing: Listing,
         plan: Plan,
         folder: Location,
         preparation: Preparation,
         work: Work,
     ) -> None:
-        self._source = source
+        self._reader = listing.reader
         self._listing = listing
         self._plan = plan
         self._folder = folder
@@ -61,8 +60,8 @@ class ShardJobs:
         self._executor: Executor | None = None
         self._ahead = _AHEAD
         self._frames: EncodedRows | None = None
-        if preparation.keeps_records and hasattr(source, "frames"):
-            self._frames = source.frames()
+        if preparation.keeps_records and hasattr(self._reader, "frames"):
+            self._frames = self._reader.frames()
         if self._frames is not None:
             assert isinstance(listing.samples, NumberedSamples)
             self._sizes = listing.samples.sizes
@@ -191,7 +190,7 @@ class ShardJobs:
             notes.setdefault(what, Occurrences()).add(where)
 
         try:
-            content = self._source.read_sample(sample, note)
+            content = self._reader.read(sample, note)
             payload = self._preparation.payload(content, note)
         except (CorruptDataError, FileAccessError, SourceError) as error:
             return _Prepared(number, sample, None, "; ".join(error.lines), notes)

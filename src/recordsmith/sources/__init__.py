@@ -12,7 +12,17 @@ from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.detection import KINDS, DetectedSource, make_source
 from recordsmith.sources.pairs.image_pairs import ImagePairs
-from recordsmith.sources.source import Content, Listing, Note, Sample, Source, ignore_note
+from recordsmith.sources.reader_registry import open_reader
+from recordsmith.sources.source import (
+    Content,
+    Listing,
+    Note,
+    Sample,
+    SampleReader,
+    Source,
+    StoredReader,
+    ignore_note,
+)
 from recordsmith.sources.tables.rows import Rows
 from recordsmith.sources.tables.table import Table
 
@@ -28,12 +38,15 @@ __all__ = [
     "Note",
     "Rows",
     "Sample",
+    "SampleReader",
     "Shards",
     "Source",
+    "StoredReader",
     "Table",
     "Voc",
     "WebDataset",
     "Yolo",
     "ignore_note",
     "make_source",
+    "open_reader",
 ]

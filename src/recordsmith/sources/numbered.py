@@ -1,16 +1,15 @@
-"""Samples in arrays of names, sizes and labels, as a listing may have millions.
-
-A Sample is created on access.
-"""
+"""Samples of listings that may have millions: created on access from arrays, or listed again."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
+import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -135,6 +134,7 @@ class NumberedSamples(_LazySequence[Sample]):
     labels: int32, (samples,): -1 where there is none; None without labels.
     splits, groups: the names, and which each sample has.
     version: one for all samples, or int64, (samples,).
+    references: by sample, as JSON, empty for None.
     """
 
     def __init__(
@@ -146,6 +146,7 @@ class NumberedSamples(_LazySequence[Sample]):
         splits: Coding | None = None,
         groups: Coding | None = None,
         version: int | Int64Array | None = None,
+        references: BytesArray | None = None,
     ) -> None:
         self.names = names
         self.sizes = sizes
@@ -153,6 +154,7 @@ class NumberedSamples(_LazySequence[Sample]):
         self.splits = splits
         self.groups = groups
         self.versions = version
+        self.references = references
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -177,6 +179,7 @@ class NumberedSamples(_LazySequence[Sample]):
             _name_of(self.splits, number),
             _name_of(self.groups, number),
             int(versions[number]) if isinstance(versions, np.ndarray) else versions,
+            _reference(self.references, number),
             number,
         )
 
@@ -186,3 +189,110 @@ def _name_of(coding: Coding | None, number: int) -> str | None:
         return None
     place = coding[1][number]
     return coding[0][place] if place >= 0 else None
+
+
+def _reference(references: BytesArray | None, number: int) -> Mapping[str, Any] | None:
+    document = b"" if references is None else bytes(references[number])
+    return json.loads(document) if document else None
+
+
+class StreamedSamples(_LazySequence[Sample]):
+    """Samples that are listed again each time they are iterated, so that none is held.
+
+    The length, an index and comparisons collect them once into arrays.
+    """
+
+    def __init__(self, walk: Callable[[], Iterator[Sample]]) -> None:
+        """`walk` yields all samples, the same at each call."""
+        self._walk = walk
+        self._collected: NumberedSamples | None = None
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self._walk() if self._collected is None else iter(self._collected)
+
+    def __len__(self) -> int:
+        return len(self.collected())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StreamedSamples) and self.collected() == other.collected()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def collected(self) -> NumberedSamples:
+        """All samples in arrays: about 32 bytes each in addition to names and references."""
+        if self._collected is None:
+            self._collected = collect(self._walk())
+        return self._collected
+
+    def _item(self, number: int) -> Sample:
+        return self.collected()[number]
+
+
+class LazyNotices(_LazySequence[str]):
+    """Notices of a listing, which are known when all samples were listed."""
+
+    def __init__(self, samples: StreamedSamples, make: Callable[[], Sequence[str]]) -> None:
+        """`make` returns the notices after the samples were iterated."""
+        self._samples = samples
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    def _item(self, number: int) -> str:
+        return self._all()[number]
+
+    def _all(self) -> Sequence[str]:
+        self._samples.collected()
+        return self._make()
+
+
+def collect(samples: Iterable[Sample]) -> NumberedSamples:
+    """Collect samples into arrays."""
+    if isinstance(samples, NumberedSamples):
+        return samples
+    if isinstance(samples, StreamedSamples):
+        return samples.collected()
+    names, references = bytearray(), bytearray()
+    name_ends, reference_ends = array("q", [0]), array("q", [0])
+    sizes, versions = array("q"), array("q")
+    labels, of_split, of_group = array("i"), array("i"), array("i")
+    splits: dict[str | None, int] = {None: -1}
+    groups: dict[str | None, int] = {None: -1}
+    has_versions = True
+    for sample in samples:
+        names += sample.name.encode("utf-8", "surrogateescape")
+        name_ends.append(len(names))
+        if sample.reference is not None:
+            references += json.dumps(sample.reference, separators=(",", ":")).encode()
+        reference_ends.append(len(references))
+        sizes.append(sample.size_bytes)
+        labels.append(-1 if sample.label is None else sample.label)
+        of_split.append(splits.setdefault(sample.split, len(splits) - 1))
+        of_group.append(groups.setdefault(sample.group, len(groups) - 1))
+        has_versions &= sample.version is not None
+        versions.append(sample.version or 0)
+    return NumberedSamples(
+        Names(BytesArray(names, np.frombuffer(name_ends, np.int64))),
+        np.frombuffer(sizes, np.int64),
+        labels=np.frombuffer(labels, np.int32),
+        splits=_coding(splits, of_split),
+        groups=_coding(groups, of_group),
+        version=np.frombuffer(versions, np.int64) if has_versions else None,
+        references=BytesArray(references, np.frombuffer(reference_ends, np.int64))
+        if references
+        else None,
+    )
+
+
+def _coding(numbers: Mapping[str | None, int], of_sample: array[int]) -> Coding | None:
+    names = [name for name in numbers if name is not None]
+    return (names, np.frombuffer(of_sample, np.int32)) if names else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from recordsmith.errors import Problems, SourceError
 from recordsmith.words import count, first_of
@@ -23,6 +23,17 @@ class Fault(NamedTuple):
     remedy: str = ""
     sample: str = ""
     problems: Problems | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, for the reference of a sample."""
+        values = self._asdict() | {"problems": list(self.problems or ()), "path": self.path}
+        return {name: value for name, value in values.items() if value}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Fault:
+        """Restore a fault from `to_json`."""
+        problems = Problems(document["problems"]) if "problems" in document else None
+        return cls(**{**document, "problems": problems})
 
     def error(self) -> SourceError:
         """The error to raise when the sample is read."""

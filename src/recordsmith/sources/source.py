@@ -1,13 +1,14 @@
-"""The interface of a source: a listing made once, and the content of one sample at a time."""
+"""The interface of a source: it lists samples, and a reader reads them, also in another process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from recordsmith.errors import OptionError
 from recordsmith.example import Kind, SequenceExample
+from recordsmith.stores import Location, as_place
 
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
 """The content of a sample: features for `encode_example`, context and feature lists for
@@ -32,6 +33,8 @@ def ignore_note(what: str, where: str) -> None:
 class Sample:
     """One sample to pack, which becomes one record.
 
+    A `SampleReader` reads it, also in another process: both are JSON.
+
     name: unique in its source and stable between listings, such as a relative path.
     size_bytes: approximate size of its record.
     label: number of its class, or None.
@@ -41,6 +44,9 @@ class Sample:
         modification time in nanoseconds, or a checksum.
         None for a source without version information. An interrupted job resumes only with
         samples that have not changed.
+    reference: where its content is, in plain JSON values that the reader of the source understands:
+        keys relative to the reader's root, ranges of bytes, numbers of rows; annotations by value
+        up to 64 KiB, larger ones by range. None if the name says it all.
     """
 
     name: str
@@ -49,14 +55,90 @@ class Sample:
     split: str | None = None
     group: str | None = None
     version: int | None = field(default=None, compare=False)
+    reference: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the sample as plain JSON values, without what is None."""
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Sample:
+        """Restore a sample from `to_json`."""
+        return cls(**document)
+
+
+class SampleReader(Protocol):
+    """Reads the samples of a listing, in several threads or in another process.
+
+    It holds what all samples have in common, such as class names and options, and no sample. Make
+    it a frozen dataclass that inherits from `StoredReader`.
+    """
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Content:
+        """Read the content of one sample.
+
+        Args:
+            sample: from a listing of the same source.
+            note: called for whatever was changed or left out.
+
+        Raises:
+            CorruptDataError: the sample cannot be read; `path` is the file.
+            SourceError: its annotations are wrong; `problems` lists each one with its place.
+            FileAccessError: a file cannot be read.
+        """
+        ...
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """Kinds of the features whose values may not show it, such as empty lists."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, from which `open_reader` makes an equal reader elsewhere.
+
+        Raises:
+            OptionError: the samples exist only in this process.
+        """
+        ...
+
+
+class StoredReader:
+    """A reader whose fields are plain JSON values, tuples and Locations: `to_json`, `from_json`."""
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return {}
+
+    def to_json(self) -> dict[str, Any]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        return {"reader": type(self).__name__} | {
+            name: {"location": str(value.absolute())} if isinstance(value, Location) else value
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Restore a reader from `to_json`, in this process or another."""
+        return cls(
+            **{name: _restored(value) for name, value in document.items() if name != "reader"}
+        )
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, Mapping) and value.keys() == {"location"}:
+        return as_place(value["location"])
+    if isinstance(value, list):
+        return tuple(map(_restored, value))
+    return value
 
 
 @dataclass(frozen=True)
 class Listing:
     """The samples and classes of a source.
 
-    samples: in an order that depends only on the data; a tuple, or for tables a sequence that
-        creates each sample on access.
+    samples: in an order that depends only on the data. A sequence; those of sources with very many
+        samples create each sample when it is accessed (`NumberedSamples`), or list again each time
+        they are iterated (`StreamedSamples`).
+    reader: reads them.
     class_names: index = label; None if there are no classes. A label without a name (gaps, and 0
         where labels start at 1) is None in the tuple.
     notices: what was skipped: hidden files, empty classes, files of other types.
@@ -66,8 +148,9 @@ class Listing:
     """
 
     samples: Sequence[Sample]
+    reader: SampleReader = field(compare=False)
     class_names: tuple[str | None, ...] | None = None
-    notices: tuple[str, ...] = ()
+    notices: Sequence[str] = ()
     splits: tuple[str, ...] = ()
     has_label_map: bool = False
     arrow_schema: str | None = None
@@ -95,11 +178,11 @@ def unlisted_error(sample: Sample) -> OptionError:
 
 
 class Source(Protocol):
-    """A source of samples: listed once, then read in several threads.
+    """A source of samples: what can be listed. Listing does not change it.
 
     If it has a `root` attribute, the path or location of the folder that it reads, `pack` refuses
-    to write into it. If it has a method `frames` that returns `EncodedRows`, rows that need no
-    change are copied many at a time instead of read one by one.
+    to write into it. If the reader of its listing has a method `frames` that returns `EncodedRows`,
+    rows that need no change are copied many at a time instead of read one by one.
     """
 
     def list_samples(self) -> Listing:
@@ -110,21 +193,6 @@ class Source(Protocol):
         """
         ...
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Content:
-        """Read the content of one sample.
-
-        Args:
-            sample: from a listing of this source.
-            note: called for whatever was changed or left out.
-
-        Raises:
-            OptionError: the sample is not from a listing of this source.
-            CorruptDataError: the sample cannot be read; `path` is the file.
-            SourceError: its annotations are wrong; `problems` lists each one with its place.
-            FileAccessError: a file cannot be read.
-        """
-        ...
-
     def describe(self) -> Mapping[str, Any]:
         """Describe the source for the manifest: JSON-able, and independent of its location.
 
@@ -132,8 +200,4 @@ class Source(Protocol):
         others are the options that affect the content of samples: a job resumes only if they are
         unchanged.
         """
-        ...
-
-    def kinds(self) -> Mapping[str, Kind]:
-        """Kinds of the features whose values may not show it, such as empty lists."""
         ...

@@ -117,13 +117,14 @@ class Shards:
                 splits=coded,
                 version=files_version(shard.location for shard in self._shards),
             ),
+            self,
             class_names,
             tuple(notices),
             splits=splits,
             has_label_map=has_label_map,
         )
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> bytes:
+    def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
         """Read the payload of one record.
 
         Raises:

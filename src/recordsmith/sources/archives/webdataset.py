@@ -133,11 +133,12 @@ class WebDataset:
             NumberedSamples(
                 sample_names, members.sample_sizes(), splits=coded, version=files_version(paths)
             ),
+            self,
             notices=tuple(notices),
             splits=() if coded is None else tuple(coded[0]),
         )
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read the members of one sample.
 
         Raises:

@@ -167,13 +167,14 @@ class Coco:
         notices += [*more, *self._classes.notices()]
         return Listing(
             samples,
+            self,
             class_names,
             tuple(notices),
             sort_splits(splits.values()),
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations.
 
         Raises:

@@ -90,13 +90,14 @@ class Voc:
             make_samples(
                 found.entries, found.splits, index, lambda found: index.version_of(found.path)
             ),
+            self,
             self._classes.names(),
             (*found.notices, *self._classes.notices()),
             sort_splits(found.splits.values()),
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations.
 
         Raises:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
-from operator import itemgetter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.example import Kind
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
+from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.files.folders import check_folder, last_name, read_image_tree
-from recordsmith.sources.files.images import read_image
+from recordsmith.sources.files.folders import (
+    ImageTree,
+    check_folder,
+    has_images,
+    last_name,
+    read_folder,
+    walk_images,
+)
+from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.source import Listing, Sample
 from recordsmith.sources.splits import are_split_names, sort_splits
-from recordsmith.stores import PlaceLike, as_folder
+from recordsmith.stores import Location, PlaceLike, as_folder
 
 
 class ImageFiles:
@@ -53,7 +57,6 @@ class ImageFiles:
                 option="class_pattern",
                 value=class_pattern,
             ) from None
-        self._class_names: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         pattern = "" if self._pattern is None else f", class_pattern={self._pattern.pattern!r}"
@@ -68,43 +71,20 @@ class ImageFiles:
             FileAccessError: a folder cannot be read.
         """
         check_folder(self.root, "a folder with images")
-        tree = read_image_tree(self.root, follows_links=False)
-        found = sorted(tree.images, key=itemgetter(0))
-        if not found:
-            what = f"found {summarize_paths(tree.others)}" if tree.others else "the folder is empty"
+        classes = None if self._pattern is None else self._classes()
+        walk = _Walk(self.root, self._pattern, classes)
+        samples = StreamedSamples(walk.samples)
+        if next(iter(samples), None) is None:
+            others = walk.tree.others
+            what = f"found {summarize_paths(others)}" if others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self.root)
-        tops = {name.partition("/")[0] for name, _, _ in found}
-        has_splits = are_split_names(tops) and all("/" in name for name, _, _ in found)
-        classes = self._classes([name for name, _, _ in found])
-        if classes is not None:
-            self._class_names = tuple(sorted(set(classes)))
-            check_class_names(self._class_names)
-        labels = {name: label for label, name in enumerate(self._class_names or ())}
-        samples = tuple(
-            Sample(
-                name,
-                size,
-                None if classes is None else labels[classes[number]],
-                name.partition("/")[0] if has_splits else None,
-                version=version,
-            )
-            for number, (name, size, version) in enumerate(found)
+        return Listing(
+            samples,
+            ImageReader(self.root, classes),
+            classes,
+            LazyNotices(samples, walk.notices),
+            sort_splits(walk.splits),
         )
-        notices = (
-            *count_notice(tree.hidden, "hidden file", "skipped"),
-            *count_notice(tree.links, "link to a folder", "not followed", "links to folders"),
-            *count_notice(tree.others, "non-image file", "skipped"),
-        )
-        splits = sort_splits(tops) if has_splits else ()
-        return Listing(samples, self._class_names, notices, splits)
-
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one image file, unchanged."""
-        features = read_image(self.root / sample.name, sample.name)
-        if self._class_names is not None and sample.label is not None:
-            features[CLASS_LABEL] = sample.label
-            features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label])
-        return features
 
     def describe(self) -> Mapping[str, Any]:
         pattern = None if self._pattern is None else self._pattern.pattern
@@ -114,22 +94,59 @@ class ImageFiles:
             "class_pattern": pattern,
         }
 
-    def kinds(self) -> Mapping[str, Kind]:
-        return {}
-
-    def _classes(self, names: list[str]) -> list[str] | None:
-        if self._pattern is None:
-            return None
-        matches = [self._pattern.search(name) for name in names]
-        unmatched = [name for name, match in zip(names, matches, strict=True) if not _group(match)]
+    def _classes(self) -> tuple[str, ...]:
+        """The classes in the names of all images, sorted."""
+        assert self._pattern is not None
+        found: set[str] = set()
+        unmatched = []
+        number = 0
+        for number, image in enumerate(walk_images(ImageTree(self.root)), 1):  # noqa: B007
+            name = _group(self._pattern.search(image.name))
+            found.add(name)
+            if not name:
+                unmatched.append(image.name)
         if unmatched:
             raise SourceError(
-                f"{len(unmatched):,} of {len(names):,} images have no class: "
+                f"{len(unmatched):,} of {number:,} images have no class: "
                 f"{self._pattern.pattern!r} does not match {join_names(unmatched)}",
                 unmatched,
                 path=self.root,
             )
-        return [_group(match) for match in matches]
+        check_class_names(found)
+        return tuple(sorted(found))
+
+
+class _Walk:
+    """Yields the images below a folder as samples, and keeps what it skips."""
+
+    def __init__(
+        self, root: Location, pattern: re.Pattern[str] | None, classes: tuple[str, ...] | None
+    ) -> None:
+        self.tree = ImageTree(root)
+        self._pattern = pattern
+        self._labels = {name: label for label, name in enumerate(classes or ())}
+        top = read_folder(root)
+        filled = [] if top.images else [f for f in top.folders if has_images(root / f)]
+        self.splits = filled if are_split_names(filled) else []
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield all samples, sorted by path."""
+        self.tree = ImageTree(self.tree.path)
+        for name, size, version in walk_images(self.tree):
+            label = (
+                None if self._pattern is None else self._labels[_group(self._pattern.search(name))]
+            )
+            split = name.partition("/")[0] if self.splits else None
+            yield Sample(name, size, label, split, version=version)
+
+    def notices(self) -> list[str]:
+        """The notices on what was skipped, when all samples were yielded."""
+        tree = self.tree
+        return [
+            *count_notice(tree.hidden, "hidden file", "skipped"),
+            *count_notice(tree.links, "link to a folder", "not followed", "links to folders"),
+            *count_notice(tree.others, "non-image file", "skipped"),
+        ]
 
 
 def _group(match: re.Match[str] | None) -> str:

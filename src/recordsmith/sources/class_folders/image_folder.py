@@ -6,24 +6,25 @@ folders named like splits. Skipped files are reported as notices.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from typing import Any
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from recordsmith.errors import SourceError
-from recordsmith.example import Kind
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
+from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.files.folders import (
     Folder,
     check_folder,
+    has_direct_image,
     last_name,
     list_names,
     read_folder,
 )
-from recordsmith.sources.files.images import has_image_name, read_image
+from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.source import Listing, Sample
 from recordsmith.sources.splits import are_split_names, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.words import count
@@ -50,8 +51,6 @@ class ImageFolder:
             root: the folder that contains the class folders.
         """
         self.root = as_folder(root)
-        self._base = self.root  # of the class folders; set by list_samples
-        self._class_names: tuple[bytes, ...] = ()
 
     def __repr__(self) -> str:
         return f"ImageFolder({str(self.root)!r})"
@@ -72,43 +71,28 @@ class ImageFolder:
             if not inner.images and inner.folders:
                 base = inner
         parts = _split_folders(base)
-        splits = sort_splits(parts)
-        classes = [
-            (read_folder(part.path / name), split)
+        folders = [
+            ClassFolder(part.path / name, split)
             for split, part in ({**parts} if parts else {None: base}).items()
             for name in part.folders
         ]
-        filled = [(folder, split) for folder, split in classes if folder.images]
-        if not filled:
-            raise self._nothing_found(root, [folder for folder, _ in classes])
-        names = tuple(sorted({folder.path.name for folder, _ in filled}))
-        check_class_names(names, "class folder")
-        self._base = base.path
-        self._class_names = tuple(map(os.fsencode, names))
-        samples = tuple(
-            Sample(f"{place}/{name}", size, label, split, version=version)
-            for folder, split in filled
-            for place in ("/".join(filter(None, (split, folder.path.name))),)
-            for label in (names.index(folder.path.name),)
-            for name, size, version in folder.images
+        classes = sorted({each.path.name for each in folders if has_direct_image(each.path)})
+        if not classes:
+            raise self._nothing_found(root, [read_folder(each.path) for each in folders])
+        check_class_names(classes, "class folder")
+        walk = _Walk(base, folders, classes)
+        walk.above = [*([] if base is root else [root]), base, *parts.values()]
+        samples = StreamedSamples(walk.samples)
+        return Listing(
+            samples,
+            ImageReader(base.path, tuple(classes)),
+            tuple(classes),
+            LazyNotices(samples, walk.notices),
+            sort_splits(parts),
         )
-        above = [*([] if base is root else [root]), base, *parts.values()]
-        notices = _notices(base, [folder for folder, _ in classes], above)
-        return Listing(samples, names, tuple(notices), splits)
-
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one image file, unchanged."""
-        label = sample.label or 0
-        return read_image(self._base / sample.name, sample.name) | {
-            CLASS_LABEL: label,
-            CLASS_TEXT: self._class_names[label],
-        }
 
     def describe(self) -> Mapping[str, Any]:
         return {"kind": "ImageFolder", "folder": last_name(self.root)}
-
-    def kinds(self) -> Mapping[str, Kind]:
-        return {}
 
     def _nothing_found(self, root: Folder, classes: list[Folder]) -> SourceError:
         """The error for a folder without class folders that contain images."""
@@ -145,6 +129,39 @@ def _split_folders(base: Folder) -> dict[str, Folder]:
         return {}  # classes of these names
     filled = {split: part for split, part in parts.items() if part.folders}
     return {split: filled[split] for split in sort_splits(filled)}
+
+
+class ClassFolder(NamedTuple):
+    """A folder of images of one class, and its split if there are several."""
+
+    path: Location
+    split: str | None
+
+
+class _Walk:
+    """Yields the samples of class folders, and keeps what it skips."""
+
+    def __init__(self, base: Folder, folders: list[ClassFolder], classes: list[str]) -> None:
+        self._base = base
+        self._folders = folders
+        self._labels = {name: label for label, name in enumerate(classes)}
+        self._skipped: list[Folder] = []
+        self.above: list[Folder] = []
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield all samples; one folder is held at a time."""
+        self._skipped = []
+        for path, split in self._folders:
+            folder = read_folder(path)
+            prefix = "/".join(filter(None, (split, path.name)))
+            label = self._labels.get(path.name)
+            for name, size, version in folder.images:
+                yield Sample(f"{prefix}/{name}", size, label, split, version=version)
+            self._skipped.append(dataclasses.replace(folder, images=folder.images[:1]))
+
+    def notices(self) -> list[str]:
+        """The notices on what was skipped, when all samples were yielded."""
+        return _notices(self._base, self._skipped, self.above)
 
 
 # -- messages ------------------------------------------------------------------------------------

@@ -112,12 +112,32 @@ def inside(folder: Location, path: str) -> Location | None:
         return None
 
 
+def place_below(root: Location, place: Location) -> str:
+    """The text for a place in references: relative to the root if it lies below it."""
+    below = place.relative_to(root)
+    return str(place.absolute()) if below is None else below
+
+
+def referenced(root: Location, text: str) -> Location:
+    """The place of a text from `place_below`."""
+    return as_location(text) if text.startswith("/") or "://" in text else root / text
+
+
 def is_file(location: Location | None) -> bool:
     """Whether a file can be read at a location."""
     try:
         return location is not None and location.exists()
     except (FileAccessError, OptionError):
         return False
+
+
+def has_direct_image(path: Location) -> bool:
+    """Whether there is an image in a folder itself."""
+    return any(
+        is_image_file(path, entry)
+        for entry in path.list_entries()
+        if not entry.name.startswith(".") and entry.kind != "folder"
+    )
 
 
 def read_folder(path: Location) -> Folder:
@@ -142,23 +162,33 @@ def read_folder(path: Location) -> Folder:
     return folder
 
 
-def read_image_tree(path: Location, *, follows_links: bool = True) -> ImageTree:
-    """Find all images below a folder.
+def read_image_tree(path: Location) -> ImageTree:
+    """Find all images below a folder; links to folders are followed.
 
     Raises:
         FileAccessError: a folder cannot be read.
     """
-    tree, head = ImageTree(path), _head(path)
+    tree = ImageTree(path)
+    tree.images = list(walk_images(tree, follows_links=True))
+    return tree
+
+
+def walk_images(tree: ImageTree, *, follows_links: bool = False) -> Iterator[FoundImage]:
+    """Yield each image below the folder of a tree, sorted by path, and add the rest to the tree.
+
+    Raises:
+        FileAccessError: a folder cannot be read.
+    """
+    head = _head(tree.path)
     hidden: list[str] = []
     links: list[str] = []
-    for name, folder, entry in walk_files(path, hidden, None if follows_links else links):
+    for name, folder, entry in walk_files(tree.path, hidden, None if follows_links else links):
         if is_image_file(folder, entry):
-            tree.images.append(FoundImage(name, entry.size_bytes, entry.version_number))
+            yield FoundImage(name, entry.size_bytes, entry.version_number)
         else:
             tree.others.append(head + name)
     tree.hidden = [head + name for name in hidden]
     tree.links = [head + name for name in links]
-    return tree
 
 
 def walk_files(
@@ -203,7 +233,8 @@ def _walk(
     links: list[str] | None,
 ) -> Iterator[tuple[str, Location, FolderEntry]]:
     """`here`: what identifies the folder and those above it."""
-    for entry in folder.list_entries():
+    entries = sorted(folder.list_entries(), key=_place_in_paths)
+    for entry in entries:
         name = prefix + entry.name
         if entry.name in INTERNAL_NAMES:
             continue
@@ -220,6 +251,11 @@ def _walk(
             identity = below.identity
             if identity not in here:
                 yield from _walk(below, f"{name}/", (*here, identity), hidden, links)
+
+
+def _place_in_paths(entry: FolderEntry) -> str:
+    """Sorts a folder like the paths of the files in it."""
+    return f"{entry.name}/" if entry.kind == "folder" else entry.name
 
 
 def _walk_names(folder: Location, here: tuple[str, ...]) -> Iterator[tuple[Location, list[str]]]:

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from recordsmith.errors import OptionError, option
-from recordsmith.example import Kind
 from recordsmith.sources.files.folders import check_folder, is_file, last_name, relative_place
-from recordsmith.sources.files.images import read_image
-from recordsmith.sources.pairs.masks import ColoursOption, check_colours, read_mask
+from recordsmith.sources.pairs.masks import ColoursOption, check_colours
 from recordsmith.sources.pairs.pair_folders import (
     FolderPair,
     find_folders,
@@ -22,8 +20,9 @@ from recordsmith.sources.pairs.pair_folders import (
     other_entries,
 )
 from recordsmith.sources.pairs.pair_lists import check_pairs, read_pairs
+from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.pairs.pairing import Pair, Pairing
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
@@ -93,7 +92,6 @@ class ImagePairs:
             self._given = _checked(pairs, self.root)
         self._colours = colours
         self._table = check_colours(colours)
-        self._pairs: dict[str, Pair] = {}
 
     def __repr__(self) -> str:
         described = self.describe().items()
@@ -110,29 +108,11 @@ class ImagePairs:
         """
         found = self._find()
         found.pairs.sort(key=lambda pair: pair.name)
-        self._pairs = {pair.name: pair for pair in found.pairs}
-        samples = tuple(
-            Sample(pair.name, pair.size_bytes, split=pair.split, version=pair.version)
-            for pair in found.pairs
-        )
+        colours = self._table and tuple((*rgb, number) for rgb, number in self._table.items())
+        reader = PairReader(*self._roots(found.pairs), colours or None)
+        samples = tuple(map(reader.sample, found.pairs))
         splits = sort_splits(pair.split for pair in found.pairs if pair.split is not None)
-        return Listing(samples, notices=tuple(found.notices), splits=splits)
-
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one image and its mask.
-
-        Raises:
-            SourceError: the mask does not fit, or its pixels are not class numbers.
-            CorruptDataError: unreadable-image.
-            FileAccessError: a file cannot be read.
-        """
-        pair = look_up(self._pairs, sample)
-        if pair.fault is not None:
-            raise pair.fault.error()
-        assert pair.files is not None
-        image, mask = pair.files
-        features = read_image(image, pair.name)
-        return features | read_mask(mask, features, self._table, note)
+        return Listing(samples, reader, notices=tuple(found.notices), splits=splits)
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs"}
@@ -150,8 +130,16 @@ class ImagePairs:
             described["colours"] = sorted([*rgb, number] for rgb, number in self._table.items())
         return described
 
-    def kinds(self) -> Mapping[str, Kind]:
-        return {}
+    def _roots(self, pairs: Sequence[Pair]) -> tuple[Location, Location]:
+        """The folders that the places of images and masks are relative to."""
+        root = self.root or _common_folder(pairs)
+        if self._folders is None:
+            return root, root
+        images, masks = self._folders.images, self._folders.masks
+        return (
+            images if self.root is None or images.relative_to(root) is None else root,
+            masks if self.root is None or masks.relative_to(root) is None else root,
+        )
 
     def _find(self) -> Pairing:
         if self._given is not None:
@@ -194,3 +182,10 @@ def _checked(pairs: Any, root: Location | None) -> list[tuple[Location, Location
     if not checked:
         raise OptionError(option="pairs", value=[], expected="pairs of paths, image and mask")
     return checked
+
+
+def _common_folder(pairs: Sequence[Pair]) -> Location:
+    """The folder that contains the images and masks of all pairs."""
+    places = [place.absolute() for pair in pairs for place in pair.files or ()]
+    folders = {place.parent.key for place in places}
+    return Location(places[0].store, os.path.commonpath(folders) if all(folders) else "")

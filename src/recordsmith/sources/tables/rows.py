@@ -110,7 +110,7 @@ class Rows:
                 self._listing = self._list()
             return self._listing
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> bytes:
+    def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
         """Read the payload of one row.
 
         Raises:
@@ -183,7 +183,7 @@ class Rows:
             version=self._rows.crc32c,
         )
         return Listing(
-            samples, class_names, tuple(notices), () if splits is None else tuple(splits[0])
+            samples, self, class_names, tuple(notices), () if splits is None else tuple(splits[0])
         )
 
     def _encoded(self, marks: Mapping[str, CategoryColumn]) -> Iterator[list[bytes]]:

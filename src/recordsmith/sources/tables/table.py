@@ -246,6 +246,7 @@ class Table:
         )
         self._listing = Listing(
             samples,
+            self,
             self._class_names,
             tuple(notices),
             () if splits is None else tuple(splits[0]),
@@ -260,7 +261,7 @@ class Table:
         assert self._table is not None
         return None if self._has_images else self._table.rows
 
-    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Content:
+    def read(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read one row, and its image if the table has an image column.
 
         Raises:
