@@ -414,7 +414,7 @@ def test_walking_the_text_finds_what_json_finds(tmp_path: Path, indent: int | No
     assert file.used == {3, 90}
     assert [entry["file_name"] for entry in file.images] == list(images)
     for entry in document["images"]:
-        found = file.read_annotations(entry["id"])
+        found = file.reference_of(entry["id"])["annotations"]
         assert found == [
             item for item in document["annotations"] if item["image_id"] == entry["id"]
         ]

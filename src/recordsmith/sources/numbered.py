@@ -135,6 +135,7 @@ class NumberedSamples(_LazySequence[Sample]):
     splits, groups: the names, and which each sample has.
     version: one for all samples, or int64, (samples,).
     references: by sample, as JSON, empty for None.
+    reference_of: makes the reference of a sample when it is accessed, instead.
     """
 
     def __init__(
@@ -147,6 +148,7 @@ class NumberedSamples(_LazySequence[Sample]):
         groups: Coding | None = None,
         version: int | Int64Array | None = None,
         references: BytesArray | None = None,
+        reference_of: Callable[[int], Mapping[str, Any]] | None = None,
     ) -> None:
         self.names = names
         self.sizes = sizes
@@ -155,6 +157,7 @@ class NumberedSamples(_LazySequence[Sample]):
         self.groups = groups
         self.versions = version
         self.references = references
+        self.reference_of = reference_of
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -172,16 +175,17 @@ class NumberedSamples(_LazySequence[Sample]):
     def _item(self, number: int) -> Sample:
         label = -1 if self.labels is None else int(self.labels[number])
         versions = self.versions
-        return NumberedSample(
+        values = (
             self.names[number],
             int(self.sizes[number]),
             None if label < 0 else label,
             _name_of(self.splits, number),
             _name_of(self.groups, number),
             int(versions[number]) if isinstance(versions, np.ndarray) else versions,
-            _reference(self.references, number),
-            number,
         )
+        if self.reference_of is not None:
+            return Sample(*values, self.reference_of(number))
+        return NumberedSample(*values, _reference(self.references, number), number)
 
 
 def _name_of(coding: Coding | None, number: int) -> str | None:

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from recordsmith.errors import OptionError
+from recordsmith.sources.boxes.coco import CocoReader
+from recordsmith.sources.boxes.voc import VocReader
+from recordsmith.sources.boxes.yolo import YoloReader
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.source import SampleReader, StoredReader
 
 _READERS: Mapping[str, type[StoredReader]] = {
-    reader.__name__: reader for reader in (ImageReader, PairReader)
+    reader.__name__: reader
+    for reader in (CocoReader, ImageReader, PairReader, VocReader, YoloReader)
 }
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
+from recordsmith.sources.boxes.annotated import Entry, path_notes
 from recordsmith.sources.boxes.coco_json import CocoFile, looks_like_coco
-from recordsmith.sources.boxes.entries import Entry, path_notes
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.problems import Fault, join_names

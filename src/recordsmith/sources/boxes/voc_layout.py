@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from recordsmith.errors import RecordsmithError, SourceError
-from recordsmith.sources.boxes.entries import Entry, path_notes
+from recordsmith.sources.boxes.annotated import Entry, path_notes
 from recordsmith.sources.boxes.voc_xml import dump_annotation, read_voc_xml
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.images import has_image_name
@@ -33,7 +33,7 @@ _OTHER_NAME = "annotations name another image than their file name does"
 
 
 class Annotated(NamedTuple):
-    """An annotation file and its content from `dump_annotation`; empty if it is unreadable."""
+    """An annotation file and its content from `dump_annotation`; empty if there is none."""
 
     path: str
     content: bytes = b""

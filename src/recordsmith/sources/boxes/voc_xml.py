@@ -5,7 +5,7 @@ A file that declares entities is refused before any is expanded; no other file i
 
 from __future__ import annotations
 
-import marshal
+import json
 from typing import Any, NamedTuple, TypeAlias
 from xml.parsers import expat
 
@@ -40,15 +40,16 @@ class VocAnnotation(NamedTuple):
 
 
 def dump_annotation(annotation: VocAnnotation) -> bytes:
-    """Serialize an annotation in a tenth of its memory, for this process only."""
-    objects = tuple(map(tuple, annotation.objects))
-    return marshal.dumps((annotation.filename, annotation.width, annotation.height, objects))
+    """Serialize the size and the objects as JSON, in a tenth of their memory.
 
-
-def load_annotation(data: bytes) -> VocAnnotation:
-    """Deserialize the result of `dump_annotation`."""
-    filename, width, height, objects = marshal.loads(data)  # noqa: S302 - made above
-    return VocAnnotation(filename, width, height, tuple(map(VocObject._make, objects)))
+    Empty if JSON has no such numbers.
+    """
+    _, width, height, objects = annotation
+    try:
+        text = json.dumps((width, height, objects), separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return b""
+    return text.encode()
 
 
 def read_voc_xml(location: Location, name: str) -> VocAnnotation | None:
