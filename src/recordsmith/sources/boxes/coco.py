@@ -6,7 +6,6 @@ positions of annotations in it, which are parsed again for the reference of thei
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,17 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import OptionError, Problems, SourceError, option
+from recordsmith.errors import Problems, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import HEIGHT, OBJECT_AREA, OBJECT_IS_CROWD, WIDTH
-from recordsmith.sources.boxes.annotated import (
-    AnnotatedImages,
-    AnnotatedReader,
-    Annotation,
-    Entry,
-    Masks,
-    make_listing,
-)
+from recordsmith.sources.boxes.annotated import AnnotatedReader, Annotation, Masks, make_listing
+from recordsmith.sources.boxes.annotation_files import FileAnnotatedImages, path_inside
 from recordsmith.sources.boxes.boxes import (
     UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
@@ -32,21 +25,20 @@ from recordsmith.sources.boxes.boxes import (
     PlacedBox,
     number,
 )
-from recordsmith.sources.boxes.coco_json import CocoFile, read_annotations
-from recordsmith.sources.boxes.coco_layout import Described, find_files, image_folders, make_entry
+from recordsmith.sources.boxes.coco_json import CocoFile, Described, read_annotations
+from recordsmith.sources.boxes.coco_layout import find_files
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.folders import inside, is_file, referenced
-from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
+from recordsmith.sources.files.folders import referenced
+from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.source import Listing, Note
-from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+from recordsmith.stores import PlaceLike
 from recordsmith.words import count
 
 _LARGEST_AREA = float(np.finfo(np.float32).max)
 
 
-class Coco(AnnotatedImages):
+class Coco(FileAnnotatedImages):
     """Images with boxes, and optionally masks, in COCO's JSON format.
 
     Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
@@ -87,11 +79,14 @@ class Coco(AnnotatedImages):
             OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
                 the root.
         """
-        super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
-        if annotations is None and is_file(self.root):
-            annotations, self.root = self.root, _dataset_folder(self.root)
-        self._annotations = annotations
-        self._images = None if images is None else _path_of_images(self.root, images)
+        super().__init__(
+            root,
+            annotations=annotations,
+            images=images,
+            label_map=label_map,
+            boxes=boxes,
+            object_masks=object_masks,
+        )
 
     def list_samples(self) -> Listing:
         """Scan the JSON files and find their images, sorted by image path.
@@ -102,39 +97,17 @@ class Coco(AnnotatedImages):
             FileAccessError: a folder or file cannot be read.
         """
         index = FileIndex(self.root)
-        paths = self._files(index)
+        paths = self._files(index, find_files)
         files = {split: CocoFile(path, name) for split, (path, name) in paths.items()}
         notices = self._check_files(list(files.values()))
         classes, more = _classes(list(files.values()), self._label_map)
         classes.names()  # labels are checked before images are looked for
-        entries: dict[str, Entry[Described]] = {}
-        splits: dict[str, str] = {}
-        first: dict[str, str] = {}  # the file that lists an image first
-        for split, file in files.items():
-            folders = image_folders(index, file, split) if self._images is None else [self._images]
-            for image in file.images:
-                entry = make_entry(index, folders, Described(file, image))
-                name = entry.image
-                if name in entries:
-                    problem = f"image {image['id']}: {name} is already listed in {first[name]}"
-                    entry = dataclasses.replace(entry, fault=Fault(problem, file.name))
-                    name = f"{file.name}/{image['id']}"
-                entries[name], splits[name] = entry, split
-                first.setdefault(name, file.name)
-        if not entries:
-            names = join_names(file.name for file in files.values())
-            raise SourceError(f"no images to pack: {names} list no images", path=self.root)
-        if len(files) == 1:
-            splits = {}
-        used = {entry.image for entry in entries.values()}
-        left = [path for path in index.paths if has_image_name(path) and path not in used]
-        notices += count_notice(left, "image", "missing from annotation files skipped")
-        notices += count_notice(index.hidden, "hidden file", "skipped")
-        notices += more
+        entries, splits, left = self._entries(index, files)
+        notices += [*left, *more]
         outside = {
             name: str(place.absolute())
             for place, name in paths.values()
-            if _path_inside(self.root, place) is None
+            if path_inside(self.root, place) is None
         }
         categories = {file.name: tuple(file.categories.items()) for file in files.values()}
         return make_listing(
@@ -148,15 +121,6 @@ class Coco(AnnotatedImages):
             lambda described: self._reference(described, outside),
         )
 
-    def describe(self) -> Mapping[str, Any]:
-        files = self._annotations
-        named: Any = None
-        if isinstance(files, Mapping):
-            named = {split: self._located(path)[1] for split, path in files.items()}
-        elif files is not None:
-            named = self._located(files)[1]
-        return {**super().describe(), "annotations": named, "images": self._images}
-
     def _reference(self, described: Described, outside: Mapping[str, str]) -> dict[str, Any]:
         """The annotations of an image; `outside` has the files that are not below the root."""
         file, image = described
@@ -168,22 +132,6 @@ class Coco(AnnotatedImages):
             found["file"] = outside[file.name]
         size = [image["width"], image["height"]]
         return {"place": file.name, "id": image["id"], "size": size, **found}
-
-    def _files(self, index: FileIndex) -> dict[str, tuple[Location, str]]:
-        """split -> (location, name for messages) of each JSON file."""
-        if self._annotations is None:
-            return {split: (index.root / path, path) for split, path in find_files(index).items()}
-        given = self._annotations
-        files = given if isinstance(given, Mapping) else {"": given}
-        return {split: self._located(path) for split, path in files.items()}
-
-    def _located(self, place: PlaceLike) -> tuple[Location, str]:
-        """A JSON file from the caller, and its name relative to the root."""
-        file = as_location(place)
-        if not is_file(file):
-            below = inside(self.root, str(place))
-            file = below if below is not None and is_file(below) else file
-        return file, _path_inside(self.root, file) or file.name
 
     def _check_files(self, files: list[CocoFile]) -> list[str]:
         """Raise the problems outside annotations, or return them as notices."""
@@ -272,29 +220,6 @@ def _area(item: PlacedBox, pixel_count: int) -> float:
         return area
     ymin, xmin, ymax, xmax = item.box
     return (ymax - ymin) * (xmax - xmin) * pixel_count
-
-
-def _dataset_folder(document: Location) -> Location:
-    """The folder of the dataset that a JSON file belongs to."""
-    folder = document.absolute().parent
-    return folder.parent if folder.name.lower() == "annotations" else folder
-
-
-def _path_of_images(root: Location, images: PlaceLike) -> str:
-    """The folder of images, relative to the root."""
-    for folder in (as_folder(images), inside(root, str(images))):
-        if folder is not None and folder.is_folder():
-            path = _path_inside(root, folder)
-            if path is not None:
-                return path
-    raise OptionError(option="images", value=str(images), expected=f"a folder inside {root}")
-
-
-def _path_inside(root: Location, place: Location) -> str | None:
-    """The path of a file or folder relative to the root, which also links may lead to."""
-    if not root.contains(place):
-        return None
-    return place.identity[len(root.identity) :].lstrip("/")
 
 
 def _classes(files: list[CocoFile], label_map: PlaceLike | None) -> tuple[Classes, list[str]]:

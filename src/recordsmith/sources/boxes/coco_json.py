@@ -12,12 +12,13 @@ import json
 import re
 from array import array
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordsmith.dataset.documents import json_fault
 from recordsmith.dataset.labels import LARGEST_LABEL
 from recordsmith.errors import Problems, SourceError
 from recordsmith.sources.boxes.annotated import VALUE_BYTES, changed_error
+from recordsmith.sources.boxes.annotation_files import DescribedImage
 from recordsmith.sources.files.versions import size_and_version
 from recordsmith.stores import Location
 
@@ -87,6 +88,12 @@ class CocoFile:
         for image_id in [key for key in self._places if key not in known]:
             places = self._places.pop(image_id)[::2]
             self.orphans += [_scan(self._text, at)[0].get("id", "?") for at in places]
+
+    def described(self) -> Iterator[DescribedImage[Described]]:
+        """Yield the images in the order of the file."""
+        for image in self.images:
+            where = f"image {image['id']}"
+            yield DescribedImage(where, image["file_name"], Described(self, image))
 
     def reference_of(self, image_id: Any, most_bytes: int = VALUE_BYTES) -> dict[str, Any]:
         """The annotations of an image in file order, or their ranges of bytes if they are large."""
@@ -159,6 +166,13 @@ def looks_like_coco(location: Location) -> bool:
     head = location.read(0, _HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
     keys = (b'"images"', b'"annotations"', b'"categories"')
     return head.startswith(b"{") and any(key in head for key in keys)
+
+
+class Described(NamedTuple):
+    """One image in a JSON file: the file, and the entry in it."""
+
+    file: CocoFile
+    image: Mapping[str, Any]
 
 
 def read_annotations(location: Location, reference: Mapping[str, Any]) -> list[dict[str, Any]]:
