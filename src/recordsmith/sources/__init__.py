@@ -6,6 +6,9 @@ To add a source, write a class that implements `source.Source` and add it to `re
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes.coco import Coco
+from recordsmith.sources.boxes.csv_boxes import CsvBoxes
+from recordsmith.sources.boxes.cvat import Cvat
+from recordsmith.sources.boxes.labelme import LabelMe
 from recordsmith.sources.boxes.voc import Voc
 from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
@@ -30,10 +33,13 @@ __all__ = [
     "KINDS",
     "Coco",
     "Content",
+    "CsvBoxes",
+    "Cvat",
     "DetectedSource",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
+    "LabelMe",
     "Listing",
     "Note",
     "Rows",

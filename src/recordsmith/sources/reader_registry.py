@@ -7,6 +7,9 @@ from typing import Any
 
 from recordsmith.errors import OptionError
 from recordsmith.sources.boxes.coco import CocoReader
+from recordsmith.sources.boxes.csv_boxes import CsvBoxReader
+from recordsmith.sources.boxes.cvat import CvatReader
+from recordsmith.sources.boxes.labelme import LabelMeReader
 from recordsmith.sources.boxes.voc import VocReader
 from recordsmith.sources.boxes.yolo import YoloReader
 from recordsmith.sources.class_folders.image_reader import ImageReader
@@ -15,7 +18,16 @@ from recordsmith.sources.source import SampleReader, StoredReader
 
 _READERS: Mapping[str, type[StoredReader]] = {
     reader.__name__: reader
-    for reader in (CocoReader, ImageReader, PairReader, VocReader, YoloReader)
+    for reader in (
+        CocoReader,
+        CsvBoxReader,
+        CvatReader,
+        ImageReader,
+        LabelMeReader,
+        PairReader,
+        VocReader,
+        YoloReader,
+    )
 }
 
 

@@ -26,11 +26,11 @@ from recordsmith.sources.boxes.boxes import (
     number,
 )
 from recordsmith.sources.boxes.coco_json import CocoFile, Described, read_annotations
-from recordsmith.sources.boxes.coco_layout import find_files
+from recordsmith.sources.boxes.coco_layout import find_files, other_files
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.folders import referenced
-from recordsmith.sources.problems import join_names, join_problems
+from recordsmith.sources.problems import count_notice, join_names, join_problems
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import PlaceLike
 from recordsmith.words import count
@@ -104,6 +104,11 @@ class Coco(FileAnnotatedImages):
         classes.names()  # labels are checked before images are looked for
         entries, splits, left = self._entries(index, files)
         notices += [*left, *more]
+        if self._annotations is None:
+            others = other_files(index, {file.name for file in files.values()})
+            notices += count_notice(others, "annotation file", "of other tasks skipped")
+        if keypoints := sum(file.keypoints_count for file in files.values()):
+            notices.append(f"keypoints of {count(keypoints, 'annotation')} left out")
         outside = {
             name: str(place.absolute())
             for place, name in paths.values()

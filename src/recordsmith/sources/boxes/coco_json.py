@@ -41,6 +41,7 @@ class CocoFile:
         problems: the problems of categories and images.
         used: category ids of annotations that can be labels.
         orphans: ids of annotations whose image is not listed.
+        keypoints_count: annotations with keypoints.
         version: changes when the file changes.
     """
 
@@ -57,6 +58,7 @@ class CocoFile:
         self.problems = Problems()
         self.used: set[int] = set()
         self.orphans: list[Any] = []
+        self.keypoints_count = 0
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._places: dict[str, array[int]] = {}  # start and end of an image's annotations
         _, self.version = size_and_version(location)
@@ -118,8 +120,16 @@ class CocoFile:
         if not isinstance(value, dict):
             self._add_problem(at, f"invalid {key} {str(value)[:60]!r}; expected objects")
         elif key == "annotations":
+            if "bbox" not in value and "segments_info" in value:
+                raise SourceError(
+                    "the annotations are of panoptic segmentation, which has no boxes",
+                    path=self.name,
+                    remedy="Make a file of instances with panopticapi's "
+                    "panoptic2detection_coco_format, or pack the PNG files as pairs.",
+                )
             image_id = value.get("image_id")
             category = value.get("category_id")
+            self.keypoints_count += "keypoints" in value
             if not isinstance(image_id, (int, str)):
                 annotation = f"annotation {str(value.get('id'))[:60]}"
                 self._add_problem(at, f"{annotation} has image_id {str(image_id)[:60]}")

@@ -7,19 +7,33 @@ Layouts: `annotations/instances_train2017.json` with `train2017/`, one folder pe
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Collection
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.boxes.annotation_files import group_by_split
 from recordsmith.sources.boxes.coco_json import looks_like_coco
 from recordsmith.sources.files.file_index import FileIndex, no_files
+from recordsmith.sources.problems import join_names
 
 _EXPECTED = (
     "annotations/instances_<split>.json with one folder of images per split, "
     "<split>/_annotations.coco.json next to the images, or one .json file next to or above them"
 )
 _SPLIT_FILE = "_annotations.coco.json"
-_OTHER_TASKS = ("captions_", "person_keypoints_", "stuff_", "panoptic_", "image_info_")
-_IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
+_BOXED_TASKS = ("stuff_", "person_keypoints_")
+_BARE_TASKS = ("captions_", "panoptic_", "image_info_")
+
+
+def other_files(index: FileIndex, used: Collection[str]) -> list[str]:
+    """The JSON files next to those that are used which are of other tasks."""
+    return [
+        path
+        for path in index.paths
+        if path.lower().endswith(".json")
+        and path not in used
+        and is_of_other_task(path)
+        and looks_like_coco(index.root / path)
+    ]
 
 
 def find_files(index: FileIndex) -> dict[str, str]:
@@ -38,9 +52,18 @@ def find_files(index: FileIndex) -> dict[str, str]:
     for group in groups:
         known = [path for path in group if looks_like_coco(index.root / path)]
         instances = [path for path in known if "instances" in posixpath.basename(path)]
-        boxed = instances or [path for path in known if not _is_of_other_task(path)]
+        boxed = instances or [path for path in known if not is_of_other_task(path)]
+        for task in _BOXED_TASKS:
+            boxed = boxed or [path for path in known if posixpath.basename(path).startswith(task)]
         if boxed:
             return group_by_split(boxed)
+        if known:
+            raise SourceError(
+                f"no boxes to pack: found only {join_names(known)}",
+                path=index.root,
+                remedy="Add the file with the instances of these images; from panoptic files, "
+                "panopticapi's panoptic2detection_coco_format makes one.",
+            )
     if not documents:
         raise no_files(index.root, _EXPECTED, index)
     head = (index.root / documents[0]).read(0, 20)
@@ -52,5 +75,6 @@ def find_files(index: FileIndex) -> dict[str, str]:
     )
 
 
-def _is_of_other_task(path: str) -> bool:
-    return posixpath.basename(path).startswith(_OTHER_TASKS)
+def is_of_other_task(path: str) -> bool:
+    """Whether a file is named like those of captions, keypoints, stuff or panoptic segmentation."""
+    return posixpath.basename(path).startswith((*_BOXED_TASKS, *_BARE_TASKS))

@@ -6,33 +6,30 @@ parsing it again would take longer than the rest of the sample.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.example import Kind
 from recordsmith.example.keys import OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW
-from recordsmith.sources.boxes.annotated import (
-    VALUE_BYTES,
-    AnnotatedImages,
-    AnnotatedReader,
-    Annotation,
-    changed_error,
-    make_listing,
+from recordsmith.sources.boxes.annotated import AnnotatedImages, make_listing
+from recordsmith.sources.boxes.boxes import BoxPolicy, PlacedBox
+from recordsmith.sources.boxes.image_annotations import (
+    ImageAnnotation,
+    ImageAnnotationReader,
+    reference_of,
 )
-from recordsmith.sources.boxes.boxes import (
-    UNKNOWN_CLASSES_DROPPED,
-    AnnotatedBox,
-    BoxPolicy,
-    PlacedBox,
-)
-from recordsmith.sources.boxes.voc_layout import Annotated, find_samples
-from recordsmith.sources.boxes.voc_xml import VocObject, read_voc_xml
+from recordsmith.sources.boxes.voc_layout import FileFormat, find_samples
+from recordsmith.sources.boxes.voc_xml import read_voc_xml
 from recordsmith.sources.classes import make_classes
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.source import Listing, Note
-from recordsmith.stores import PlaceLike
+from recordsmith.sources.source import Listing
+from recordsmith.stores import Location, PlaceLike
+
+_EXPECTED = (
+    "Annotations/*.xml with JPEGImages/, annotations/*.xml with images/, or .xml files next to "
+    "their images"
+)
 
 
 class Voc(AnnotatedImages):
@@ -72,7 +69,7 @@ class Voc(AnnotatedImages):
             FileAccessError: a folder or the label map cannot be read.
         """
         index = FileIndex(self.root)
-        found = find_samples(index)
+        found = find_samples(index, FileFormat(".xml", read_voc_xml, _EXPECTED))
         classes = make_classes(found.class_names, self._label_map)
         return make_listing(
             found.entries,
@@ -82,50 +79,25 @@ class Voc(AnnotatedImages):
             classes,
             found.notices,
             lambda annotated: index.version_of(annotated.path),
-            _reference,
+            reference_of,
         )
 
 
 @dataclass(frozen=True)
-class VocReader(AnnotatedReader):
-    """Reads an image and its XML file, or the content of that file in the reference."""
+class VocReader(ImageAnnotationReader):
+    """Reads an image and its XML file."""
 
-    def _annotation(self, reference: Mapping[str, Any], note: Note) -> Annotation:
-        path = reference["place"]
-        if "objects" in reference:
-            size, objects = reference["size"], map(VocObject._make, reference["objects"])
-            return Annotation(path, [_box(path, item) for item in objects], tuple(size))
-        found = read_voc_xml(self.root / path, path)
-        if found is None:
-            raise changed_error(path)
-        boxes = [_box(path, item) for item in found.objects]
-        return Annotation(path, boxes, (found.width, found.height))
+    @staticmethod
+    def _parse(location: Location, name: str) -> ImageAnnotation | None:
+        return read_voc_xml(location, name)
 
     def _object_kinds(self) -> Mapping[str, Kind]:
         return {OBJECT_DIFFICULT: "int64", OBJECT_TRUNCATED: "int64", OBJECT_VIEW: "bytes"}
 
     def _object_features(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
-        objects: list[VocObject] = [item.source.extra for item in placed]
+        extras = [item.source.extra for item in placed]
         return {
-            OBJECT_DIFFICULT: [item.difficult for item in objects],
-            OBJECT_TRUNCATED: [item.truncated for item in objects],
-            OBJECT_VIEW: [item.view.encode() for item in objects],
+            OBJECT_DIFFICULT: [difficult for difficult, _, _ in extras],
+            OBJECT_TRUNCATED: [truncated for _, truncated, _ in extras],
+            OBJECT_VIEW: [view.encode() for _, _, view in extras],
         }
-
-
-def _reference(annotated: Annotated) -> dict[str, Any]:
-    reference: dict[str, Any] = {"place": annotated.path}
-    if 0 < len(annotated.content) <= VALUE_BYTES:
-        *reference["size"], reference["objects"] = json.loads(annotated.content)
-    return reference
-
-
-def _box(path: str, item: VocObject) -> AnnotatedBox:
-    place = f"{path}, line {item.line}"
-    if item.corners is None:
-        return AnnotatedBox(place, item.name, fault=f"object {item.name!r} has no bndbox")
-    if not item.name or "\n" in item.name:
-        fault = f"invalid class name {item.name!r}"
-        return AnnotatedBox(place, item.name, fault=fault, dropped=UNKNOWN_CLASSES_DROPPED)
-    xmin, ymin, xmax, ymax = item.corners  # a list where it was JSON
-    return AnnotatedBox(f"{place} ({item.name})", item.name, (xmin, ymin, xmax, ymax), extra=item)

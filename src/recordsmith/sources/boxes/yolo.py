@@ -5,15 +5,18 @@ An image without a label file has no objects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
+from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotated import (
     AnnotatedImages,
     AnnotatedReader,
     Annotation,
+    Masks,
     make_listing,
 )
 from recordsmith.sources.boxes.boxes import (
@@ -31,6 +34,7 @@ from recordsmith.sources.files.versions import common_version
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import PlaceLike
 
+_LABELS_CHECKED = 100
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _POLYGONS = "polygons were packed as the boxes around them"
 _KEYPOINTS = "objects were packed without their keypoints"
@@ -43,14 +47,19 @@ class Yolo(AnnotatedImages):
     `image/width`, `image/filename`, `image/source_id`) and for each object
     `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
     `image/object/class/label` (the position in the list of names, from 1) and
-    `image/object/class/text`. Polygons become their bounding boxes.
+    `image/object/class/text`. Polygons become the boxes around them, and masks with `object_masks`.
 
     Example:
         >>> rs.pack(rs.Yolo("coco128/data.yaml"), "packed")  # doctest: +SKIP
     """
 
     def __init__(
-        self, root: PlaceLike, *, label_map: PlaceLike | None = None, boxes: BoxPolicy = "stop"
+        self,
+        root: PlaceLike,
+        *,
+        label_map: PlaceLike | None = None,
+        boxes: BoxPolicy = "stop",
+        object_masks: Masks | None = None,
     ) -> None:
         """
         Args:
@@ -59,11 +68,12 @@ class Yolo(AnnotatedImages):
             label_map: path of a `label_map.pbtxt`, which defines the labels.
             boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
                 (`clip`), or drop the object (`drop`).
+            object_masks: `instance` or `class` adds masks of the polygons, as in `Coco`.
 
         Raises:
-            OptionError: `boxes` is invalid.
+            OptionError: `boxes` or `object_masks` is invalid.
         """
-        super().__init__(root, label_map=label_map, boxes=boxes)
+        super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
         is_description = self.root.suffix.lower() in _DESCRIPTIONS and is_file(self.root)
         self._described_by = self.root.name if is_description else None
         if is_description:
@@ -81,6 +91,9 @@ class Yolo(AnnotatedImages):
         found = find_samples(index, self._described_by)
         numbers = {label + 1: name for label, name in found.class_names.items()}
         classes = classes_by_label(numbers, self._label_map, found.description[0])
+        if self._masks is None and not found.has_keypoints:
+            labels = (each.annotation for each in found.entries.values() if each.annotation)
+            self._check_rows(islice(labels, _LABELS_CHECKED))
         described = [*map(index.version_of, found.description)]
         return make_listing(
             found.entries,
@@ -97,6 +110,26 @@ class Yolo(AnnotatedImages):
             lambda labels: common_version((index.version_of(labels), *described)),
             lambda labels: {"place": labels},
         )
+
+    def _check_rows(self, labels: Iterable[str]) -> None:
+        """Refuse oriented boxes, which look like polygons of 4 points.
+
+        Raises:
+            SourceError: all rows have 8 numbers after the class.
+        """
+        path = ""
+        for path in labels:
+            lines = read_lines(self.root / path)
+            if any(len(line.split()) != 9 for _, line in lines):
+                return
+        if path:
+            raise SourceError(
+                "all rows have 8 numbers after the class: they are oriented boxes (OBB), which "
+                "have no place in a record, or polygons of 4 points",
+                path=path,
+                remedy=f"Pass {option('object_masks', 'instance')} to pack their outlines as masks "
+                "with the upright boxes around them.",
+            )
 
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), "file": self._described_by}
@@ -136,14 +169,18 @@ class YoloReader(AnnotatedReader):
             values = values[:4]
         if len(values) == 4:
             x, y, width, height = values
+            outline = None
             half_width, half_height = width / 2, height / 2
             corners = (x - half_width, y - half_height, x + half_width, y + half_height)
         elif len(values) >= 6 and len(values) % 2 == 0:
-            note(_POLYGONS, place)
+            outline = [values]
+            if self.object_masks is None:
+                note(_POLYGONS, place)
             xs, ys = values[::2], values[1::2]
             corners = (min(xs), min(ys), max(xs), max(ys))
         else:
             found = f"{len(values)} numbers after the class"
             expected = "4 (x, y, width, height) or a polygon"
-            return AnnotatedBox(place, name, fault=f"{found}; expected {expected}")
-        return AnnotatedBox(f"{place} ({name})", name, corners)
+            hint = ", not predictions with their confidence" * (len(values) == 5)
+            return AnnotatedBox(place, name, fault=f"{found}; expected {expected}{hint}")
+        return AnnotatedBox(f"{place} ({name})", name, corners, outline)
