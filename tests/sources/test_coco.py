@@ -133,7 +133,8 @@ def test_the_layout_of_coco_itself(tmp_path: Path) -> None:
         ("val2017/b.jpg", "val"),
     ]
     assert listing.splits == ("train", "val")
-    assert listing.notices == ()
+    (notice,) = listing.notices
+    assert "4 annotation files of other tasks skipped" in notice
 
 
 @pytest.mark.parametrize(

@@ -117,16 +117,17 @@ class Yolo(AnnotatedImages):
         Raises:
             SourceError: all rows have 8 numbers after the class.
         """
-        path = ""
+        first = ""
         for path in labels:
             lines = read_lines(self.root / path)
             if any(len(line.split()) != 9 for _, line in lines):
                 return
-        if path:
+            first = first or (path if lines else "")
+        if first:
             raise SourceError(
                 "all rows have 8 numbers after the class: they are oriented boxes (OBB), which "
                 "have no place in a record, or polygons of 4 points",
-                path=path,
+                path=first,
                 remedy=f"Pass {option('object_masks', 'instance')} to pack their outlines as masks "
                 "with the upright boxes around them.",
             )
