@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +41,8 @@ Found = dict[str, list[tuple[str, tuple[float, ...]]]]
 
 
 def _coco_json(path: Path, stems: str, name: Callable[[str], str], **more: Any) -> None:
-    images, annotations = [], []
+    images: list[Any] = []
+    annotations: list[Any] = []
     for stem in stems:
         number = len(images) + 1
         size = {"width": WIDTH, "height": HEIGHT}
@@ -165,7 +166,8 @@ def _by_splitting_rows(root: Path) -> Found:
 
 
 def _yolo_of_ultralytics(root: Path) -> None:
-    write(root / "coco8.yaml", "path: ../datasets/coco8\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: Dog\n")  # fmt: skip
+    splits = "path: ../datasets/coco8\ntrain: images/train\nval: images/val\n"
+    write(root / "coco8.yaml", f"{splits}names:\n  0: cat\n  1: Dog\n")
     for split, stems in (("train", "ab"), ("val", "cd")):
         for stem in stems:
             image(root / f"images/{split}/{stem}.jpg")
@@ -173,7 +175,8 @@ def _yolo_of_ultralytics(root: Path) -> None:
 
 
 def _yolo_of_roboflow(root: Path) -> None:
-    write(root / "data.yaml", "train: ../train/images\nval: ../valid/images\nnc: 2\nnames: ['cat', 'Dog']\n")  # fmt: skip
+    splits = "train: ../train/images\nval: ../valid/images\n"
+    write(root / "data.yaml", f"{splits}nc: 2\nnames: ['cat', 'Dog']\n")
     for split, stems in (("train", "ab"), ("valid", "cd")):
         for stem in stems:
             image(root / f"{split}/images/{stem}.jpg")
@@ -187,7 +190,8 @@ def _yolo_segments(root: Path) -> None:
 
 
 def _yolo_of_cvat(root: Path) -> None:
-    write(root / "obj.data", "classes = 2\ntrain = data/train.txt\nnames = data/obj.names\nbackup = backup/\n")  # fmt: skip
+    lines = ("classes = 2", "train = data/train.txt", "names = data/obj.names", "backup = backup/")
+    write(root / "obj.data", "\n".join(lines))
     write(root / "obj.names", "cat\nDog\n")
     write(root / "train.txt", "".join(f"data/obj_train_data/{stem}.jpg\n" for stem in TRUTH))
     for stem in TRUTH:
@@ -255,7 +259,7 @@ def _labelme_in(images: str, jsons: str, *names: str) -> Callable[[Path], None]:
                 {"label": kind, "points": [[x2, y2], [x1, y1]], "shape_type": "rectangle"}
                 for kind, x1, y1, x2, y2 in boxes
             ]
-            document = {
+            document: dict[str, Any] = {
                 "version": "5.1.1",
                 "flags": {},
                 "shapes": shapes,
@@ -303,7 +307,8 @@ def _cvat(root: Path) -> None:
         )
         size = f'width="{WIDTH}" height="{HEIGHT}"'
         elements.append(f'<image id="{number}" name="{stem}.jpg" {size}>{shapes}\n</image>')
-    meta = "<version>1.1</version><meta><job><labels><label><name>cat</name></label></labels></job></meta>"  # fmt: skip
+    labels = "<labels><label><name>cat</name></label></labels>"
+    meta = f"<version>1.1</version><meta><job>{labels}</job></meta>"
     text = '<?xml version="1.0" encoding="utf-8"?>\n<annotations>' + meta + "\n".join(elements)
     write(root / "annotations.xml", text + "</annotations>\n")
 
@@ -479,10 +484,10 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 @pytest.fixture(params=LAYOUTS)
-def layout(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Layout, Path]]:
+def layout(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Layout, Path]:
     chosen = LAYOUTS[request.param]
     chosen.make(tmp_path / "data")
-    yield chosen, tmp_path / "data"
+    return chosen, tmp_path / "data"
 
 
 def test_layouts_are_detected(layout: tuple[Layout, Path]) -> None:
