@@ -25,7 +25,8 @@ def main(names: list[str]) -> int:
         accepted = " or ".join(sorted(layout.accepted, reverse=True))
         family = layout.build.__module__.rpartition(".")[2]
         mark = " " if passes else "!"
-        print(f"{mark} {family:<14} {name:<46} {verdict.kind:<6} {accepted:<14} {verdict.detail}")
+        detail = " / ".join(verdict.detail.splitlines()[:3])
+        print(f"{mark} {family:<14} {name:<46} {verdict.kind:<6} {accepted:<14} {detail}")
     print(f"{sum(counts.values())} layouts: {dict(counts)}; {failures} are not acceptable")
     return bool(failures)
 

@@ -182,6 +182,21 @@ def voc_whose_filenames_are_of_others(root: Folder) -> Reading:
     return one(records.values(), box_tolerance=1.01)
 
 
+@layout(loud_is_fine=True)
+def voc_lower_case(root: Folder) -> list[Reading]:
+    """voc2007/jpegimages and voc2007/annotations, with imagesets/main."""
+    splits = {}
+    for split, name, items in (("train", "train", range(1, 4)), ("validation", "val", range(4, 6))):
+        records = _records(root, "voc2007/jpegimages/{:06d}.jpg", items)
+        splits[split] = _voc(root, records, "voc2007/annotations/{}.xml")
+        root.lines(f"voc2007/imagesets/main/{name}.txt", *map(_stem, records))
+    everything = [record for records in splits.values() for record in records]
+    return [
+        Reading(splits, box_tolerance=1.01),
+        one(everything, box_tolerance=1.01).mentioning("imagesets"),
+    ]
+
+
 # ---- COCO --------------------------------------------------------------------------------------
 
 
@@ -423,6 +438,18 @@ def coco_with_missing_and_additional_images(root: Folder) -> Reading:
     return one(rest).mentioning("15.jpg", "missing").mentioning("extra.jpg", "not in", "no entry")
 
 
+@layout(loud_is_fine=True)
+def coco_with_splits_below_images(root: Folder) -> Reading:
+    """Annotations/Train.json and Images/Train/, in one folder around."""
+    splits = {
+        split: _records(root, f"pets/Images/{split.title()}/{{}}.JPG", items, len(items))
+        for split, items in (("train", "abc"), ("val", "de"))
+    }
+    for split, records in splits.items():
+        root.json(f"pets/Annotations/{split.title()}.json", _coco(records))
+    return _coco_splits(splits)
+
+
 # ---- YOLO --------------------------------------------------------------------------------------
 
 
@@ -589,6 +616,15 @@ def yolo_with_background_images(root: Folder) -> Reading:
         if labels is not None:
             root.text(f"labels/{name}.txt", labels)
     return one(found)
+
+
+@layout(loud_is_fine=True)
+def yolo_without_data_yaml_in_splits(root: Folder) -> Reading:
+    """images/train and labels/train, with classes.txt twice, as labelImg writes it."""
+    reading = _ultralytics(root)
+    root.lines("classes.txt", *_NAMES)
+    root.lines("labels/train/classes.txt", *_NAMES)
+    return reading
 
 
 @layout(loud_is_right=True)

@@ -439,3 +439,14 @@ def dogs_vs_cats(root: Folder) -> list[Reading]:
 def dogs_vs_cats_in_one_folder(root: Folder) -> list[Reading]:
     records = _cats_and_dogs(root, "", (0, 1, 2, 10))
     return [one(records), one(records).without("label", words=_NO_CLASSES)]
+
+
+@layout(loud_is_fine=True)
+def colour_and_grey_classes(root: Folder) -> Reading:
+    """day/1.jpg and night/1.jpg: one class is grey, but has the values of photographs."""
+    records = [
+        Record(root.photo(f"{name}/{number}.jpg", mode=mode), name)
+        for name, mode in (("day", "RGB"), ("night", "L"))
+        for number in range(5)
+    ]
+    return one(records, class_names=("day", "night"))

@@ -7,6 +7,7 @@ what was found and what to do, and WRONG otherwise.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -178,7 +179,7 @@ def _first_line(text: str) -> str:
 
 def _judge_error(layout: Layout, folder: Folder, out: Path) -> Verdict:
     outcome = _run("pack", folder.path, out, "--json")
-    document = rs_json(outcome.stdout)
+    document = _document(outcome.stdout)
     message = str(document.get("message", outcome.output)).replace(str(folder.path), "SOURCE")
     kind = getattr(rs, str(document.get("error")), None)
     if not (isinstance(kind, type) and issubclass(kind, rs.RecordsmithError)):
@@ -190,13 +191,10 @@ def _judge_error(layout: Layout, folder: Folder, out: Path) -> Verdict:
     return Verdict(LOUD, message)
 
 
-def rs_json(text: str) -> dict[str, Any]:
-    from json import JSONDecodeError, loads
-
-    try:
-        return dict(loads(text))
-    except JSONDecodeError:
-        return {}
+def _document(text: str) -> dict[str, Any]:
+    with suppress(ValueError):  # not JSON
+        return dict(json.loads(text))
+    return {}
 
 
 def _names_below(folder: Path) -> set[str]:
@@ -421,7 +419,15 @@ _SUMMARY = re.compile(r"^(packed |  \S+: [\d,]+ records|.* bytes in,|.* out$|  v
 
 
 def _is_mentioned(mention: Mention, text: str) -> bool:
-    notices = "\n".join(line for line in text.splitlines() if not _SUMMARY.match(line)).lower()
-    if any(word.lower() in notices for word in mention.words):
-        return True
-    return mention.count is not None and bool(re.search(rf"\b{mention.count}\b", notices))
+    notices = "\n".join(line for line in text.splitlines() if not _SUMMARY.match(line))
+    patterns = [_whole_word(word) for word in mention.words]
+    if mention.count is not None:
+        patterns.append(rf"\b{mention.count}\b")
+    return any(re.search(pattern, notices, re.IGNORECASE) for pattern in patterns)
+
+
+def _whole_word(word: str) -> str:
+    """A pattern of a word, or of its plural: `val` is not in `values`."""
+    start = "(?<![a-z])" if word[0].isalpha() else ""
+    end = "(e?s)?(?![a-z])" if word[-1].isalpha() else ""
+    return f"{start}{re.escape(word)}{end}"

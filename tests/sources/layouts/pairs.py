@@ -182,7 +182,7 @@ def carvana_only_training(root: Folder) -> Reading:
 
 @layout()
 def camvid_annot(root: Folder) -> Reading:
-    """SegNet's form: train/ and trainannot/ with the same names, and lists of its author's paths."""
+    """SegNet's form: train/ and trainannot/ with the same names, and lists of others' paths."""
     splits = {}
     for split, folder, items in (
         ("train", "train", (1, 2, 3)),
@@ -395,7 +395,7 @@ def super_resolution(root: Folder) -> None:
         root.photo(f"DIV2K_train_LR_bicubic/X4/000{number}x4.png", size=(10, 8))
 
 
-@layout()
+@layout(loud_is_fine=True)
 def ade20k(root: Folder) -> Reading:
     """ADEChallengeData2016: images/training and annotations/training."""
     below = "ADEChallengeData2016"
@@ -573,3 +573,23 @@ def mask_next_to_each_image_in_class_folders(root: Folder) -> list[Reading]:
     ]
     whole = one(records)
     return [whole, whole.without("label", words=("class", "label"))]
+
+
+@layout()
+def masks_that_are_partly_empty(root: Folder) -> Reading:
+    """The first mask has only background, the second one only foreground."""
+    records = []
+    for number in range(5):
+        image = root.photo(f"image/{number}.png")
+        path = f"label/{number}.png"
+        pixels = [np.zeros((24, 32)), np.full((24, 32), 255)]
+        mask = (root.regions((0, 255)) if number > 1 else pixels[number]).astype(np.int64)
+        data = root.data(path, encoded(Image.fromarray(mask.astype(np.uint8)), path))
+        root.masks[pixel_digest(data)] = path
+        records.append(Record(image, mask=mask))
+    return one(records, renamed_values=True)
+
+
+@layout()
+def images_labels_upper_case_tif(root: Folder) -> Reading:
+    return one(_pairs(root, "IMAGES/{}.TIF", "LABELS/{}.TIF", range(1, 6), (0, 1, 2), mode="L"))

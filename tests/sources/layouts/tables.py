@@ -236,15 +236,16 @@ def captions_in_json_lines(root: Folder) -> Reading:
     return one(records)
 
 
-@layout(loud_is_right=True)
-def conversations_about_images(root: Folder) -> None:
-    """LLaVA: a JSON list with conversations, which no table is; the images alone are not it."""
-    entries = []
+@layout(loud_is_fine=True)
+def conversations_about_images(root: Folder) -> Reading:
+    """LLaVA: a JSON list with conversations, which is not a table; the images alone lack them."""
+    records, entries = [], []
     for number in range(5):
-        root.photo(f"train2017/{number:012d}.jpg")
+        records.append(Record(root.photo(f"train2017/{number:012d}.jpg")))
         turns = [{"from": "human", "value": "<image>\nWhat?"}, {"from": "gpt", "value": "A cat."}]
         entries.append({"id": str(number), "image": f"{number:012d}.jpg", "conversations": turns})
     root.json("llava_instruct.json", entries)
+    return one(records).mentioning("llava_instruct")
 
 
 @layout()
