@@ -158,13 +158,14 @@ def judge(layout: Layout, work: Path) -> Verdict:
     if outcome.exit_code != 0:
         return _judge_error(layout, folder, out)
     if not readings:
-        return Verdict(WRONG, f"packed: {_first_line(text)}")
+        return Verdict(WRONG, f"packed: {_summary(text)}")
     dataset = rs.open(str(out))
     differences = [_difference(reading, dataset, folder, text) for reading in readings]
     if None in differences:
         number = differences.index(None) + 1
         return Verdict(RIGHT, f"reading {number} of {len(readings)}" if len(readings) > 1 else "")
-    return Verdict(WRONG, f"{differences[0]} ({_first_line(text)})")
+    reasons = " | ".join(dict.fromkeys(filter(None, differences)))
+    return Verdict(WRONG, f"{reasons} ({_summary(text)})")
 
 
 def _run(*arguments: object) -> Any:
@@ -172,7 +173,7 @@ def _run(*arguments: object) -> Any:
     return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "1000"})
 
 
-def _first_line(text: str) -> str:
+def _summary(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return "; ".join(lines[:3])
 
@@ -414,12 +415,12 @@ def _row(values: Mapping[str, Any]) -> str:
     return repr(sorted((k, round(v, 4) if isinstance(v, float) else v) for k, v in values.items()))
 
 
-_SUMMARY = re.compile(r"^(packed |  \S+: [\d,]+ records|.* bytes in,|.* out$|  verified)")
+_SUMMARY_LINE = re.compile(r"^(packed |  \S+: [\d,]+ records|.* bytes in,|.* out$|  verified)")
 """Lines of the summary that have numbers of records, not of what is left out."""
 
 
 def _is_mentioned(mention: Mention, text: str) -> bool:
-    notices = "\n".join(line for line in text.splitlines() if not _SUMMARY.match(line))
+    notices = "\n".join(line for line in text.splitlines() if not _SUMMARY_LINE.match(line))
     patterns = [_whole_word(word) for word in mention.words]
     if mention.count is not None:
         patterns.append(rf"\b{mention.count}\b")
