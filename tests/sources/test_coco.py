@@ -16,7 +16,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import MOST_PROBLEMS
-from recordsmith.sources import Coco, Source
+from recordsmith.sources import Coco, Listing, Source
 from recordsmith.sources.boxes.coco_json import CocoFile
 from recordsmith.stores import as_location
 
@@ -83,6 +83,11 @@ def _problems(source: Source, number: int = 0) -> tuple[str, ...]:
     return caught.value.problems
 
 
+def _notices(listing: Listing) -> tuple[str, ...]:
+    """The notices but for that on segmentations, which most annotations here have."""
+    return tuple(each for each in listing.notices if not each.startswith("segmentation of "))
+
+
 def _mask(data: bytes) -> Any:
     with Image.open(io.BytesIO(data)) as image:
         return np.array(image)
@@ -95,7 +100,7 @@ def test_features(tmp_path: Path) -> None:
     names = listing.class_names
     assert names is not None
     assert {n: name for n, name in enumerate(names) if name is not None} == CATEGORIES
-    assert (listing.notices, listing.splits, listing.has_label_map) == ((), (), True)
+    assert (_notices(listing), listing.splits, listing.has_label_map) == ((), (), True)
     features, notes = _read(source)
     assert notes == []
     assert features == {
@@ -133,7 +138,7 @@ def test_the_layout_of_coco_itself(tmp_path: Path) -> None:
         ("val2017/b.jpg", "val"),
     ]
     assert listing.splits == ("train", "val")
-    (notice,) = listing.notices
+    (notice,) = _notices(listing)
     assert "4 annotation files of other tasks skipped" in notice
 
 
@@ -156,7 +161,7 @@ def test_layouts_of_one_file(tmp_path: Path, annotations: str, images: str) -> N
     listing = source.list_samples()
     prefix = f"{images}/" if images else ""
     assert [sample.name for sample in listing.samples] == [f"{prefix}a.jpg", f"{prefix}sub/b.jpg"]
-    assert (listing.splits, listing.notices) == ((), ())
+    assert (listing.splits, _notices(listing)) == ((), ())
     assert _read(source) [1] == []  # fmt: skip
 
 
@@ -240,7 +245,7 @@ def test_missing_and_repeated_images_fail_alone(tmp_path: Path) -> None:
     image(tmp_path / "images" / "left.jpg")
     source = Coco(tmp_path)
     listing = source.list_samples()
-    (notice,) = listing.notices
+    (notice,) = _notices(listing)
     assert notice.endswith(" skipped: images/left.jpg")
     for number, (image_id, words) in enumerate(((101, "'gone.jpg' not found"), (102, "already"))):
         (problem,) = _problems(source, number)
@@ -304,7 +309,7 @@ def test_annotations_of_unknown_images_are_noticed(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     document["annotations"] += [CAT | {"id": 77, "image_id": 5}, CAT | {"id": 78, "image_id": 5}]
     path.write_text(json.dumps(document))
-    (notice,) = Coco(root).list_samples().notices
+    (notice,) = _notices(Coco(root).list_samples())
     assert "annotations/instances.json" in notice
     assert notice.endswith(" skipped: 77 and 78")
     document["annotations"] = document["annotations"][1:]
@@ -325,7 +330,7 @@ def test_entries_without_what_they_need(tmp_path: Path) -> None:
         Coco(root).list_samples()
     assert len(caught.value.problems) == 5
     assert all(": " in problem and ", line " in problem for problem in caught.value.problems)
-    (notice,) = Coco(root, boxes="drop").list_samples().notices
+    (notice,) = _notices(Coco(root, boxes="drop").list_samples())
     assert notice.startswith("5 invalid entries dropped: ")
 
 
@@ -429,7 +434,7 @@ def test_category_0(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT]}, categories={0: "things", 3: "cat"})
     listing = Coco(root).list_samples()
     assert listing.class_names == (None, None, None, "cat")
-    (notice,) = listing.notices
+    (notice,) = _notices(listing)
     assert notice.endswith(" dropped: 0, 'things'")
     root = _coco(
         tmp_path, {"a.jpg": [CAT, CAT | {"category_id": 0}]}, categories={0: "x", 3: "cat"}
@@ -437,7 +442,7 @@ def test_category_0(tmp_path: Path) -> None:
     source = Coco(root, object_masks="class")
     listing = source.list_samples()
     assert listing.class_names == (None, "x", None, None, "cat")
-    assert "plus 1" in listing.notices[0]
+    assert "plus 1" in _notices(listing)[0]
     features, _ = _read(source)
     assert features["image/object/class/label"] == [4, 1]
     assert set(np.unique(_mask(features["image/segmentation/class/encoded"]))) == {0, 1}
@@ -460,6 +465,13 @@ def test_name_with_two_numbers(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT]}, categories={3: "cat", 4: "cat"})
     with pytest.raises(rs.SourceError, match=r"'cat' .* 3 and 4"):
         Coco(root).list_samples()
+
+
+def test_segmentations_that_are_not_packed_are_counted(tmp_path: Path) -> None:
+    root = _coco(tmp_path, {"a.jpg": [CAT, DOG, CAT | {"segmentation": []}]})
+    (notice,) = Coco(root).list_samples().notices
+    assert notice.startswith("segmentation of 2 annotations left out")
+    assert Coco(root, object_masks="class").list_samples().notices == ()
 
 
 # -- masks ---------------------------------------------------------------------------------------

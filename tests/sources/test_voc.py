@@ -161,7 +161,8 @@ def test_layouts(tmp_path: Path, annotations: str, images: str) -> None:
     prefix = f"{images}/" if images else ""
     assert _names(listing) == [f"{prefix}{name}.jpg" for name in "abcd"]
     assert listing.class_names == (None, "Dog", "a b é", "cat")
-    assert listing.notices == ()
+    (notice,) = listing.notices
+    assert notice.startswith("1 segmentation mask skipped: ")
     assert listing.splits == ()
 
 

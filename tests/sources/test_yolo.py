@@ -323,7 +323,7 @@ def test_polygons_become_boxes(tmp_path: Path) -> None:
     assert features["image/object/class/label"] == [2, 1]
     ((what, where),) = notes
     assert what.startswith("polygons")
-    assert where == "data/img/a.txt, line 1"
+    assert where == "data/img/a.txt, line 1 (Dog)"
 
 
 def test_keypoints_are_left_out(tmp_path: Path) -> None:

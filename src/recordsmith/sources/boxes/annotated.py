@@ -59,6 +59,7 @@ Masks = Literal["instance", "class"]
 VALUE_BYTES = 1 << 16
 """Larger annotations are not part of the reference, which has their place instead."""
 
+_POLYGONS = "polygons were packed as the boxes around them"
 _NO_OUTLINE = "objects have an invalid segmentation and got an empty mask"
 _NO_OUTLINE_DROPPED = "objects were dropped because their segmentation is invalid"
 _EMPTY_MASK = "objects have an empty mask because their segmentation encloses no pixel"
@@ -140,6 +141,10 @@ class AnnotatedReader(StoredReader):
                 if found.size is None
                 else reader.make_frame(*found.size, found.place)
             )
+            if self.object_masks is None:
+                for each in found.objects:
+                    if isinstance(each.segmentation, list):
+                        note(_POLYGONS, each.place)
             placed = reader.place(found.objects, frame, self._classes)
         if self.object_masks is not None and not reader.problems:
             place = sample.name if found is None else found.place
@@ -195,6 +200,9 @@ class AnnotatedReader(StoredReader):
         whole = ClassMask(height, width, is_deep=is_deep)
         for item in placed:
             segmentation = item.source.segmentation
+            if segmentation == "box":
+                xmin, ymin, xmax, ymax = item.source.corners
+                segmentation = [[xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]]
             if frame.is_relative and isinstance(segmentation, list):
                 scale = np.array(canvas[::-1])
                 segmentation = [

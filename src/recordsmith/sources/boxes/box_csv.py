@@ -36,6 +36,8 @@ _NAMES = {
 }
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _NEEDED = ("image", "name", *_CORNERS)
+_SIDES = frozenset(name for role in _CORNERS for name in _NAMES[role])
+_BOX_COLUMNS = frozenset(("bbox", "boundingbox", "box"))
 _DELIMITERS = (",", ";", "\t")
 _HEAD_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -164,21 +166,38 @@ def read_rows(
 
 def find_columns(head: bytes) -> Columns | None:
     """Which column is what, from the start of a file; None if it is not a CSV of boxes."""
-    lines = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
-    text = next((line for line in lines if line.strip()), "")
     for delimiter in _DELIMITERS:
-        try:
-            cells = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
-        except csv.Error:
-            return None
+        cells = _first_cells(head, delimiter)
         found = _from_header(cells, delimiter) or _from_row(cells, delimiter)
         if found is not None:
             return found
     return None
 
 
+def has_box_column(head: bytes) -> bool:
+    """Whether there are boxes, but perhaps in other columns than `find_columns` knows."""
+    for delimiter in _DELIMITERS:
+        plain = {_plain(cell) for cell in _first_cells(head, delimiter)}
+        if not plain.isdisjoint(_BOX_COLUMNS) or len(plain.intersection(_SIDES)) >= 4:
+            return True
+    return False
+
+
+def _first_cells(head: bytes, delimiter: str) -> list[str]:
+    lines = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
+    text = next((line for line in lines if line.strip()), "")
+    try:
+        return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
+    except csv.Error:
+        return []
+
+
+def _plain(cell: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", cell.lower())
+
+
 def _from_header(cells: list[str], delimiter: str) -> Columns | None:
-    plain = [re.sub(r"[^a-z0-9]", "", cell.lower()) for cell in cells]
+    plain = [_plain(cell) for cell in cells]
     numbers = {}
     for role, names in _NAMES.items():
         at = next((plain.index(name) for name in names if name in plain), None)

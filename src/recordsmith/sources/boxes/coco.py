@@ -109,6 +109,10 @@ class Coco(FileAnnotatedImages):
             notices += count_notice(others, "annotation file", "of other tasks skipped")
         if keypoints := sum(file.keypoints_count for file in files.values()):
             notices.append(f"keypoints of {count(keypoints, 'annotation')} left out")
+        outlines = sum(file.outline_count for file in files.values())
+        if outlines and self._masks is None:
+            found = count(outlines, "annotation")
+            notices.append(f"segmentation of {found} left out: object masks are not requested")
         outside = {
             name: str(place.absolute())
             for place, name in paths.values()
@@ -178,6 +182,8 @@ class CocoReader(AnnotatedReader):
         file = referenced(self.root, reference.get("file", name))
         names = self._names[name]
         objects = [_box(item, name, image_id, names) for item in read_annotations(file, reference)]
+        if self.object_masks is None:
+            objects = [box._replace(segmentation=None) for box in objects]
         width, height = reference["size"]
         return Annotation(place, objects, (number(width or 0), number(height or 0)))
 

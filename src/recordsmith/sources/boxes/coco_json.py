@@ -41,7 +41,7 @@ class CocoFile:
         problems: the problems of categories and images.
         used: category ids of annotations that can be labels.
         orphans: ids of annotations whose image is not listed.
-        keypoints_count: annotations with keypoints.
+        keypoints_count, outline_count: annotations with keypoints, with a segmentation.
         version: changes when the file changes.
     """
 
@@ -59,6 +59,7 @@ class CocoFile:
         self.used: set[int] = set()
         self.orphans: list[Any] = []
         self.keypoints_count = 0
+        self.outline_count = 0
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._places: dict[str, array[int]] = {}  # start and end of an image's annotations
         _, self.version = size_and_version(location)
@@ -130,6 +131,7 @@ class CocoFile:
             image_id = value.get("image_id")
             category = value.get("category_id")
             self.keypoints_count += "keypoints" in value
+            self.outline_count += bool(value.get("segmentation"))
             if not isinstance(image_id, (int, str)):
                 annotation = f"annotation {str(value.get('id'))[:60]}"
                 self._add_problem(at, f"{annotation} has image_id {str(image_id)[:60]}")

@@ -19,7 +19,7 @@ from recordsmith.sources.boxes.annotation_files import (
     group_by_split,
     path_inside,
 )
-from recordsmith.sources.boxes.box_csv import BoxCsv, find_columns, read_rows, reference_of
+from recordsmith.sources.boxes.box_csv import BoxCsv, read_rows, reference_of
 from recordsmith.sources.boxes.boxes import (
     UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
@@ -27,6 +27,7 @@ from recordsmith.sources.boxes.boxes import (
     PlacedBox,
     number,
 )
+from recordsmith.sources.boxes.detection import is_box_csv
 from recordsmith.sources.classes import make_classes
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.files.folders import referenced
@@ -201,8 +202,7 @@ def find_csv_files(index: FileIndex) -> dict[str, str]:
     paths = [
         path
         for path in index.paths
-        if path.lower().endswith(".csv")
-        and find_columns((index.root / path).read(0, _HEAD_BYTES)) is not None
+        if path.lower().endswith(".csv") and is_box_csv((index.root / path).read(0, _HEAD_BYTES))
     ]
     if not paths:
         raise no_files(index.root, _EXPECTED, index)

@@ -251,20 +251,17 @@ def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
     name = values.get("label", "")
     if shape == "box":
         xmin, ymin, xmax, ymax = (number(values.get(side)) for side in ("xtl", "ytl", "xbr", "ybr"))
-        outline = [xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]
         if number(values.get("rotation") or 0):
             fault = "the box is rotated; expected an upright one"
             return AnnotatedBox(place, name, fault=fault)
-    else:
-        pairs = [pair.split(",") for pair in values.get("points", "").split(";")]
-        outline = [number(value) for pair in pairs for value in pair]
-        if len(pairs) < 3 or any(len(pair) != 2 for pair in pairs):
-            return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y;x,y")
-        xmin, ymin, xmax, ymax = (
-            *(min(outline[0::2]), min(outline[1::2])),
-            *(max(outline[0::2]), max(outline[1::2])),
-        )
-    return AnnotatedBox(f"{place} ({name})", name, (xmin, ymin, xmax, ymax), [outline])
+        return AnnotatedBox(f"{place} ({name})", name, (xmin, ymin, xmax, ymax), "box")
+    pairs = [pair.split(",") for pair in values.get("points", "").split(";")]
+    outline = [number(value) for pair in pairs for value in pair]
+    if len(pairs) < 3 or any(len(pair) != 2 for pair in pairs):
+        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y;x,y")
+    xs, ys = outline[::2], outline[1::2]
+    corners = (min(xs), min(ys), max(xs), max(ys))
+    return AnnotatedBox(f"{place} ({name})", name, corners, [outline])
 
 
 def _find_files(index: FileIndex) -> dict[str, str]:

@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from recordsmith.sources.boxes.box_csv import find_columns
+from recordsmith.sources.boxes.box_csv import find_columns, has_box_column
 from recordsmith.sources.boxes.coco_layout import is_of_other_task
+from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.survey import Reading, Strength, Survey
 
 _MOST_OPENED = 20  # files of each suffix
+_MOST_COMPARED = 10_000
+_IMAGE_NAME = re.compile(rb'"[^"]+\.(jpe?g|png|bmp|tiff?|webp)"', re.IGNORECASE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COCO_LIST = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[')
 _COCO_KEY = re.compile(rb'"(file_name|image_id|supercategory|category_id)"\s*:')
@@ -29,10 +32,13 @@ _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNOREC
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
     """Yield the ways to read the folder as annotated images."""
-    yield from _json_readings(survey)
-    yield from _xml_readings(survey)
-    yield from _csv_readings(survey)
-    yield from _yolo_readings(survey)
+    found = [
+        *_json_readings(survey),
+        *_xml_readings(survey),
+        *_csv_readings(survey),
+        *_yolo_readings(survey),
+    ]
+    yield from found or _unknown_readings(survey)
 
 
 def _json_readings(survey: Survey) -> Iterator[Reading]:
@@ -82,6 +88,39 @@ def _yolo_readings(survey: Survey) -> Iterator[Reading]:
         yield Reading("yolo", what, Strength.ANNOTATED)
 
 
+def _unknown_readings(survey: Survey) -> Iterator[Reading]:
+    """Files named like images, or that name images: annotations of a format that is not known.
+
+    They are read as the most similar format, which reports what it expects.
+    """
+    images = {
+        _plain_stem(name)
+        for folder in survey.folders.values()
+        for name in folder.names
+        if has_image_name(name)
+    }
+    for suffix, similar in ((".txt", "yolo"), (".json", "labelme"), (".xml", "voc")):
+        paths = list(islice(survey.files(suffix), _MOST_COMPARED))
+        named = [path for path in paths if _plain_stem(posixpath.basename(path)) in images]
+        if named and 2 * len(named) >= len(paths):
+            what = f"files with the names of images such as {named[0]}, of an unknown format"
+            yield Reading(similar, what, Strength.ANNOTATED)
+            return
+    if found := _matching(survey, _names_images, ".json"):
+        what = f"images named in {found[0]}, of an unknown format"
+        yield Reading("coco", what, Strength.ANNOTATED)
+
+
+def _plain_stem(name: str) -> str:
+    """The stem of an image, or of a file with the name of an image and another suffix."""
+    stem = posixpath.splitext(name)[0]
+    return posixpath.splitext(stem)[0] if has_image_name(stem) else stem
+
+
+def _names_images(head: bytes) -> bool:
+    return _IMAGE_NAME.search(head) is not None
+
+
 def is_coco(head: bytes) -> bool:
     """Whether a file starts like COCO's JSON: an object with one of its lists."""
     head = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
@@ -108,7 +147,7 @@ def is_cvat(head: bytes) -> bool:
 
 def is_box_csv(head: bytes) -> bool:
     """Whether a file starts like a CSV with a box in each row."""
-    return find_columns(head) is not None
+    return find_columns(head) is not None or has_box_column(head)
 
 
 def is_yolo_yaml(head: bytes) -> bool:

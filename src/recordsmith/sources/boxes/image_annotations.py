@@ -24,7 +24,7 @@ class ObjectRow(NamedTuple):
     where: in its file: "line 17".
     corners: xmin, ymin, xmax, ymax; None if the object has no valid box.
     fault: why it has none.
-    segmentation: its outline, see `rasterize`.
+    segmentation: its outline, as that of `AnnotatedBox`.
     extra: other values of its format.
     """
 

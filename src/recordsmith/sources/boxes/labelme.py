@@ -173,9 +173,8 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> ObjectRow:
         outline = [(x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns]
         corners = (x - radius, y - radius, x + radius, y + radius)
         return ObjectRow(where, label, corners, "", _outline(outline))
-    xmin, ymin, xmax, ymax = corners = _around(points)  # drawn from any corner
-    outline = [(xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax)]
-    return ObjectRow(where, label, corners, "", None if kind == "mask" else _outline(outline))
+    # drawn from any corner
+    return ObjectRow(where, label, _around(points), "", None if kind == "mask" else "box")
 
 
 def _points(values: Any) -> list[tuple[float, float]] | None:

@@ -32,6 +32,7 @@ _ANNOTATION_FOLDERS = frozenset(
 )
 _IMAGE_FOLDERS = ("jpegimages", "images", "image", "imgs", "img", "pictures", "photos")
 _MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
+_ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)
 _CLASS_MARKS = ("-1", "0", "1", "-0")  # after a name in a list of one class
 _OTHER_NAME = "annotations name another image than their file name does"
 
@@ -107,10 +108,9 @@ class _Layout:
         self.image_paths = [
             path
             for path in inside
-            if path.startswith(self.images)
-            and has_image_name(path)
-            and _MASK_FOLDERS.isdisjoint(path.lower().split("/"))
+            if path.startswith(self.images) and has_image_name(path) and not _is_mask(path)
         ]
+        self.masks = [path for path in inside if has_image_name(path) and _is_mask(path)]
 
     def folders_for(self, document: str) -> list[str]:
         """Where to look for the image of an annotation file, best first."""
@@ -128,7 +128,7 @@ def _base(index: FileIndex) -> str:
     bases = {
         path[: match.start()]
         for path in index.paths
-        if (match := re.search(r"(?:^|(?<=/))Annotations/", path)) and path.endswith(".xml")
+        if (match := _ANNOTATIONS.search(path)) and path.endswith(".xml")
     }
     if len(bases) > 1 and "" not in bases:
         found = join_names(sorted(str(index.root / base[:-1]) for base in bases), "or")
@@ -163,6 +163,7 @@ class _Survey:
     def notices(self) -> list[str]:
         return [
             *count_notice(self._foreign, f"other {self._files.suffix[1:].upper()} file", "skipped"),
+            *count_notice(self.layout.masks, "segmentation mask", "skipped"),
             *count_notice(self._index.hidden, "hidden file", "skipped"),
         ]
 
@@ -233,6 +234,10 @@ class _Survey:
         return not path.lower().endswith(self._files.suffix)
 
 
+def _is_mask(path: str) -> bool:
+    return not _MASK_FOLDERS.isdisjoint(path.lower().split("/"))
+
+
 def _stem(path: str) -> str:
     return posixpath.splitext(posixpath.basename(path))[0]
 
@@ -247,8 +252,11 @@ class _List(NamedTuple):
 
 def _read_lists(index: FileIndex, layout: _Layout) -> list[_List]:
     """The lists of splits, without those of one class (aeroplane_train.txt)."""
-    for folder in (f"{layout.base}ImageSets/Main/", f"{layout.base}ImageSets/"):
-        lists = split_lists(path for path in index.paths if posixpath.dirname(path) + "/" == folder)
+    for folder in ("imagesets/main", "imagesets"):
+        known = layout.base.lower() + folder
+        lists = split_lists(
+            path for path in index.paths if posixpath.dirname(path).lower() == known
+        )
         if lists:
             return [
                 _List(split, path, read_lines(index.root / path)) for split, path in lists.items()

@@ -36,7 +36,6 @@ from recordsmith.stores import PlaceLike
 
 _LABELS_CHECKED = 100
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
-_POLYGONS = "polygons were packed as the boxes around them"
 _KEYPOINTS = "objects were packed without their keypoints"
 
 
@@ -175,8 +174,6 @@ class YoloReader(AnnotatedReader):
             corners = (x - half_width, y - half_height, x + half_width, y + half_height)
         elif len(values) >= 6 and len(values) % 2 == 0:
             outline = [values]
-            if self.object_masks is None:
-                note(_POLYGONS, place)
             xs, ys = values[::2], values[1::2]
             corners = (min(xs), min(ys), max(xs), max(ys))
         else:
