@@ -19,7 +19,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import make_source
 from recordsmith.sources.boxes.detection import find_readings
-from recordsmith.sources.survey import Survey
+from recordsmith.sources.survey import Strength, Survey
 from recordsmith.stores import as_folder
 
 from .annotated import image, voc_xml, write
@@ -517,3 +517,66 @@ def test_layouts_are_packed_as_others_read_them(
         name: sorted((kind, tuple(np.round(box, 4).tolist())) for kind, box in boxes)
         for name, boxes in expected.items()
     }
+
+
+UNKNOWN = {
+    "DOTA": ("images/{}.png", "labelTxt/{}.txt", "4 2 20 3 19 12 3 11 plane 0"),
+    "KITTI": ("image_2/{}.png", "label_2/{}.txt", "Car 0 0 -0.2 1 2 3 4 1.8 0.4 1 1 1 8 0"),
+    "Supervisely": ("img/{}.jpg", "ann/{}.jpg.json", '{"objects": [{"classTitle": "cat"}]}'),
+    "VGG Image Annotator": (
+        "{}.jpg",
+        "via_region_data.json",
+        '{"a.jpg1": {"filename": "a.jpg", "regions": {}}}',
+    ),
+    "Global Wheat": (
+        "train/{}.jpg",
+        "train.csv",
+        'image_id,width,height,bbox,source\na,1,1,"[1, 2, 3, 4]",x',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_annotations_of_unknown_formats_are_a_problem(name: str, tmp_path: Path) -> None:
+    images, annotations, text = UNKNOWN[name]
+    for stem in TRUTH:
+        image(tmp_path / images.format(stem))
+        write(tmp_path / annotations.format(stem), text)
+    (reading,) = find_readings(Survey(as_folder(tmp_path)))
+    assert "not known" in reading.problem
+    assert reading.strength == Strength.ANNOTATED
+
+
+OTHERS = {
+    "dataset_info.json": '{"name": "mnist", "splits": [{"name": "train"}]}',
+    "features.json": '{"featuresDict": {"features": {"image": {"image": {}}}}}',
+    "package.json": '{"version": "1", "files": ["a"]}',
+    "vocab.json": '{"images": 1, "annotations": 2}',
+    "deep.json": "[" * 70_000,
+    "rows.csv": "id,label,x,y\n1,cat,2,3\n",
+    "names.csv": "filename,label\na.jpg,cat\n",
+    "config.yaml": "names: [a]\nlr: 1\n",
+    "run.yaml": "train: true\n",
+    "data/numbers.txt": "1 2 3\n4 5 6\n",
+    "README.txt": "These are images.\n",
+    "list.txt": "a.jpg 1\nb.jpg 2\n",
+    "feed.xml": "<rss><item/></rss>",
+    "pom.xml": "<project/>",
+}
+
+
+def test_other_files_are_not_annotations(tmp_path: Path) -> None:
+    for name, text in OTHERS.items():
+        write(tmp_path / name, text)
+    for stem in TRUTH:
+        image(tmp_path / f"cats/{stem}.jpg")
+    assert list(find_readings(Survey(as_folder(tmp_path)))) == []
+
+
+def test_few_annotation_files_are_weaker(tmp_path: Path) -> None:
+    """ImageNet has boxes of a third of its images."""
+    _voc_in("images", "annotations")(tmp_path)
+    for number in range(10):
+        image(tmp_path / f"images/more{number}.jpg")
+    (reading,) = find_readings(Survey(as_folder(tmp_path)))
+    assert (reading.format, reading.strength) == ("voc", Strength.STRUCTURE)

@@ -82,8 +82,8 @@ def pack(
         str | None,
         typer.Option(
             "--format",
-            help="folder, files, pairs, voc, coco, yolo, table, webdataset or shards. "
-            "[default: detected]",
+            help="folder, files, pairs, voc, coco, yolo, labelme, cvat, csv-boxes, table, "
+            "webdataset or shards. [default: detected]",
             metavar="FORMAT",
             rich_help_panel=_SOURCE,
         ),
@@ -99,7 +99,7 @@ def pack(
     images: Annotated[
         str | None,
         typer.Option(
-            help="pairs, coco, table: folder of the images. [default: detected]",
+            help="pairs, coco, cvat, csv-boxes, table: folder of the images. [default: detected]",
             metavar="FOLDER",
             rich_help_panel=_SOURCE,
         ),
@@ -132,7 +132,7 @@ def pack(
     annotations: Annotated[
         str | None,
         typer.Option(
-            help="coco: JSON file of the annotations. [default: detected]",
+            help="coco, cvat, csv-boxes: file of the annotations. [default: detected]",
             metavar="FILE",
             rich_help_panel=_SOURCE,
         ),
@@ -140,7 +140,8 @@ def pack(
     object_masks: Annotated[
         str | None,
         typer.Option(
-            help="coco: draw masks from the polygons: instance or class. [default: none]",
+            help="coco, yolo, labelme, cvat: draw masks from the polygons: instance or class. "
+            "[default: none]",
             metavar="KIND",
             rich_help_panel=_SOURCE,
         ),
@@ -148,7 +149,7 @@ def pack(
     label_map: Annotated[
         str | None,
         typer.Option(
-            help="voc, coco, yolo: label_map.pbtxt with the class numbers. "
+            help="annotations with boxes: label_map.pbtxt with the class numbers. "
             "[default: created from the data]",
             metavar="FILE",
             rich_help_panel=_SOURCE,
@@ -157,8 +158,8 @@ def pack(
     boxes: Annotated[
         str | None,
         typer.Option(
-            help="voc, coco, yolo: handling of invalid boxes: stop (fail and list them), clip "
-            "(fix them) or drop (leave them out). [default: stop]",
+            help="annotations with boxes: handling of invalid boxes: stop (fail and list them), "
+            "clip (fix them) or drop (leave them out). [default: stop]",
             metavar="POLICY",
             rich_help_panel=_SOURCE,
         ),

@@ -38,6 +38,11 @@ class Reading:
     what: a clause for people without a count: "images in image/, masks in label/".
     noun: what is counted: images, pairs, rows, records.
     left_out: paths in the folder that this reading does not read, such as "test/ (no labels)".
+    files: the tables and lists that are read in addition to images. Another reading of such a file
+        alone does not compete.
+    problem: why the folder cannot be packed like this as it is, such as colours that need a table.
+    remedy: what to do about the problem; with `option` for the names of options.
+    needs: the options of which each solves the problem.
     """
 
     format: str
@@ -46,6 +51,10 @@ class Reading:
     options: Mapping[str, Any] = field(default_factory=dict)
     noun: str = "images"
     left_out: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    problem: str = ""
+    remedy: str = ""
+    needs: tuple[str, ...] = ()
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import posixpath
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,7 @@ from recordsmith.sources.classes import make_classes
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.files.name_files import read_text
+from recordsmith.sources.files.versions import common_version
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import PlaceLike
@@ -41,6 +43,7 @@ _EXPECTED = (
     "its images"
 )
 _HEAD_BYTES = 1 << 16
+_CLASS_DESCRIPTIONS = re.compile(r"(oidv\d+-)?class-descriptions.*\.csv", re.IGNORECASE)
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _FEATURES = {"is_crowd": OBJECT_IS_CROWD, "truncated": OBJECT_TRUNCATED}
 
@@ -107,7 +110,9 @@ class CsvBoxes(FileAnnotatedImages):
                 raise SourceError(
                     f"{first.name} and {other.name} have different columns", path=self.root
                 )
-        names = _described_classes(index) if first.columns.is_open_images else {}
+        described = _class_descriptions(index) if first.columns.is_open_images else []
+        names = _described_classes(index, described)
+        versions = [index.version_of(path) for path in described]
         found = {names.get(name, name) for file in files.values() for name in file.class_names}
         classes = make_classes(found, self._label_map)
         entries, splits, notices = self._entries(index, files)
@@ -137,7 +142,7 @@ class CsvBoxes(FileAnnotatedImages):
             ),
             classes,
             notices,
-            lambda rows: rows.file.version,
+            lambda rows: common_version((rows.file.version, *versions)),
             reference,
         )
 
@@ -209,14 +214,18 @@ def find_csv_files(index: FileIndex) -> dict[str, str]:
     return group_by_split(paths)
 
 
-def _described_classes(index: FileIndex) -> dict[str, str]:
+def _class_descriptions(index: FileIndex) -> list[str]:
+    """The files of Open Images with the names of classes."""
+    return [path for path in index.paths if _CLASS_DESCRIPTIONS.match(posixpath.basename(path))]
+
+
+def _described_classes(index: FileIndex, paths: list[str]) -> dict[str, str]:
     """Open Images' class names by their ids, such as /m/01yrx."""
     names: dict[str, str] = {}
-    for path in index.paths:
-        if posixpath.basename(path).lower().startswith(("class-descriptions", "oidv7-class-desc")):
-            for row in csv.reader(io.StringIO(read_text(index.root / path))):
-                if len(row) >= 2 and row[0].startswith("/"):
-                    names.setdefault(row[0], row[1])
+    for path in paths:
+        for row in csv.reader(io.StringIO(read_text(index.root / path))):
+            if len(row) >= 2 and row[0].startswith("/"):
+                names.setdefault(row[0], row[1])
     used: dict[str, str] = {}
     for key, name in names.items():
         if used.setdefault(name, key) != key:

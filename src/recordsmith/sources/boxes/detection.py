@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
+from recordsmith.errors import option
 from recordsmith.sources.boxes.box_csv import find_columns, has_box_column
 from recordsmith.sources.boxes.coco_layout import is_of_other_task
 from recordsmith.sources.files.images import has_image_name
@@ -32,52 +33,64 @@ _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNOREC
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
     """Yield the ways to read the folder as annotated images."""
+    images = sum(folder.image_count for folder in survey.folders.values())
     found = [
-        *_json_readings(survey),
-        *_xml_readings(survey),
+        *_json_readings(survey, images),
+        *_xml_readings(survey, images),
         *_csv_readings(survey),
-        *_yolo_readings(survey),
+        *(_yolo_readings(survey, images) if images else ()),
     ]
     yield from found or _unknown_readings(survey)
 
 
-def _json_readings(survey: Survey) -> Iterator[Reading]:
-    if found := _matching(survey, is_coco, ".json"):
+def _json_readings(survey: Survey, images: int) -> Iterator[Reading]:
+    heads = _heads(survey, ".json")
+    if found := [path for path, head in heads.items() if is_coco(head)]:
         other = [path for path in found if is_of_other_task(path)]
         chosen = [path for path in found if path not in other] or found
         left_out = tuple(f"{path} (another task)" for path in other if path not in chosen)
         what = f"images and boxes of {join_names(chosen)} (COCO)"
-        yield Reading("coco", what, Strength.ANNOTATED, left_out=left_out)
-    if found := _matching(survey, is_labelme, ".json"):
+        files = tuple(found)
+        yield Reading("coco", what, Strength.ANNOTATED, left_out=left_out, files=files)
+    if found := [path for path, head in heads.items() if is_labelme(head)]:
         what = f"images and shapes of JSON files such as {found[0]} (LabelMe)"
-        yield Reading("labelme", what, Strength.ANNOTATED)
+        yield Reading("labelme", what, _strength(survey, ".json", images))
 
 
-def _xml_readings(survey: Survey) -> Iterator[Reading]:
-    if found := _matching(survey, is_voc, ".xml"):
+def _xml_readings(survey: Survey, images: int) -> Iterator[Reading]:
+    heads = _heads(survey, ".xml")
+    if found := [path for path, head in heads.items() if is_voc(head)]:
         what = f"images and boxes of XML files such as {found[0]} (PASCAL VOC)"
-        yield Reading("voc", what, Strength.ANNOTATED)
-    if found := _matching(survey, is_cvat, ".xml"):
+        yield Reading("voc", what, _strength(survey, ".xml", images))
+    if found := [path for path, head in heads.items() if is_cvat(head)]:
         what = f"images and boxes of {join_names(found)} (CVAT)"
         yield Reading("cvat", what, Strength.ANNOTATED)
 
 
 def _csv_readings(survey: Survey) -> Iterator[Reading]:
-    if found := _matching(survey, is_box_csv, ".csv"):
+    heads = _heads(survey, ".csv")
+    if found := [path for path, head in heads.items() if is_box_csv(head)]:
         what = f"images and boxes of {join_names(found)} (a row for each box)"
-        yield Reading("csv-boxes", what, Strength.ANNOTATED)
+        problem = remedy = ""
+        if unknown := [path for path in found if find_columns(heads[path]) is None]:
+            problem = f"{unknown[0]} has boxes in columns that are not known"
+            remedy = "Name its columns filename, xmin, ymin, xmax, ymax, class."
+        files = tuple(found)
+        yield Reading(
+            "csv-boxes", what, Strength.ANNOTATED, files=files, problem=problem, remedy=remedy
+        )
 
 
-def _yolo_readings(survey: Survey) -> Iterator[Reading]:
-    described = _matching(survey, is_yolo_yaml, ".yaml", ".yml")
-    described += _matching(survey, is_darknet_data, ".data")
+def _yolo_readings(survey: Survey, images: int) -> Iterator[Reading]:
+    heads = _heads(survey, ".yaml", ".yml")
+    described = [path for path, head in heads.items() if is_yolo_yaml(head)]
+    heads = _heads(survey, ".data")
+    described += [path for path, head in heads.items() if is_darknet_data(head)]
     if described:
         what = f"images and boxes described by {described[0]} (YOLO)"
         yield Reading("yolo", what, Strength.MARKED)
         return
-    images = any(folder.image_count for folder in survey.folders.values())
-    labels = _matching(survey, is_yolo_labels, ".txt") if images else []
-    if labels:
+    if labels := [path for path, head in _heads(survey, ".txt").items() if is_yolo_labels(head)]:
         names = [
             path
             for path in survey.files(".txt", ".names", ".labels", depth=2)
@@ -85,14 +98,17 @@ def _yolo_readings(survey: Survey) -> Iterator[Reading]:
         ]
         classes = f", classes of {names[0]}" if names else ""
         what = f"images and boxes of text files such as {labels[0]}{classes} (YOLO)"
-        yield Reading("yolo", what, Strength.ANNOTATED)
+        yield Reading("yolo", what, _strength(survey, ".txt", images))
+
+
+def _strength(survey: Survey, suffix: str, images: int) -> Strength:
+    """That of a reading with a file for each image: less where most images have none."""
+    files = sum(folder.suffixes[suffix] for folder in survey.folders.values())
+    return Strength.ANNOTATED if 2 * files >= images else Strength.STRUCTURE
 
 
 def _unknown_readings(survey: Survey) -> Iterator[Reading]:
-    """Files named like images, or that name images: annotations of a format that is not known.
-
-    They are read as the most similar format, which reports what it expects.
-    """
+    """Files named like images, or that name images: annotations of a format that is not known."""
     images = {
         _plain_stem(name)
         for folder in survey.folders.values()
@@ -103,22 +119,28 @@ def _unknown_readings(survey: Survey) -> Iterator[Reading]:
         paths = list(islice(survey.files(suffix), _MOST_COMPARED))
         named = [path for path in paths if _plain_stem(posixpath.basename(path)) in images]
         if named and 2 * len(named) >= len(paths):
-            what = f"files with the names of images such as {named[0]}, of an unknown format"
-            yield Reading(similar, what, Strength.ANNOTATED)
+            yield _unknown(similar, f"files with the names of images such as {named[0]}")
             return
-    if found := _matching(survey, _names_images, ".json"):
-        what = f"images named in {found[0]}, of an unknown format"
-        yield Reading("coco", what, Strength.ANNOTATED)
+    heads = _heads(survey, ".json")
+    if found := [path for path, head in heads.items() if images and _IMAGE_NAME.search(head)]:
+        yield _unknown("coco", f"images named in {found[0]}")
+
+
+def _unknown(similar: str, what: str) -> Reading:
+    return Reading(
+        similar,
+        what,
+        Strength.ANNOTATED,
+        problem="the format of these annotations is not known",
+        remedy="Convert them to COCO, YOLO or PASCAL VOC, or pack the images without them with "
+        f"{option('format', 'files')} or {option('format', 'folder')}.",
+    )
 
 
 def _plain_stem(name: str) -> str:
     """The stem of an image, or of a file with the name of an image and another suffix."""
     stem = posixpath.splitext(name)[0]
     return posixpath.splitext(stem)[0] if has_image_name(stem) else stem
-
-
-def _names_images(head: bytes) -> bool:
-    return _IMAGE_NAME.search(head) is not None
 
 
 def is_coco(head: bytes) -> bool:
@@ -166,8 +188,6 @@ def is_yolo_labels(head: bytes) -> bool:
     return bool(lines) and all(_YOLO_ROW.fullmatch(line) for line in lines[:_MOST_OPENED])
 
 
-def _matching(survey: Survey, test: Callable[[bytes], bool], *suffixes: str) -> list[str]:
-    """The first paths with one of these suffixes whose content passes a test."""
-    return [
-        path for path in islice(survey.files(*suffixes), _MOST_OPENED) if test(survey.head(path))
-    ]
+def _heads(survey: Survey, *suffixes: str) -> dict[str, bytes]:
+    """The first files with one of these suffixes, and how they start."""
+    return {path: survey.head(path) for path in islice(survey.files(*suffixes), _MOST_OPENED)}
