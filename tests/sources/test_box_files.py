@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+import random
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +29,9 @@ from recordsmith.sources import (
     open_reader,
 )
 from recordsmith.sources.boxes.coco_json import CocoFile, read_annotations
-from recordsmith.stores import as_location
+from recordsmith.sources.boxes.detection import find_readings
+from recordsmith.sources.survey import Survey
+from recordsmith.stores import as_folder, as_location
 
 from ..raising import places, raises
 from .annotated import coco, image, voc, write
@@ -214,6 +218,9 @@ def test_images_without_rows_and_rows_without_images(tmp_path: Path) -> None:
     (notice,) = listing.notices
     assert notice.startswith("2 images missing from annotation files skipped: images/c.jpg and")
     assert places(_problems(listing)) == ["boxes.csv"]
+    restored = Sample.from_json(json.loads(json.dumps(listing.samples[0].to_json())))
+    with raises(rs.SourceError, path="boxes.csv", match="x.jpg"):
+        open_reader(json.loads(json.dumps(listing.reader.to_json()))).read(restored)
     assert _boxes(_read(listing, 2)[0]) == []
 
 
@@ -502,15 +509,70 @@ def test_predictions_are_refused(tmp_path: Path) -> None:
     assert "confidence" in problem
 
 
-def test_panoptic_annotations_are_refused(tmp_path: Path) -> None:
-    image(tmp_path / "images/a.jpg")
-    segment = {"id": 3, "category_id": 1, "bbox": [1, 2, 3, 4]}
-    item = {"file_name": "a.png", "segments_info": [segment]}
-    for name in ("annotations/x.json", "annotations/panoptic_val.json"):
-        path = coco(tmp_path / name, {"a.jpg": [item]}, {1: "cat"})
-        with pytest.raises(rs.SourceError, match="panoptic"):
-            Coco(tmp_path).list_samples()
-        path.unlink()
+def _panoptic(root: Path) -> Path:
+    """Two segments, whose numbers use all three channels of the PNG file."""
+    numbers = np.zeros((20, 40), np.int64)
+    numbers[5:15, 4:14] = 3 + 7 * 256 + 9 * 65536
+    numbers[:, 20:] = 300
+    channels = np.stack([numbers % 256, numbers // 256 % 256, numbers // 65536], axis=-1)
+    folder = root / "annotations/panoptic_val2017"
+    folder.mkdir(parents=True)
+    Image.fromarray(channels.astype(np.uint8)).save(folder / "a.png")
+    segments = [
+        {"id": 3 + 7 * 256 + 9 * 65536, "category_id": 1, "bbox": [4, 5, 10, 10], "area": 100},
+        {"id": 300, "category_id": 2, "bbox": [20, 0, 20, 20], "area": 400, "iscrowd": 1},
+    ]
+    item = {"file_name": "a.png", "segments_info": segments}
+    coco(root / "annotations/panoptic_val2017.json", {"a.jpg": [item]}, {1: "cat", 2: "sky"})
+    image(root / "val2017/a.jpg")
+    return root
+
+
+def test_panoptic_segments(tmp_path: Path) -> None:
+    root = _panoptic(tmp_path)
+    for kind in ("class", "instance"):
+        listing = Coco(root, object_masks=kind).list_samples()  # type: ignore[arg-type]
+        assert (listing.notices, listing.class_names) == ((), (None, "cat", "sky"))
+        features, notes = _read(listing)
+        assert notes == []
+        assert _boxes(features) == [BOX, (0, 0.5, 1, 1)]
+        assert features["image/object/is_crowd"] == [0, 1]
+        if kind == "class":
+            mask = _mask(features["image/segmentation/class/encoded"])
+            cat, sky = mask == 1, mask == 2
+        else:
+            cat, sky = (_mask(data) == 1 for data in features["image/object/mask"])
+        expected = np.zeros((20, 40), bool)
+        expected[5:15, 4:14] = True
+        assert np.array_equal(cat, expected)
+        assert np.array_equal(sky, np.tile(np.arange(40) >= 20, (20, 1)))
+    listing = Coco(root).list_samples()
+    assert [notice.partition(":")[0] for notice in listing.notices] == [
+        "1 image missing from annotation files skipped",
+        "masks of annotations/panoptic_val2017.json left out",
+    ]
+    assert _boxes(_read(listing)[0]) == [BOX, (0, 0.5, 1, 1)]
+
+
+def test_panoptic_files_without_their_masks(tmp_path: Path) -> None:
+    root = _panoptic(tmp_path)
+    path = root / "annotations/panoptic_val2017.json"
+    masks = root / "annotations/panoptic_val2017"
+    Image.new("RGB", (10, 10)).save(masks / "a.png")
+    for problem in _problems(Coco(root, object_masks="class").list_samples()):
+        assert "10x10" in problem
+    (masks / "a.png").unlink()
+    with raises(rs.SourceError, path=root, match="panoptic_val2017"):
+        Coco(root, object_masks="class").list_samples()
+    image(masks / "b.png")
+    with raises(rs.FileAccessError, path=masks / "a.png"):
+        _read(Coco(root, object_masks="class").list_samples())
+    for name in ("../../x.png", "", 7, None):
+        document = json.loads(path.read_text())
+        document["annotations"][0]["file_name"] = name
+        path.write_text(json.dumps(document))
+        with pytest.raises(rs.RecordsmithError):
+            _read(Coco(root, object_masks="class").list_samples())
 
 
 def test_files_of_other_tasks_are_used_if_they_have_boxes(tmp_path: Path) -> None:
@@ -525,3 +587,83 @@ def test_files_of_other_tasks_are_used_if_they_have_boxes(tmp_path: Path) -> Non
     assert keypoints == "keypoints of 1 annotation left out"
     listing = Coco(tmp_path, annotations="annotations/person_keypoints_val.json").list_samples()
     assert listing.class_names == (None, "person_keypoints_val")
+
+
+# -- hostile files -------------------------------------------------------------------------------
+
+
+def _mutated(data: bytes, rng: random.Random) -> bytes:
+    """A few bytes changed, cut out or repeated, as the fuzzers do it."""
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 6)):
+        at, length = rng.randrange(len(out)), rng.randint(1, 30)
+        change = rng.randrange(5)
+        if change == 0:
+            out[at] = rng.randrange(256)
+        elif change == 1:
+            del out[at : at + length]
+        elif change == 2:
+            out[at:at] = out[at : at + length] * rng.randint(1, 3)
+        elif change == 3:
+            out[at : at + length] = rng.choice(_ODD)
+        else:
+            numbers = [m.span() for m in re.finditer(rb"[0-9.]+", bytes(out))]
+            if numbers:
+                start, stop = rng.choice(numbers)
+                out[start:stop] = rng.choice(_ODD)
+        out = out or bytearray(b" ")
+    return bytes(out)
+
+
+_ODD = (b"NaN", b"1e999", b"-1", b"null", b"[]", b"{}", b'""', b"\xff\xfe", b"\0", b"9" * 400,
+        b"../x", b"&a;", b"\r\n", b'"', b",", b"<image>", b"true", b"\xed\xa0\x80")  # fmt: skip
+
+
+def _hostile(root: Path, kind: str) -> tuple[Source, Path]:
+    if kind == "csv":
+        source: Source = CsvBoxes(_csv(root, CSV * 3))
+    elif kind == "open images":
+        source = CsvBoxes(_csv(root, "a,/m/1,0,1,0,1,1,0\n" * 9, OPEN_IMAGES))
+    elif kind == "cvat":
+        box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4"/>'
+        shapes = f'{box}<polygon label="cat" points="1,1;2,2;3,1"/>'
+        _cvat(root, shapes, values='width="40" height="20"')
+        source = Cvat(root, object_masks="class")
+    elif kind == "labelme":
+        both = (_shape((1, 1), (9, 1), (9, 9)), _shape((3, 3), (5, 5), kind="circle"))
+        _labelme(root, *both, imageWidth=40, imageHeight=20)
+        source = LabelMe(root, object_masks="instance")
+    else:
+        image(root / "a.jpg")
+        outline = [[1, 1, 5, 1, 5, 9]]
+        item = {"category_id": 1, "bbox": [4, 5, 10, 10], "area": 1, "segmentation": outline}
+        coco(root / "x.json", {"a.jpg": [item] * 2}, {1: "cat"})
+        source = Coco(root, object_masks="class")
+    (file,) = [path for path in root.rglob("*") if path.suffix in (".csv", ".json", ".xml")]
+    return source, file
+
+
+@pytest.mark.parametrize("kind", ["csv", "open images", "cvat", "labelme", "coco"])
+@pytest.mark.parametrize("policy", ["stop", "clip"])
+def test_changed_bytes_are_read_or_reported(tmp_path: Path, kind: str, policy: str) -> None:
+    """Either an error of ours, or records whose boxes are within their images."""
+    source, file = _hostile(tmp_path, kind)
+    source._policy = policy  # type: ignore[attr-defined]
+    data = file.read_bytes()
+    rng = random.Random(f"{kind} {policy}")
+    for _ in range(300):
+        file.write_bytes(_mutated(data, rng))
+        try:
+            list(find_readings(Survey(as_folder(tmp_path))))
+            listing = source.list_samples()
+        except rs.RecordsmithError:
+            continue
+        reader = open_reader(json.loads(json.dumps(listing.reader.to_json())))
+        for sample in listing.samples:
+            restored = Sample.from_json(json.loads(json.dumps(sample.to_json())))
+            try:
+                features: Any = reader.read(restored)
+            except rs.RecordsmithError:
+                continue
+            values = [v for box in _boxes(features) for v in box]
+            assert all(0 <= value <= 1 for value in values)

@@ -200,7 +200,7 @@ class AnnotatedReader(StoredReader):
         whole = ClassMask(height, width, is_deep=is_deep)
         for item in placed:
             segmentation = item.source.segmentation
-            if segmentation == "box":
+            if isinstance(segmentation, str):  # the box
                 xmin, ymin, xmax, ymax = item.source.corners
                 segmentation = [[xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]]
             if frame.is_relative and isinstance(segmentation, list):
@@ -247,6 +247,17 @@ class AnnotatedImages:
         boxes: BoxPolicy = "stop",
         object_masks: Masks | None = None,
     ) -> None:
+        """
+        Args:
+            root: the folder of images and annotations.
+            label_map: path of a `label_map.pbtxt`, which defines the labels.
+            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
+                (`clip`), or drop the object (`drop`).
+            object_masks: `instance` or `class` adds masks, as in `Coco`.
+
+        Raises:
+            OptionError: `boxes` or `object_masks` is invalid.
+        """
         self.root = as_place(root)
         self._label_map = None if label_map is None else as_location(label_map)
         self._policy = check_policy(boxes)

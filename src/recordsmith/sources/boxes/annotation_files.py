@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from recordsmith.dataset import is_split_name
@@ -59,6 +59,24 @@ class FileAnnotatedImages(AnnotatedImages):
         boxes: BoxPolicy = "stop",
         object_masks: Masks | None = None,
     ) -> None:
+        """
+        Args:
+            root: the folder of images and annotations; or the annotation file, next to its images
+                or in a folder `annotations` next to theirs.
+            annotations: the annotation file, or a mapping from split to file; None to find them.
+            images: the folder of the images, inside the root; None to find it.
+            label_map: path of a `label_map.pbtxt`, which defines the labels.
+            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
+                (`clip`), or drop the object (`drop`). With masks, an object with an invalid
+                segmentation fails its sample, gets an empty mask (`clip`), or is dropped (`drop`).
+            object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
+                `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
+                objects on top. Polygons are rasterized like in pycocotools.
+
+        Raises:
+            OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
+                the root.
+        """
         super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
         if annotations is None and is_file(self.root):
             annotations, self.root = self.root, _dataset_folder(self.root)
@@ -92,8 +110,19 @@ class FileAnnotatedImages(AnnotatedImages):
             file = below if below is not None and is_file(below) else file
         return file, path_inside(self.root, file) or file.name
 
+    def _places(self, paths: Mapping[str, tuple[Location, str]]) -> dict[str, dict[str, str]]:
+        """What references have of each file: its name, and its location if it is not below."""
+        return {
+            name: {"place": name}
+            | ({} if path_inside(self.root, place) else {"file": str(place.absolute())})
+            for place, name in paths.values()
+        }
+
     def _entries(
-        self, index: FileIndex, files: Mapping[str, AnnotationFile[Kept_co]]
+        self,
+        index: FileIndex,
+        files: Mapping[str, AnnotationFile[Kept_co]],
+        mask_folders: Collection[str] = (),
     ) -> tuple[dict[str, Entry[Kept_co]], dict[str, str], list[str]]:
         """The entries of all files, the split of each, and notices on what is left out.
 
@@ -120,7 +149,13 @@ class FileAnnotatedImages(AnnotatedImages):
             names = join_names(file.name for file in files.values())
             raise SourceError(f"no images to pack: {names} list no images", path=self.root)
         used = {entry.image for entry in entries.values()}
-        left = [path for path in index.paths if has_image_name(path) and path not in used]
+        left = [
+            path
+            for path in index.paths
+            if has_image_name(path)
+            and path not in used
+            and posixpath.dirname(path) not in mask_folders
+        ]
         notices = count_notice(left, "image", "missing from annotation files skipped")
         notices += count_notice(index.hidden, "hidden file", "skipped")
         return entries, splits if len(files) > 1 else {}, notices

@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import Problems, SourceError, option
+from recordsmith.errors import Problems, SourceError, located, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import HEIGHT, OBJECT_AREA, OBJECT_IS_CROWD, WIDTH
-from recordsmith.sources.boxes.annotated import AnnotatedReader, Annotation, Masks, make_listing
-from recordsmith.sources.boxes.annotation_files import FileAnnotatedImages, path_inside
+from recordsmith.image import decode_image
+from recordsmith.sources.boxes.annotated import AnnotatedReader, Annotation, make_listing
+from recordsmith.sources.boxes.annotation_files import FileAnnotatedImages
 from recordsmith.sources.boxes.boxes import (
     UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
-    BoxPolicy,
     PlacedBox,
     number,
 )
-from recordsmith.sources.boxes.coco_json import CocoFile, Described, read_annotations
-from recordsmith.sources.boxes.coco_layout import find_files, other_files
+from recordsmith.sources.boxes.coco_json import CocoFile, Described, read_annotations, segments_of
+from recordsmith.sources.boxes.coco_layout import find_files, other_files, panoptic_folder
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.folders import referenced
+from recordsmith.sources.files.folders import inside, referenced
 from recordsmith.sources.problems import count_notice, join_names, join_problems
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import PlaceLike
@@ -51,43 +51,6 @@ class Coco(FileAnnotatedImages):
         >>> rs.pack(rs.Coco("coco", object_masks="instance"), "packed")  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        root: PlaceLike,
-        *,
-        annotations: PlaceLike | Mapping[str, PlaceLike] | None = None,
-        images: PlaceLike | None = None,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        object_masks: Masks | None = None,
-    ) -> None:
-        """
-        Args:
-            root: the folder of images and annotations; or the JSON file, next to its images or in
-                a folder `annotations` next to theirs.
-            annotations: the JSON file, or a mapping from split to JSON file; None to find them.
-            images: the folder of the images, inside the root; None to find it.
-            label_map: path of a `label_map.pbtxt`, which defines the labels.
-            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
-                (`clip`), or drop the object (`drop`). With masks, an object with an invalid
-                segmentation fails its sample, gets an empty mask (`clip`), or is dropped (`drop`).
-            object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
-                `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
-                objects on top. Polygons are rasterized like in pycocotools.
-
-        Raises:
-            OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
-                the root.
-        """
-        super().__init__(
-            root,
-            annotations=annotations,
-            images=images,
-            label_map=label_map,
-            boxes=boxes,
-            object_masks=object_masks,
-        )
-
     def list_samples(self) -> Listing:
         """Scan the JSON files and find their images, sorted by image path.
 
@@ -102,7 +65,9 @@ class Coco(FileAnnotatedImages):
         notices = self._check_files(list(files.values()))
         classes, more = _classes(list(files.values()), self._label_map)
         classes.names()  # labels are checked before images are looked for
-        entries, splits, left = self._entries(index, files)
+        panoptic = [file.name for file in files.values() if file.is_panoptic]
+        folders = {name: panoptic_folder(index, name) for name in panoptic if self._masks}
+        entries, splits, left = self._entries(index, files, folders.values())
         notices += [*left, *more]
         if self._annotations is None:
             others = other_files(index, {file.name for file in files.values()})
@@ -110,37 +75,36 @@ class Coco(FileAnnotatedImages):
         if keypoints := sum(file.keypoints_count for file in files.values()):
             notices.append(f"keypoints of {count(keypoints, 'annotation')} left out")
         outlines = sum(file.outline_count for file in files.values())
+        if panoptic and self._masks is None:
+            found = join_names(panoptic)
+            notices.append(f"masks of {found} left out: object masks are not requested")
         if outlines and self._masks is None:
             found = count(outlines, "annotation")
             notices.append(f"segmentation of {found} left out: object masks are not requested")
-        outside = {
-            name: str(place.absolute())
-            for place, name in paths.values()
-            if path_inside(self.root, place) is None
-        }
+        places = self._places(paths)
         categories = {file.name: tuple(file.categories.items()) for file in files.values()}
         return make_listing(
             entries,
             splits,
             index,
-            CocoReader(**self._reader_options(classes), categories=tuple(categories.items())),
+            CocoReader(
+                **self._reader_options(classes),
+                categories=tuple(categories.items()),
+                panoptic=tuple(folders.items()),
+            ),
             classes,
             notices,
             lambda described: described.file.version,
-            lambda described: self._reference(described, outside),
+            lambda described: {**places[described.file.name], **self._reference(described)},
         )
 
-    def _reference(self, described: Described, outside: Mapping[str, str]) -> dict[str, Any]:
-        """The annotations of an image; `outside` has the files that are not below the root."""
+    def _reference(self, described: Described) -> dict[str, Any]:
         file, image = described
         found = file.reference_of(image["id"])
         if self._masks is None:
             for annotation in found.get("annotations", ()):
                 annotation.pop("segmentation", None)
-        if "ranges" in found and file.name in outside:
-            found["file"] = outside[file.name]
-        size = [image["width"], image["height"]]
-        return {"place": file.name, "id": image["id"], "size": size, **found}
+        return {"id": image["id"], "size": [image["width"], image["height"]], **found}
 
     def _check_files(self, files: list[CocoFile]) -> list[str]:
         """Raise the problems outside annotations, or return them as notices."""
@@ -172,24 +136,42 @@ class CocoReader(AnnotatedReader):
     """Reads an image, and its annotations from the reference or from ranges of the JSON file.
 
     categories: (file, (number, name) of each) of each file.
+    panoptic: (file, folder of PNG files) of each panoptic file, if there are masks.
     """
 
     categories: tuple[tuple[str, tuple[tuple[int, str], ...]], ...] = ()
+    panoptic: tuple[tuple[str, str], ...] = ()
 
     def _annotation(self, reference: Mapping[str, Any], note: Note) -> Annotation:
         name, image_id = reference["place"], reference["id"]
         place = f"{name}, image {image_id}"
         file = referenced(self.root, reference.get("file", name))
         names = self._names[name]
-        objects = [_box(item, name, image_id, names) for item in read_annotations(file, reference)]
-        if self.object_masks is None:
-            objects = [box._replace(segmentation=None) for box in objects]
+        has_masks = self.object_masks is not None
+        objects = []
+        for item in read_annotations(file, reference):
+            parts = [item]
+            if "segments_info" in item:
+                numbers = self._segment_numbers(name, item) if has_masks else None
+                parts = [{**each, "segmentation": numbers} for each in segments_of(item)]
+            objects += [_box(part, name, image_id, names, has_masks=has_masks) for part in parts]
         width, height = reference["size"]
         return Annotation(place, objects, (number(width or 0), number(height or 0)))
 
     @cached_property
     def _names(self) -> Mapping[str, Mapping[Any, str]]:
         return {file: dict(names) for file, names in self.categories}
+
+    def _segment_numbers(self, name: str, annotation: Mapping[str, Any]) -> Any:
+        """The number of the segment of each pixel: red + 256 green + 65536 blue."""
+        file_name = annotation.get("file_name")
+        folder = self.root / dict(self.panoptic)[name]
+        place = inside(folder, file_name) if isinstance(file_name, str) else None
+        if place is None:
+            raise SourceError(f"invalid file_name {file_name!r:.60} of segments", path=name)
+        with located(place):
+            pixels = decode_image(place.read())
+        return pixels.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
 
     def _object_kinds(self) -> Mapping[str, Kind]:
         return {OBJECT_IS_CROWD: "int64", OBJECT_AREA: "float"}
@@ -203,7 +185,12 @@ class CocoReader(AnnotatedReader):
 
 
 def _box(
-    annotation: Mapping[str, Any], file: str, image_id: Any, names: Mapping[Any, str]
+    annotation: Mapping[str, Any],
+    file: str,
+    image_id: Any,
+    names: Mapping[Any, str],
+    *,
+    has_masks: bool,
 ) -> AnnotatedBox:
     place = f"{file}, annotation {annotation.get('id')}"
     category, box = annotation.get("category_id"), annotation.get("bbox")
@@ -219,9 +206,15 @@ def _box(
         f"{place} ({name}, image {image_id})",
         name,
         (x, y, x + width, y + height),
-        annotation.get("segmentation"),
+        _outline(annotation) if has_masks else None,
         annotation,
     )
+
+
+def _outline(annotation: Mapping[str, Any]) -> Any:
+    """The segmentation; for a segment the mask of its number."""
+    found = annotation.get("segmentation")
+    return found == annotation.get("id") if isinstance(found, np.ndarray) else found
 
 
 def _area(item: PlacedBox, pixel_count: int) -> float:

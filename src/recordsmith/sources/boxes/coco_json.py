@@ -42,6 +42,7 @@ class CocoFile:
         used: category ids of annotations that can be labels.
         orphans: ids of annotations whose image is not listed.
         keypoints_count, outline_count: annotations with keypoints, with a segmentation.
+        is_panoptic: whether annotations have segments in PNG files.
         version: changes when the file changes.
     """
 
@@ -60,6 +61,7 @@ class CocoFile:
         self.orphans: list[Any] = []
         self.keypoints_count = 0
         self.outline_count = 0
+        self.is_panoptic = False
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._places: dict[str, array[int]] = {}  # start and end of an image's annotations
         _, self.version = size_and_version(location)
@@ -121,17 +123,14 @@ class CocoFile:
         if not isinstance(value, dict):
             self._add_problem(at, f"invalid {key} {str(value)[:60]!r}; expected objects")
         elif key == "annotations":
-            if "bbox" not in value and "segments_info" in value:
-                raise SourceError(
-                    "the annotations are of panoptic segmentation, which has no boxes",
-                    path=self.name,
-                    remedy="Make a file of instances with panopticapi's "
-                    "panoptic2detection_coco_format, or pack the PNG files as pairs.",
-                )
             image_id = value.get("image_id")
             category = value.get("category_id")
             self.keypoints_count += "keypoints" in value
             self.outline_count += bool(value.get("segmentation"))
+            if "segments_info" in value:
+                self.is_panoptic = True
+                for each in segments_of(value):
+                    self._use(each.get("category_id"))
             if not isinstance(image_id, (int, str)):
                 annotation = f"annotation {str(value.get('id'))[:60]}"
                 self._add_problem(at, f"{annotation} has image_id {str(image_id)[:60]}")
@@ -141,8 +140,7 @@ class CocoFile:
                 places = self._places[repr(image_id)] = array("q")
             places.append(at)
             places.append(end)
-            if isinstance(category, int) and 0 <= category <= LARGEST_LABEL:
-                self.used.add(category)
+            self._use(category)
         elif key == "images":
             image_id, file_name = value.get("id"), value.get("file_name")
             if not isinstance(image_id, (int, str)) or not isinstance(file_name, str):
@@ -166,6 +164,10 @@ class CocoFile:
                 other = self.categories[number]
                 self._add_problem(at, f"category {number} is both {other!r} and {name!r}")
 
+    def _use(self, category: Any) -> None:
+        if isinstance(category, int) and 0 <= category <= LARGEST_LABEL:
+            self.used.add(category)
+
     def _add_problem(self, at: int, what: str) -> None:
         seen, line = self._counted  # problems come in the order of the text
         line += self._text.count("\n", seen, at)
@@ -185,6 +187,12 @@ class Described(NamedTuple):
 
     file: CocoFile
     image: Mapping[str, Any]
+
+
+def segments_of(annotation: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The segments of a panoptic annotation, each like an annotation of one object."""
+    found = annotation.get("segments_info")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def read_annotations(location: Location, reference: Mapping[str, Any]) -> list[dict[str, Any]]:

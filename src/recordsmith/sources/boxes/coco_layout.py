@@ -20,8 +20,8 @@ _EXPECTED = (
     "<split>/_annotations.coco.json next to the images, or one .json file next to or above them"
 )
 _SPLIT_FILE = "_annotations.coco.json"
-_BOXED_TASKS = ("stuff_", "person_keypoints_")
-_BARE_TASKS = ("captions_", "panoptic_", "image_info_")
+_BOXED_TASKS = ("stuff_", "person_keypoints_", "panoptic_")
+_BARE_TASKS = ("captions_", "image_info_")
 
 
 def other_files(index: FileIndex, used: Collection[str]) -> list[str]:
@@ -34,6 +34,24 @@ def other_files(index: FileIndex, used: Collection[str]) -> list[str]:
         and is_of_other_task(path)
         and looks_like_coco(index.root / path)
     ]
+
+
+def panoptic_folder(index: FileIndex, file: str) -> str:
+    """The folder of the PNG files of a panoptic JSON file, which has its name.
+
+    Raises:
+        SourceError: there is none.
+    """
+    name = posixpath.splitext(posixpath.basename(file))[0]
+    folders = {posixpath.dirname(path) for path in index.paths if path.lower().endswith(".png")}
+    found = sorted(folder for folder in folders if posixpath.basename(folder) == name)
+    if not found:
+        raise SourceError(
+            f"no masks of {file}: the folder {name} with their PNG files is missing",
+            path=index.root,
+            remedy=f"Unpack {name}.zip.",
+        )
+    return found[0]
 
 
 def find_files(index: FileIndex) -> dict[str, str]:
@@ -61,8 +79,7 @@ def find_files(index: FileIndex) -> dict[str, str]:
             raise SourceError(
                 f"no boxes to pack: found only {join_names(known)}",
                 path=index.root,
-                remedy="Add the file with the instances of these images; from panoptic files, "
-                "panopticapi's panoptic2detection_coco_format makes one.",
+                remedy="Add the file with the instances of these images.",
             )
     if not documents:
         raise no_files(index.root, _EXPECTED, index)

@@ -18,7 +18,6 @@ from recordsmith.sources.boxes.annotated import AnnotatedReader, Annotation, mak
 from recordsmith.sources.boxes.annotation_files import (
     FileAnnotatedImages,
     group_by_split,
-    path_inside,
 )
 from recordsmith.sources.boxes.box_csv import BoxCsv, read_rows, reference_of
 from recordsmith.sources.boxes.boxes import (
@@ -118,16 +117,7 @@ class CsvBoxes(FileAnnotatedImages):
         entries, splits, notices = self._entries(index, files)
         if left := [name for file in files.values() for name in file.columns.others]:
             notices.append(f"columns that are not packed: {join_names(dict.fromkeys(left))}")
-        outside = {
-            name: str(place.absolute())
-            for place, name in paths.values()
-            if path_inside(self.root, place) is None
-        }
-
-        def reference(rows: Any) -> dict[str, Any]:
-            name = rows.file.name
-            found = {"place": name, **reference_of(rows)}
-            return {**found, "file": outside[name]} if name in outside else found
+        places = self._places(paths)
 
         return make_listing(
             entries,
@@ -143,7 +133,7 @@ class CsvBoxes(FileAnnotatedImages):
             classes,
             notices,
             lambda rows: common_version((rows.file.version, *versions)),
-            reference,
+            lambda rows: {**places[rows.file.name], **reference_of(rows)},
         )
 
 

@@ -12,7 +12,6 @@ from recordsmith.sources.boxes.annotated import (
     VALUE_BYTES,
     AnnotatedReader,
     Annotation,
-    Masks,
     changed_error,
     make_listing,
 )
@@ -20,9 +19,8 @@ from recordsmith.sources.boxes.annotation_files import (
     DescribedImage,
     FileAnnotatedImages,
     group_by_split,
-    path_inside,
 )
-from recordsmith.sources.boxes.boxes import AnnotatedBox, BoxPolicy, number
+from recordsmith.sources.boxes.boxes import AnnotatedBox, number
 from recordsmith.sources.boxes.detection import is_cvat
 from recordsmith.sources.boxes.voc_xml import parse_xml
 from recordsmith.sources.classes import make_classes
@@ -30,7 +28,7 @@ from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.files.versions import size_and_version
 from recordsmith.sources.source import Listing, Note
-from recordsmith.stores import Location, PlaceLike
+from recordsmith.stores import Location
 
 _EXPECTED = "annotations.xml of CVAT's export 'CVAT for images 1.1', next to or above its images"
 _HEAD_BYTES = 1 << 16
@@ -50,39 +48,6 @@ class Cvat(FileAnnotatedImages):
         >>> rs.pack(rs.Cvat("export"), "packed")  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        root: PlaceLike,
-        *,
-        annotations: PlaceLike | Mapping[str, PlaceLike] | None = None,
-        images: PlaceLike | None = None,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        object_masks: Masks | None = None,
-    ) -> None:
-        """
-        Args:
-            root: the folder of images and annotations; or the XML file.
-            annotations: the XML file, or a mapping from split to XML file; None to find them.
-            images: the folder of the images, inside the root; None to find it.
-            label_map: path of a `label_map.pbtxt`; without one, classes are sorted by name.
-            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
-                (`clip`), or drop the object (`drop`).
-            object_masks: `instance` or `class` adds masks, as in `Coco`.
-
-        Raises:
-            OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
-                the root.
-        """
-        super().__init__(
-            root,
-            annotations=annotations,
-            images=images,
-            label_map=label_map,
-            boxes=boxes,
-            object_masks=object_masks,
-        )
-
     def list_samples(self) -> Listing:
         """Read the XML files and find their images, sorted by image path.
 
@@ -100,16 +65,7 @@ class Cvat(FileAnnotatedImages):
         if len(files) == 1:
             files = next(iter(files.values())).by_subset()
         entries, splits, notices = self._entries(index, files)
-        outside = {
-            name: str(place.absolute())
-            for place, name in paths.values()
-            if path_inside(self.root, place) is None
-        }
-
-        def reference(image: CvatImage) -> dict[str, Any]:
-            name = image.file.name
-            found = {"place": name, "id": image.number, **image.reference()}
-            return {**found, "file": outside[name]} if name in outside else found
+        places = self._places(paths)
 
         return make_listing(
             entries,
@@ -119,7 +75,7 @@ class Cvat(FileAnnotatedImages):
             classes,
             notices,
             lambda image: image.file.version,
-            reference,
+            lambda image: {**places[image.file.name], "id": image.number, **image.reference()},
         )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError, located
-from recordsmith.sources.boxes.annotated import AnnotatedImages, Masks, make_listing
-from recordsmith.sources.boxes.boxes import BoxPolicy, Corners, number
+from recordsmith.sources.boxes.annotated import AnnotatedImages, make_listing
+from recordsmith.sources.boxes.boxes import Corners, number
 from recordsmith.sources.boxes.image_annotations import (
     ImageAnnotation,
     ImageAnnotationReader,
@@ -27,7 +27,7 @@ from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.images import image_features
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.source import Listing
-from recordsmith.stores import Location, PlaceLike, read_document
+from recordsmith.stores import Location, read_document
 
 _EXPECTED = "LabelMe's .json files next to their images, or in a folder annotations/"
 _NAMES_FILES = ("class_names.txt", "labels.txt")
@@ -40,34 +40,13 @@ class LabelMe(AnnotatedImages):
     """Images with polygons, rectangles and circles in LabelMe's JSON format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons and
-    circles become the boxes around them. An image that is missing is taken from the JSON file, if
-    that contains it.
+    circles become the boxes around them. Labels follow the order of `class_names.txt` or
+    `labels.txt`, otherwise that of the names. An image that is missing is taken from the JSON
+    file, if that contains it.
 
     Example:
         >>> rs.pack(rs.LabelMe("labelled", object_masks="class"), "packed")  # doctest: +SKIP
     """
-
-    def __init__(
-        self,
-        root: PlaceLike,
-        *,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        object_masks: Masks | None = None,
-    ) -> None:
-        """
-        Args:
-            root: the folder of images and JSON files.
-            label_map: path of a `label_map.pbtxt`; without one, classes are in the order of
-                `class_names.txt` or `labels.txt`, otherwise sorted by name.
-            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
-                (`clip`), or drop the object (`drop`).
-            object_masks: `instance` or `class` adds masks, as in `Coco`.
-
-        Raises:
-            OptionError: `boxes` or `object_masks` is invalid.
-        """
-        super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
 
     def list_samples(self) -> Listing:
         """Read the JSON files and find their images, sorted by path.

@@ -32,7 +32,7 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
     """Rasterize the segmentation of one object.
 
     Args:
-        segmentation: a list of polygons (x1, y1, x2, y2, ...), or `size` and `counts`.
+        segmentation: a list of polygons (x1, y1, x2, y2, ...), or `size` and `counts`; or the mask.
 
     Returns:
         uint8, (height, width), 0 or 1.
@@ -40,6 +40,11 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
     Raises:
         RegionError: the segmentation is neither, or has another size.
     """
+    if isinstance(segmentation, np.ndarray):
+        if segmentation.shape != (height, width):
+            found = "x".join(map(str, segmentation.shape[::-1]))
+            raise RegionError(f"the mask is {found}; expected the size {width}x{height}")
+        return segmentation.astype(np.uint8)
     if isinstance(segmentation, dict):
         return _from_runs(segmentation, height, width)
     if not isinstance(segmentation, list) or not segmentation:

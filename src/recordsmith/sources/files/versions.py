@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 from recordsmith.errors import FileAccessError
 from recordsmith.stores import Location
-from recordsmith.wire import crc32c
 
 
 def size_and_version(location: Location) -> tuple[int, int]:
@@ -20,7 +20,9 @@ def size_and_version(location: Location) -> tuple[int, int]:
 
 def common_version(versions: Iterable[int]) -> int:
     """A number for the versions of several objects, in this order."""
-    return crc32c(b"".join(version.to_bytes(16, "little", signed=True) for version in versions))
+    # not a CRC, which stays the same for some times to which the same seconds are added
+    data = b"".join(version.to_bytes(16, "little", signed=True) for version in versions)
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little") >> 1
 
 
 def files_version(locations: Iterable[Location]) -> int:
