@@ -204,6 +204,7 @@ def test_columns_of_a_csv(tmp_path: Path, header: str, row: str) -> None:
     assert features["image/object/class/text"] == [b"cat"]
     left_out = [notice for notice in listing.notices if "not packed" in notice]
     assert len(left_out) == ("score" in header)
+    assert len(listing.notices) - len(left_out) == ("0.1" in row)  # relative
 
 
 def test_images_without_rows_and_rows_without_images(tmp_path: Path) -> None:
@@ -339,6 +340,22 @@ def test_classes_of_labelme_in_a_file(tmp_path: Path) -> None:
     assert "'cat'?" in problem
 
 
+def test_flags_of_labelme_are_left_out_with_a_note(tmp_path: Path) -> None:
+    root = _labelme(tmp_path, flags={"indoors": True, "blurred": False})
+    ((what, where),) = _read(LabelMe(root).list_samples())[1]
+    assert ("flags" in what, where) == (True, "a.json")
+    _labelme(tmp_path, flags={"indoors": False})
+    assert _read(LabelMe(root).list_samples())[1] == []
+
+
+def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
+    root = _csv(tmp_path, CSV)
+    (root / "boxes.csv").rename(root / "train.csv")
+    write(root / "test.csv", "filename;class;xmin;ymin;xmax;ymax\nb.jpg;cat;1;2;3;4\n")
+    with raises(rs.SourceError, path=root, match="different columns"):
+        CsvBoxes(root).list_samples()
+
+
 def test_image_inside_the_json_file(tmp_path: Path) -> None:
     data = image(tmp_path / "x.png")
     root = _labelme(
@@ -402,7 +419,7 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
     shapes = (
         '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"><attribute name="x">1</attribute></box>'
         '\n<polygon label="Dog" points="20,2;30,2;30,18;20,18"/>'
-        '<points label="cat" points="1,1"/>'
+        '<points label="nose" points="1,1"/><tag label="indoors"/>'
     )
     values = 'width="40" height="20"'
     listing = Cvat(_cvat(tmp_path, shapes, values=values), object_masks="class").list_samples()
@@ -410,7 +427,11 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
     for number in range(4):
         features, notes = _read(listing, number)
         assert _boxes(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
-        assert [where for _, where in notes] == [f"annotations.xml, line {number + 3}: points"]
+        assert [where for _, where in notes] == [
+            f"annotations.xml, line {number + 2}",  # the attribute
+            f"annotations.xml, line {number + 3}: points",
+            f"annotations.xml, line {number + 3}: tag",
+        ]
     mask = _mask(features["image/segmentation/class/encoded"])
     assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 160, 100]
 

@@ -58,6 +58,27 @@ def _yolo(root: Path, images: ModuleType) -> None:
         write(root / "labels" / f"{name}.txt", "1 0.5 0.5 0.2 0.2\n")
 
 
+def _labelme(root: Path, images: ModuleType) -> None:
+    for name in "ab":
+        image(root / f"{name}.jpg")
+        shapes = '[{"label": "cat", "points": [[1, 1], [9, 1], [9, 9]]}]'
+        write(root / f"{name}.json", f'{{"shapes": {shapes}, "imagePath": "{name}.jpg"}}')
+
+
+def _cvat(root: Path, images: ModuleType) -> None:
+    box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4"/>'
+    for name in "ab":
+        image(root / f"{name}.jpg")
+    elements = "".join(f'<image id="{name}" name="{name}.jpg">{box}</image>' for name in "ab")
+    write(root / "annotations.xml", f"<annotations><version/>{elements}</annotations>")
+
+
+def _box_rows(root: Path, images: ModuleType) -> None:
+    for name in "ab":
+        image(root / f"{name}.jpg")
+    write(root / "boxes.csv", "file,class,x1,y1,x2,y2\na.jpg,cat,1,2,3,4\nb.jpg,dog,1,2,9,9\n")
+
+
 def _archives(root: Path, images: ModuleType) -> None:
     root.mkdir()
     for number in range(2):
@@ -117,6 +138,9 @@ CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Sourc
     ),
     "yolo": (_yolo, rs.Yolo),
     "yolo file": (_yolo, lambda root: rs.Yolo(as_folder(root) / "data.yaml")),
+    "labelme": (_labelme, lambda root: rs.LabelMe(root, object_masks="class")),
+    "cvat": (_cvat, rs.Cvat),
+    "box rows": (_box_rows, rs.CsvBoxes),
     "archives": (_archives, rs.WebDataset),
     "archive pattern": (_archives, lambda root: rs.WebDataset(as_folder(root) / "train-*.tar")),
     "archive numbers": (
@@ -210,7 +234,18 @@ def test_versions_change_when_objects_are_written_again(
 
 
 def test_what_is_missing_in_a_store(place: PlaceLike) -> None:
-    for make in (rs.ImageFolder, rs.ImageFiles, rs.Voc, rs.Coco, rs.Yolo, rs.ImagePairs, rs.Table):
+    for make in (
+        rs.ImageFolder,
+        rs.ImageFiles,
+        rs.Voc,
+        rs.Coco,
+        rs.Yolo,
+        rs.LabelMe,
+        rs.Cvat,
+        rs.CsvBoxes,
+        rs.ImagePairs,
+        rs.Table,
+    ):
         with raises(rs.FileAccessError, path=str(place), operation="read"):
             make(place).list_samples()  # type: ignore[operator]
     with raises(rs.FileAccessError, path=str(place), operation="read"):

@@ -11,7 +11,7 @@ import io
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from recordsmith.errors import SourceError, accessing
 from recordsmith.sources.boxes.annotated import VALUE_BYTES
@@ -123,6 +123,11 @@ class BoxCsv:
                 else:
                     large += 1
         self.is_relative = columns.is_open_images or small > large
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """What must be equal for one reader to read the rows of several files."""
+        return self.columns.delimiter, self.columns.numbers, self.is_relative
 
     def described(self) -> Iterator[DescribedImage[ImageRows]]:
         """Yield the images in the order of the file."""

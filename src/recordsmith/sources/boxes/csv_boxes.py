@@ -102,10 +102,7 @@ class CsvBoxes(FileAnnotatedImages):
         files = {split: BoxCsv(path, name) for split, (path, name) in paths.items()}
         first, *others = files.values()
         for other in others:
-            if (first.columns.numbers, first.is_relative) != (
-                other.columns.numbers,
-                other.is_relative,
-            ):
+            if first.layout != other.layout:
                 raise SourceError(
                     f"{first.name} and {other.name} have different columns", path=self.root
                 )
@@ -115,6 +112,8 @@ class CsvBoxes(FileAnnotatedImages):
         found = {names.get(name, name) for file in files.values() for name in file.class_names}
         classes = make_classes(found, self._label_map)
         entries, splits, notices = self._entries(index, files)
+        if first.is_relative and not first.columns.is_open_images:
+            notices.append(f"coordinates in {first.name} are relative: most are at most 1")
         if left := [name for file in files.values() for name in file.columns.others]:
             notices.append(f"columns that are not packed: {join_names(dict.fromkeys(left))}")
         places = self._places(paths)

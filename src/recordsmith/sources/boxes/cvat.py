@@ -32,10 +32,10 @@ from recordsmith.stores import Location
 
 _EXPECTED = "annotations.xml of CVAT's export 'CVAT for images 1.1', next to or above its images"
 _HEAD_BYTES = 1 << 16
-_OTHER_SHAPES = "shapes were left out that are neither boxes nor polygons"
-_SHAPES = frozenset(
-    ("box", "polygon", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask")
-)
+_OTHER_SHAPES = "shapes and tags were left out that are neither boxes nor polygons"
+_ATTRIBUTES = "attributes of objects were left out"
+_SHAPES = ("box", "polygon", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask")
+_PARTS = frozenset((*_SHAPES, "tag", "attribute"))
 
 
 class Cvat(FileAnnotatedImages):
@@ -95,7 +95,9 @@ class CvatReader(AnnotatedReader):
         found, objects = images[0], []
         for shape, at, values in found.shapes:
             place = f"{name}, line {at}"
-            if shape in ("box", "polygon"):
+            if shape == "attribute":
+                note(_ATTRIBUTES, place)
+            elif shape in ("box", "polygon"):
                 objects.append(_box(place, shape, values))
             else:
                 note(_OTHER_SHAPES, f"{place}: {shape}")
@@ -142,8 +144,10 @@ class CvatFile:
             file_name, subset = values.get("name", ""), values.get("subset", "")
             place = (found.line, found.start, found.stop)
             self.images.append(CvatImage(self, values.get("id", "?"), file_name, subset, *place))
-            labels = (shape.get("label", "") for _, _, shape in found.shapes)
-            self.class_names.update(label for label in labels if label and "\n" not in label)
+            for shape, _, attributes in found.shapes:
+                label = attributes.get("label")
+                if label and "\n" not in label and shape in ("box", "polygon"):
+                    self.class_names.add(label)
 
     def by_subset(self) -> dict[str, CvatFile]:
         """The images of each subset, if there are several."""
@@ -183,7 +187,7 @@ def _images(data: bytes, name: str, lines_before: int = 0) -> list[_Image]:
         line = parser.CurrentLineNumber + lines_before
         if tag == "image":
             images.append(_Image(line, parser.CurrentByteIndex, 0, values, []))
-        elif tag in _SHAPES and images and not images[-1].stop:
+        elif tag in _PARTS and images and not images[-1].stop:
             images[-1].shapes.append((tag, line, values))
 
     def end(tag: str) -> None:

@@ -33,6 +33,7 @@ _EXPECTED = "LabelMe's .json files next to their images, or in a folder annotati
 _NAMES_FILES = ("class_names.txt", "labels.txt")
 _NO_CLASSES = frozenset(("__ignore__", "_background_"))
 _CIRCLE_POINTS = 64
+_FLAGS = "annotations were packed without the flags of their image"
 _OTHER_SHAPES = "points and lines were left out, because they have no box"
 
 
@@ -113,6 +114,9 @@ def read_labelme(location: Location, name: str) -> ImageAnnotation | None:
     if not isinstance(shapes, list):
         return None
     objects, notes = [], []
+    flags = document.get("flags")
+    if isinstance(flags, dict) and any(flags.values()):
+        notes.append((_FLAGS, name))
     for at, shape in enumerate(shapes, 1):
         where = f"shape {at}"
         if not isinstance(shape, dict):
