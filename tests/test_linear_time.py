@@ -91,7 +91,8 @@ def coco_ids_that_share_a_hash(folder: Path) -> None:
     (folder / "a.json").write_text(json.dumps(document))
     file = CocoFile(as_location(folder / "a.json"), "a.json")
     assert len(file.images) == count
-    assert file.read_annotations(colliding(5))[0]["category_id"] == colliding(5)
+    (item,) = file.reference_of(colliding(5))["annotations"]
+    assert item["category_id"] == colliding(5)
     assert len(file.categories) < count == len(file.categories) + file.problems.count
 
 
