@@ -13,11 +13,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import recordsmith as rs
 from recordsmith.example import encode_example
-from recordsmith.sources import Rows, Sample, Shards, Source, Table, WebDataset, open_reader
+from recordsmith.sources import Arrays, Rows, Sample, Shards, Source, Table, WebDataset, open_reader
 from recordsmith.sources.files.files_reader import below_common_folder
 from recordsmith.stores import as_location
 
@@ -37,12 +38,12 @@ for sample in samples:
 """
 
 
-def _csv(folder: Path, images: ModuleType) -> Source:  # noqa: ARG001
+def _csv(folder: Path, images: ModuleType) -> Source:
     folder.joinpath("rows.csv").write_text("id,x,part\n1,a,train\n2,b,test\n3,c,\n4,d,train\n")
     return Table(folder / "rows.csv", split_column="part")
 
 
-def _json(folder: Path, images: ModuleType) -> Source:  # noqa: ARG001
+def _json(folder: Path, images: ModuleType) -> Source:
     with gzip.open(folder / "a.jsonl.gz", "wt") as file:
         file.write('{"x": 1}\n{"x": 2}\n')
     folder.joinpath("b.jsonl.gz").write_bytes(gzip.compress(b'{"x": 0.5, "y": [1]}\n'))
@@ -57,7 +58,7 @@ def _images(folder: Path, images: ModuleType) -> Source:
     return Table(folder, table="rows.csv", image_column="id", images="images", label_column="class")
 
 
-def _tar(folder: Path, images: ModuleType) -> Source:  # noqa: ARG001
+def _tar(folder: Path, images: ModuleType) -> Source:
     folder.joinpath("x.cls").write_text("7")
     with tarfile.open(folder / "a.tar.gz", "w:gz") as archive:
         archive.add(folder / "x.cls", "../x.cls")
@@ -65,7 +66,7 @@ def _tar(folder: Path, images: ModuleType) -> Source:  # noqa: ARG001
     return WebDataset(folder / "a.tar.gz")
 
 
-def _shards(folder: Path, images: ModuleType) -> Source:  # noqa: ARG001
+def _shards(folder: Path, images: ModuleType) -> Source:
     for name, compression in (("a.tfrecord", None), ("b.tfrecord", "gzip")):
         with rs.ShardWriter(folder / name, compression=compression) as writer:
             for number in range(3):
@@ -73,7 +74,13 @@ def _shards(folder: Path, images: ModuleType) -> Source:  # noqa: ARG001
     return Shards(folder)
 
 
-_SOURCES = [_csv, _json, _images, _tar, _shards]
+def _arrays(folder: Path, images: ModuleType) -> Source:
+    pixels = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
+    np.savez_compressed(folder / "a.npz", images=pixels, labels=np.arange(4), ids=np.arange(4.0))
+    return Arrays(folder)
+
+
+_SOURCES = [_arrays, _csv, _json, _images, _tar, _shards]
 
 
 @pytest.fixture(params=_SOURCES, ids=lambda make: make.__name__[1:])

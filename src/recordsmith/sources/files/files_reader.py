@@ -50,15 +50,27 @@ class FilesReader(StoredReader, Generic[_Opened]):
             FileAccessError: the file cannot be read.
         """
         reference = sample.reference or {}
-        name = reference.get("file")
+        try:
+            return self.file(reference["file"]), reference
+        except KeyError:
+            raise unlisted_error(sample) from None
+
+    def file(self, name: str) -> _Opened:
+        """An open file.
+
+        Raises:
+            KeyError: it is not one of the files.
+            SourceError: it has changed since it was listed.
+            FileAccessError: it cannot be read.
+        """
         known: dict[str, _Opened] = vars(self)["_opened"]
         if name not in known:
             if name not in dict(self.files):
-                raise unlisted_error(sample)
+                raise KeyError(name)
             with vars(self)["_lock"]:
                 if name not in known:
                     known.update(self._open(name))
-        return known[name], reference
+        return known[name]
 
     @abstractmethod
     def _open(self, name: str) -> Mapping[str, _Opened]:
