@@ -184,6 +184,16 @@ def is_array_name(name: str) -> bool:
     return _IDX.search(plain) is not None or is_cifar(last)
 
 
+def is_pickle_name(name: str) -> bool:
+    """Whether a file has the name of a pickle in CIFAR's version for Python."""
+    return _PICKLES.fullmatch(name) is not None
+
+
+def has_role(path: str) -> bool:
+    """Whether the name of a file says that it contains images."""
+    return _named(path, "").role == "images"
+
+
 def _near(path: Location) -> list[str]:
     """A file, and those next to it that may belong to it."""
     names = [entry.name for entry in path.parent.list_entries() if entry.kind == "object"]
@@ -306,8 +316,7 @@ def _check_pickles(root: Location, known: Sequence[str]) -> None:
         SourceError: the folder has CIFAR's pickles.
     """
     for name in known:
-        is_named = _PICKLES.fullmatch(posixpath.basename(name))
-        if is_named and (root / name).read(0, 1) == _PICKLE_MAGIC:
+        if is_pickle_name(posixpath.basename(name)) and (root / name).read(0, 1) == _PICKLE_MAGIC:
             raise SourceError(
                 "this is a pickle, as in CIFAR's version for Python; opening it can run code",
                 path=root / name,

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
 from recordsmith.example import Kind
+from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.tar import TarFile
 from recordsmith.sources.numbered import LazySequence
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
@@ -122,6 +123,14 @@ class TarSamples(LazySequence[Mapping[str, Any]]):
         ]
         if lacking:
             notices.append(f"{count(len(self), 'sample')}, {join_names(lacking)}")
+        if all(f".{each}" in IMAGE_SUFFIXES for each in self.extensions):
+            folders = {self._key(number).rpartition("/")[0] for number in range(len(self))}
+            if len(folders) > 1:
+                notices.append(
+                    "samples have only an image each, and folders in archives are no classes: to "
+                    f"use them as classes ({join_names(sorted(folders))}), unpack the archive and "
+                    "pack its folder"
+                )
         return notices
 
     def found(self) -> str:

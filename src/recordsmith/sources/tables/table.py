@@ -2,7 +2,7 @@
 
 A folder of images with a table next to them (`metadata.csv`, `metadata.jsonl` or
 `metadata.parquet`, as in Hugging Face, also in folders `train/`, `test/`) is a table whose column
-`file_name` names the images.
+`file_name` names the images; so is `_classes.csv` of Roboflow with the column `filename`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,12 @@ from recordsmith.sources.tables.table_rows import TableRows, encode_table
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
 from recordsmith.words import count
 
-_METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+METADATA_COLUMNS = {
+    **dict.fromkeys(("metadata.csv", "metadata.jsonl", "metadata.parquet"), "file_name"),
+    "_classes.csv": "filename",
+}
+"""Tables next to images, of Hugging Face and Roboflow, and the column of the images."""
+
 _IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 
@@ -301,10 +306,8 @@ class Table:
         if tables:
             splits = [split_of(path.name) for path in tables]
             return self._use(tables, splits if all(map(has_split_word, splits)) else [])
-        if self._options["image_column"] is None:
-            self._image_column = "file_name"
         if own is not None:
-            self._paths = [own]
+            self._use_metadata([own])
             return []
         folders = {
             entry.name: found
@@ -315,7 +318,7 @@ class Table:
         }
         if not folders:
             raise SourceError(
-                f"the folder contains no tables and no {join_names(_METADATA_NAMES, 'or')}",
+                f"the folder contains no tables and no {join_names(METADATA_COLUMNS, 'or')}",
                 path=self.path,
             )
         if self._split is not None:
@@ -326,7 +329,14 @@ class Table:
                 value=self._split,
             )
         splits = list(sort_splits(folders))
-        return self._use([folders[name] for name in splits], splits)
+        return self._use(self._use_metadata([folders[name] for name in splits]), splits)
+
+    def _use_metadata(self, paths: list[Location]) -> list[Location]:
+        """Use the tables next to images, and the column of the images that they have."""
+        if self._options["image_column"] is None:
+            self._image_column = METADATA_COLUMNS[paths[0].name]
+        self._paths = paths
+        return paths
 
     def _use(self, paths: list[Location], splits: list[str]) -> list[str]:
         """Use several files; return their splits if these are several common names of splits."""
@@ -441,7 +451,7 @@ def _find_metadata(folder: Location) -> Location | None:
     Raises:
         SourceError: there are several.
     """
-    found = [folder / name for name in _METADATA_NAMES if is_file(folder / name)]
+    found = [folder / name for name in METADATA_COLUMNS if is_file(folder / name)]
     if len(found) > 1:
         raise SourceError(
             f"several tables: {join_names(path.name for path in found)}; expected one", path=folder
