@@ -41,8 +41,10 @@ _HOMES = {
     "packing": "PackPlan pack plan",
     "readers": "reader_code",
     "reshaping": "Edits append edit reshard salvage",
-    "sources": "Arrays Coco ImageFiles ImageFolder ImagePairs Rows Shards Table Voc WebDataset "
-    "Yolo",
+    "sources": (
+        "Arrays Coco CsvBoxes Cvat ImageFiles ImageFolder ImagePairs LabelMe Rows Shards Table Voc "
+        "WebDataset Yolo"
+    ),
     "wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

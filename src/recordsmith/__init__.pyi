@@ -63,9 +63,12 @@ from recordsmith.reshaping import reshard as reshard
 from recordsmith.reshaping import salvage as salvage
 from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import Coco as Coco
+from recordsmith.sources import CsvBoxes as CsvBoxes
+from recordsmith.sources import Cvat as Cvat
 from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder
 from recordsmith.sources import ImagePairs as ImagePairs
+from recordsmith.sources import LabelMe as LabelMe
 from recordsmith.sources import Rows as Rows
 from recordsmith.sources import Shards as Shards
 from recordsmith.sources import Table as Table

@@ -133,7 +133,8 @@ def test_the_layout_of_coco_itself(tmp_path: Path) -> None:
         ("val2017/b.jpg", "val"),
     ]
     assert listing.splits == ("train", "val")
-    assert listing.notices == ()
+    (notice,) = listing.notices
+    assert "4 annotation files of other tasks skipped" in notice
 
 
 @pytest.mark.parametrize(
@@ -414,7 +415,7 @@ def test_walking_the_text_finds_what_json_finds(tmp_path: Path, indent: int | No
     assert file.used == {3, 90}
     assert [entry["file_name"] for entry in file.images] == list(images)
     for entry in document["images"]:
-        found = file.read_annotations(entry["id"])
+        found = file.reference_of(entry["id"])["annotations"]
         assert found == [
             item for item in document["annotations"] if item["image_id"] == entry["id"]
         ]

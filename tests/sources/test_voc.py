@@ -329,13 +329,13 @@ def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
     source = Voc(voc(tmp_path, {"a": boxes}))
     problems = _problems(source)
     assert places(problems) == [
-        "Annotations/a.xml, line 33",
         "Annotations/a.xml, line 19 (cat)",
         "Annotations/a.xml, line 26 (Dog)",
         "Annotations/a.xml, line 26 (Dog)",
+        "Annotations/a.xml, line 33",
     ]
     for problem, words in zip(
-        problems, ("name ''", "xmax 50", "xmin 9", "ymin and ymax"), strict=True
+        problems, ("xmax 50", "xmin 9", "ymin and ymax", "name ''"), strict=True
     ):
         assert words in problem
     lines = (tmp_path / "Annotations/a.xml").read_text().split("\n")

@@ -7,6 +7,9 @@ from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes.coco import Coco
+from recordsmith.sources.boxes.csv_boxes import CsvBoxes
+from recordsmith.sources.boxes.cvat import Cvat
+from recordsmith.sources.boxes.labelme import LabelMe
 from recordsmith.sources.boxes.voc import Voc
 from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
@@ -32,10 +35,13 @@ __all__ = [
     "Arrays",
     "Coco",
     "Content",
+    "CsvBoxes",
+    "Cvat",
     "DetectedSource",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
+    "LabelMe",
     "Listing",
     "Note",
     "Rows",

@@ -25,12 +25,16 @@ class Classes:
     def __init__(self, labels: Mapping[str, int], origin: str) -> None:
         """`origin`: where the names come from, such as "the label map x.pbtxt"."""
         self._labels = dict(labels)
-        self._origin = origin
+        self.origin = origin
         self._unknown: dict[str, str] = {}  # messages about the first unknown names
 
     def label_of(self, name: str) -> int | None:
         """The label of a class; None for an unknown class."""
         return self._labels.get(name)
+
+    def labels(self) -> tuple[tuple[str, int], ...]:
+        """Each name with its label."""
+        return tuple(self._labels.items())
 
     def names(self) -> ClassNames:
         """Index = label.
@@ -47,7 +51,7 @@ class Classes:
         """The problem with an unknown class name, with a suggestion."""
         message = self._unknown.get(name)
         if message is None:
-            message = f"class {name!r:.200} is not in {self._origin}"
+            message = f"class {name!r:.200} is not in {self.origin}"
             if len(self._unknown) < _MOST_SUGGESTED:  # comparing is slow
                 message += self._suggestion(name)
                 self._unknown[name] = message

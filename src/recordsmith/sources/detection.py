@@ -14,6 +14,9 @@ from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes.coco import Coco
+from recordsmith.sources.boxes.csv_boxes import CsvBoxes
+from recordsmith.sources.boxes.cvat import Cvat
+from recordsmith.sources.boxes.labelme import LabelMe
 from recordsmith.sources.boxes.voc import Voc
 from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
@@ -47,7 +50,10 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
         "pairs": _Kind(ImagePairs, ("images", "masks", "pairs", "colours")),
         "voc": _Kind(Voc, ("label_map", "boxes")),
         "coco": _Kind(Coco, ("annotations", "images", "label_map", "boxes", "object_masks")),
-        "yolo": _Kind(Yolo, ("label_map", "boxes")),
+        "yolo": _Kind(Yolo, ("label_map", "boxes", "object_masks")),
+        "labelme": _Kind(LabelMe, ("label_map", "boxes", "object_masks")),
+        "cvat": _Kind(Cvat, ("annotations", "images", "label_map", "boxes", "object_masks")),
+        "csv-boxes": _Kind(CsvBoxes, ("annotations", "images", "label_map", "boxes")),
         "table": _Kind(
             Table,
             (

@@ -136,6 +136,20 @@ class StoredReferences(LazySequence[Mapping[str, Any] | None]):
         return json.loads(document) if document else None
 
 
+class ComputedReferences(LazySequence[Mapping[str, Any]]):
+    """References that are made when they are accessed."""
+
+    def __init__(self, count: int, make: Callable[[int], Mapping[str, Any]]) -> None:
+        self._count = count
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _item(self, number: int) -> Mapping[str, Any]:
+        return self._make(number)
+
+
 class NumberedSamples(LazySequence[Sample]):
     """The samples of a listing; keeps the given arrays.
 
@@ -191,6 +205,7 @@ class NumberedSamples(LazySequence[Sample]):
             int(versions[number]) if isinstance(versions, np.ndarray) else versions,
             None if self.references is None else self.references[number],
         )
+
 
 
 def _name_of(coding: Coding | None, number: int) -> str | None:

@@ -9,6 +9,12 @@ from recordsmith.errors import OptionError
 from recordsmith.sources.archives.arrays import ArrayReader
 from recordsmith.sources.archives.shards import ShardReader
 from recordsmith.sources.archives.webdataset import TarReader
+from recordsmith.sources.boxes.coco import CocoReader
+from recordsmith.sources.boxes.csv_boxes import CsvBoxReader
+from recordsmith.sources.boxes.cvat import CvatReader
+from recordsmith.sources.boxes.labelme import LabelMeReader
+from recordsmith.sources.boxes.voc import VocReader
+from recordsmith.sources.boxes.yolo import YoloReader
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.source import SampleReader, StoredReader
@@ -16,7 +22,20 @@ from recordsmith.sources.tables.table_reader import TableReader
 
 _READERS: Mapping[str, type[StoredReader]] = {
     reader.__name__: reader
-    for reader in (ArrayReader, ImageReader, PairReader, ShardReader, TableReader, TarReader)
+    for reader in (
+        ArrayReader,
+        CocoReader,
+        CsvBoxReader,
+        CvatReader,
+        ImageReader,
+        LabelMeReader,
+        PairReader,
+        ShardReader,
+        TableReader,
+        TarReader,
+        VocReader,
+        YoloReader,
+    )
 }
 
 

@@ -56,7 +56,7 @@ _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 _CLIPPED = "boxes were clipped to their image"
 _REORDERED = "boxes had minimum and maximum swapped and were reordered"
-_DROPPED = "objects were dropped because their box is invalid"
+DROPPED = "objects were dropped because their box is invalid"
 UNKNOWN_CLASSES_DROPPED = "objects were dropped because their class is unknown"
 _ROTATED = "images have an EXIF orientation; their boxes were rotated to the stored image"
 _NOT_ROTATED = (
@@ -72,13 +72,19 @@ class AnnotatedBox(NamedTuple):
     place: file and line or number: "a.xml, line 17".
     name: its class.
     corners: xmin, ymin, xmax, ymax in the units of the frame; NaN for an invalid number.
+    segmentation: its outline, see `rasterize`.
     extra: other data of its source.
+    fault: why it cannot be read at all.
+    dropped: the note for an object that is dropped because of its fault.
     """
 
     place: str
     name: str
-    corners: Corners
+    corners: Corners = (0, 0, 0, 0)
+    segmentation: Any = None
     extra: Any = None
+    fault: str = ""
+    dropped: str = DROPPED
 
 
 class PlacedBox(NamedTuple):
@@ -94,11 +100,13 @@ class Frame(NamedTuple):
 
     width, height: in the units of the boxes.
     orientation: of the stored image, if the boxes were drawn on the upright image; else 1.
+    is_relative: whether the units are the sides of the image.
     """
 
     width: float
     height: float
     orientation: int = UPRIGHT
+    is_relative: bool = False
 
 
 def check_policy(boxes: object) -> BoxPolicy:
@@ -158,9 +166,9 @@ class BoxReader:
         """The frame of relative boxes, drawn on the upright or the stored image."""
         orientation = exif_orientation(self._image[IMAGE])
         if orientation == UPRIGHT:
-            return Frame(1, 1)
+            return Frame(1, 1, is_relative=True)
         self.note(_ROTATED if is_upright else _NOT_ROTATED, f"{place}: orientation {orientation}")
-        return Frame(1, 1, orientation if is_upright else UPRIGHT)
+        return Frame(1, 1, orientation if is_upright else UPRIGHT, is_relative=True)
 
     def place(
         self, boxes: Iterable[AnnotatedBox], frame: Frame, classes: Classes
@@ -168,6 +176,9 @@ class BoxReader:
         """The valid and fixed boxes; others are noted or become problems."""
         placed = []
         for box in boxes:
+            if box.fault:
+                self._reject(box, [box.fault], box.dropped)
+                continue
             label = classes.label_of(box.name)
             if label is None:
                 self._reject(box, [classes.unknown(box.name)], UNKNOWN_CLASSES_DROPPED)
@@ -180,9 +191,9 @@ class BoxReader:
                 placed.append(PlacedBox(box, label, _stored(corners, frame)))
         return placed
 
-    def reject(self, place: str, fault: str, what: str = _DROPPED) -> None:
+    def reject(self, place: str, fault: str, what: str = DROPPED) -> None:
         """Add the problem of an unreadable object, or drop it with the note `what`."""
-        self._reject(AnnotatedBox(place, "", (0, 0, 0, 0)), [fault], what)
+        self._reject(AnnotatedBox(place, ""), [fault], what)
 
     def finish(self, name: str) -> None:
         """Raise the collected problems of the sample; `name` is its file.
@@ -207,13 +218,13 @@ class BoxReader:
         """An invalid box fixed, if the policy is to clip and that is possible."""
         faults = _faults(box.corners, frame)
         if self._policy != "clip" or not all(map(math.isfinite, box.corners)):
-            self._reject(box, faults, _DROPPED)
+            self._reject(box, faults, DROPPED)
             return None
         xs, ys = sorted(box.corners[::2]), sorted(box.corners[1::2])
         ordered = (xs[0], ys[0], xs[1], ys[1])
         clipped = _clipped(ordered, frame)
         if clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
-            self._reject(box, faults, _DROPPED)
+            self._reject(box, faults, DROPPED)
             return None
         where = f"{box.place}: {'; '.join(faults)}"
         if ordered != box.corners:

@@ -1,70 +1,44 @@
 """COCO: one JSON file per split with the boxes and segmentations of all images.
 
-Category ids are kept as labels, with their gaps. Annotations are parsed again when their sample is
-read, so that the listing keeps only their positions in the file.
+Category ids are kept as labels, with their gaps. The listing keeps the text of the files and the
+positions of annotations in it, which are parsed again for the reference of their sample.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import OptionError, Problems, SourceError, option
+from recordsmith.errors import Problems, SourceError, option
 from recordsmith.example import Kind
-from recordsmith.example.keys import (
-    HEIGHT,
-    MASK,
-    MASK_FORMAT,
-    OBJECT_AREA,
-    OBJECT_IS_CROWD,
-    OBJECT_MASK,
-    SOURCE_ID,
-    WIDTH,
-)
-from recordsmith.image import apply_orientation, encode_mask, inverse_orientation, resize_nearest
+from recordsmith.example.keys import HEIGHT, OBJECT_AREA, OBJECT_IS_CROWD, WIDTH
+from recordsmith.sources.boxes.annotated import AnnotatedReader, Annotation, Masks, make_listing
+from recordsmith.sources.boxes.annotation_files import FileAnnotatedImages, path_inside
 from recordsmith.sources.boxes.boxes import (
-    BOX_KINDS,
     UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
-    BoxReader,
-    Frame,
     PlacedBox,
-    box_features,
-    check_policy,
     number,
 )
-from recordsmith.sources.boxes.coco_json import CocoFile
-from recordsmith.sources.boxes.coco_layout import Described, find_files, image_folders, make_entry
-from recordsmith.sources.boxes.entries import Entry, make_samples
-from recordsmith.sources.boxes.regions import (
-    ClassMask,
-    RegionError,
-    rasterize,
-)
+from recordsmith.sources.boxes.coco_json import CocoFile, Described, read_annotations
+from recordsmith.sources.boxes.coco_layout import find_files, other_files
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.folders import inside, is_file, last_name
-from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
-from recordsmith.sources.splits import sort_splits
-from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
+from recordsmith.sources.files.folders import referenced
+from recordsmith.sources.problems import count_notice, join_names, join_problems
+from recordsmith.sources.source import Listing, Note
+from recordsmith.stores import PlaceLike
 from recordsmith.words import count
 
-Masks = Literal["instance", "class"]
-
-_NO_OUTLINE = "objects have an invalid segmentation and got an empty mask"
-_NO_OUTLINE_DROPPED = "objects were dropped because their segmentation is invalid"
-_EMPTY_MASK = "objects have an empty mask because their segmentation encloses no pixel"
 _LARGEST_AREA = float(np.finfo(np.float32).max)
-_MOST_PIXELS = 1 << 28  # of a mask
 
 
-class Coco:
+class Coco(FileAnnotatedImages):
     """Images with boxes, and optionally masks, in COCO's JSON format.
 
     Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
@@ -105,24 +79,14 @@ class Coco:
             OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
                 the root.
         """
-        self.root = as_place(root)
-        if annotations is None and is_file(self.root):
-            annotations, self.root = self.root, _dataset_folder(self.root)
-        self._annotations = annotations
-        self._images = None if images is None else _path_of_images(self.root, images)
-        self._label_map = None if label_map is None else as_location(label_map)
-        self._policy = check_policy(boxes)
-        if object_masks not in (None, "instance", "class"):
-            raise OptionError(
-                option="object_masks", value=object_masks, expected="'instance', 'class' or None"
-            )
-        self._masks = object_masks
-        self._entries: dict[str, Entry[Described]] = {}
-        self._classes = Classes({}, "the data")
-        self._is_deep = False
-
-    def __repr__(self) -> str:
-        return f"Coco({str(self.root)!r})"
+        super().__init__(
+            root,
+            annotations=annotations,
+            images=images,
+            label_map=label_map,
+            boxes=boxes,
+            object_masks=object_masks,
+        )
 
     def list_samples(self) -> Listing:
         """Scan the JSON files and find their images, sorted by image path.
@@ -133,112 +97,46 @@ class Coco:
             FileAccessError: a folder or file cannot be read.
         """
         index = FileIndex(self.root)
-        paths = self._files(index)
+        paths = self._files(index, find_files)
         files = {split: CocoFile(path, name) for split, (path, name) in paths.items()}
         notices = self._check_files(list(files.values()))
-        self._classes, more = _classes(list(files.values()), self._label_map)
-        class_names = self._classes.names()
-        self._is_deep = len(class_names) > 256
-        entries: dict[str, Entry[Described]] = {}
-        splits: dict[str, str] = {}
-        first: dict[str, str] = {}  # the file that lists an image first
-        for split, file in files.items():
-            folders = image_folders(index, file, split) if self._images is None else [self._images]
-            for image in file.images:
-                entry = make_entry(index, folders, Described(file, image))
-                name = entry.image
-                if name in entries:
-                    problem = f"image {image['id']}: {name} is already listed in {first[name]}"
-                    entry = dataclasses.replace(entry, fault=Fault(problem, file.name))
-                    name = f"{file.name}/{image['id']}"
-                entries[name], splits[name] = entry, split
-                first.setdefault(name, file.name)
-        if not entries:
-            names = join_names(file.name for file in files.values())
-            raise SourceError(f"no images to pack: {names} list no images", path=self.root)
-        self._entries = entries
-        if len(files) == 1:
-            splits = {}
-        samples = make_samples(entries, splits, index, lambda described: described.file.version)
-        used = {entry.image for entry in entries.values()}
-        left = [path for path in index.paths if has_image_name(path) and path not in used]
-        notices += count_notice(left, "image", "missing from annotation files skipped")
-        notices += count_notice(index.hidden, "hidden file", "skipped")
-        notices += [*more, *self._classes.notices()]
-        return Listing(
-            samples,
-            self,
-            class_names,
-            tuple(notices),
-            sort_splits(splits.values()),
-            has_label_map=True,
+        classes, more = _classes(list(files.values()), self._label_map)
+        classes.names()  # labels are checked before images are looked for
+        entries, splits, left = self._entries(index, files)
+        notices += [*left, *more]
+        if self._annotations is None:
+            others = other_files(index, {file.name for file in files.values()})
+            notices += count_notice(others, "annotation file", "of other tasks skipped")
+        if keypoints := sum(file.keypoints_count for file in files.values()):
+            notices.append(f"keypoints of {count(keypoints, 'annotation')} left out")
+        outside = {
+            name: str(place.absolute())
+            for place, name in paths.values()
+            if path_inside(self.root, place) is None
+        }
+        categories = {file.name: tuple(file.categories.items()) for file in files.values()}
+        return make_listing(
+            entries,
+            splits,
+            index,
+            CocoReader(**self._reader_options(classes), categories=tuple(categories.items())),
+            classes,
+            notices,
+            lambda described: described.file.version,
+            lambda described: self._reference(described, outside),
         )
 
-    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one image and its annotations.
-
-        Raises:
-            SourceError: its image is missing, or annotations are invalid; `problems` lists each.
-            CorruptDataError: unreadable-image.
-            FileAccessError: a file cannot be read.
-        """
-        entry = look_up(self._entries, sample)
-        features = entry.read_image(self.root, note)
-        assert entry.annotation is not None
-        file, image = entry.annotation
-        features[SOURCE_ID] = str(image["id"]).encode("utf-8", "surrogateescape")
-        reader = BoxReader(features, self._policy, note)
-        place = entry.annotation.place
-        frame = reader.make_frame(number(image["width"] or 0), number(image["height"] or 0), place)
-        placed = reader.place(_boxes(file, image, reader), frame, self._classes)
-        masks: dict[str, Any] = {}
-        if self._masks is not None and not reader.problems:
-            placed, masks = self._add_masks(placed, frame, features, reader, place)
-        reader.finish(entry.image)
-        return features | self._features(placed, features) | masks
-
-    def describe(self) -> Mapping[str, Any]:
-        files = self._annotations
-        named: Any = None
-        if isinstance(files, Mapping):
-            named = {split: self._located(path)[1] for split, path in files.items()}
-        elif files is not None:
-            named = self._located(files)[1]
-        return {
-            "kind": "Coco",
-            "folder": last_name(self.root),
-            "annotations": named,
-            "images": self._images,
-            "label_map": None if self._label_map is None else self._label_map.name,
-            "boxes": self._policy,
-            "object_masks": self._masks,
-        }
-
-    def kinds(self) -> Mapping[str, Kind]:
-        kinds: dict[str, Kind] = {
-            **BOX_KINDS,
-            OBJECT_IS_CROWD: "int64",
-            OBJECT_AREA: "float",
-        }
-        if self._masks == "instance":
-            kinds[OBJECT_MASK] = "bytes"
-        return kinds
-
-    def _files(self, index: FileIndex) -> dict[str, tuple[Location, str]]:
-        """split -> (location, name for messages) of each JSON file."""
-        if self._annotations is None:
-            return {split: (index.root / path, path) for split, path in find_files(index).items()}
-        given = self._annotations
-        files = given if isinstance(given, Mapping) else {"": given}
-        return {split: self._located(path) for split, path in files.items()}
-
-    def _located(self, place: PlaceLike) -> tuple[Location, str]:
-        """A JSON file from the caller, and its name relative to the root."""
-        file = as_location(place)
-        if not is_file(file):
-            below = inside(self.root, str(place))
-            file = below if below is not None and is_file(below) else file
-        return file, _path_inside(self.root, file) or file.name
+    def _reference(self, described: Described, outside: Mapping[str, str]) -> dict[str, Any]:
+        """The annotations of an image; `outside` has the files that are not below the root."""
+        file, image = described
+        found = file.reference_of(image["id"])
+        if self._masks is None:
+            for annotation in found.get("annotations", ()):
+                annotation.pop("segmentation", None)
+        if "ranges" in found and file.name in outside:
+            found["file"] = outside[file.name]
+        size = [image["width"], image["height"]]
+        return {"place": file.name, "id": image["id"], "size": size, **found}
 
     def _check_files(self, files: list[CocoFile]) -> list[str]:
         """Raise the problems outside annotations, or return them as notices."""
@@ -264,76 +162,60 @@ class Coco:
                 notices.append(f"{number} of unlisted images in {file.name} skipped: {ids}")
         return notices
 
-    def _add_masks(
-        self,
-        placed: list[PlacedBox],
-        frame: Frame,
-        image: Mapping[str, Any],
-        reader: BoxReader,
-        place: str,
-    ) -> tuple[list[PlacedBox], dict[str, Any]]:
-        """The kept objects, and the features of their masks on the stored image."""
-        height, width = image[HEIGHT], image[WIDTH]
-        if max(height * width, frame.height * frame.width) > _MOST_PIXELS:
-            raise SourceError(
-                f"{place}: the size {width}x{height} is too large for masks; expected at most "
-                f"{_MOST_PIXELS:,} pixels"
-            )
-        kept: list[PlacedBox] = []
-        encoded: list[bytes] = []  # one mask at a time is held as pixels
-        whole = ClassMask(height, width, is_deep=self._is_deep)
-        for item in placed:
-            segmentation = item.source.extra.get("segmentation")
-            try:
-                drawn = rasterize(segmentation, int(frame.height), int(frame.width))
-            except RegionError as error:
-                if self._policy != "clip":
-                    reader.reject(item.source.place, str(error), _NO_OUTLINE_DROPPED)
-                    continue
-                reader.note(_NO_OUTLINE, f"{item.source.place}: {error}")
-                mask = np.zeros((height, width), np.uint8)
-            else:
-                mask = resize_nearest(
-                    apply_orientation(drawn, inverse_orientation(frame.orientation)), height, width
-                )
-                if not mask.any():
-                    reader.note(_EMPTY_MASK, item.source.place)
-            kept.append(item)
-            if self._masks == "instance":
-                encoded.append(encode_mask(mask))
-            else:
-                whole.add(mask, item.label)
-        if self._masks == "instance":
-            return kept, {OBJECT_MASK: encoded}
-        return kept, {MASK: encode_mask(whole.draw()), MASK_FORMAT: "png"}
 
-    def _features(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
-        height, width = image[HEIGHT], image[WIDTH]
-        features = box_features(placed)
-        features[OBJECT_IS_CROWD] = [
-            int(number(item.source.extra.get("iscrowd")) > 0) for item in placed
-        ]
-        features[OBJECT_AREA] = [_area(item, height * width) for item in placed]
-        return features
+@dataclass(frozen=True)
+class CocoReader(AnnotatedReader):
+    """Reads an image, and its annotations from the reference or from ranges of the JSON file.
+
+    categories: (file, (number, name) of each) of each file.
+    """
+
+    categories: tuple[tuple[str, tuple[tuple[int, str], ...]], ...] = ()
+
+    def _annotation(self, reference: Mapping[str, Any], note: Note) -> Annotation:
+        name, image_id = reference["place"], reference["id"]
+        place = f"{name}, image {image_id}"
+        file = referenced(self.root, reference.get("file", name))
+        names = self._names[name]
+        objects = [_box(item, name, image_id, names) for item in read_annotations(file, reference)]
+        width, height = reference["size"]
+        return Annotation(place, objects, (number(width or 0), number(height or 0)))
+
+    @cached_property
+    def _names(self) -> Mapping[str, Mapping[Any, str]]:
+        return {file: dict(names) for file, names in self.categories}
+
+    def _object_kinds(self) -> Mapping[str, Kind]:
+        return {OBJECT_IS_CROWD: "int64", OBJECT_AREA: "float"}
+
+    def _object_features(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
+        pixel_count = image[HEIGHT] * image[WIDTH]
+        return {
+            OBJECT_IS_CROWD: [int(number(item.source.extra.get("iscrowd")) > 0) for item in placed],
+            OBJECT_AREA: [_area(item, pixel_count) for item in placed],
+        }
 
 
-def _boxes(file: CocoFile, image: Mapping[str, Any], reader: BoxReader) -> list[AnnotatedBox]:
-    boxes = []
-    for annotation in file.read_annotations(image["id"]):
-        place = f"{file.name}, annotation {annotation.get('id')}"
-        category, box = annotation.get("category_id"), annotation.get("bbox")
-        name = file.categories.get(category) if isinstance(category, int) else None
-        if name is None:
-            reader.reject(place, f"unknown category_id {category!r}", UNKNOWN_CLASSES_DROPPED)
-        elif not isinstance(box, list) or len(box) != 4:
-            fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
-            reader.reject(place, fault)
-        else:
-            x, y, width, height = map(number, box)
-            where = f"{place} ({name}, image {image['id']})"
-            corners = (x, y, x + width, y + height)
-            boxes.append(AnnotatedBox(where, name, corners, annotation))
-    return boxes
+def _box(
+    annotation: Mapping[str, Any], file: str, image_id: Any, names: Mapping[Any, str]
+) -> AnnotatedBox:
+    place = f"{file}, annotation {annotation.get('id')}"
+    category, box = annotation.get("category_id"), annotation.get("bbox")
+    name = names.get(category) if isinstance(category, int) else None
+    if name is None:
+        fault = f"unknown category_id {category!r}"
+        return AnnotatedBox(place, "", fault=fault, dropped=UNKNOWN_CLASSES_DROPPED)
+    if not isinstance(box, list) or len(box) != 4:
+        fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
+        return AnnotatedBox(place, name, fault=fault)
+    x, y, width, height = map(number, box)
+    return AnnotatedBox(
+        f"{place} ({name}, image {image_id})",
+        name,
+        (x, y, x + width, y + height),
+        annotation.get("segmentation"),
+        annotation,
+    )
 
 
 def _area(item: PlacedBox, pixel_count: int) -> float:
@@ -343,29 +225,6 @@ def _area(item: PlacedBox, pixel_count: int) -> float:
         return area
     ymin, xmin, ymax, xmax = item.box
     return (ymax - ymin) * (xmax - xmin) * pixel_count
-
-
-def _dataset_folder(document: Location) -> Location:
-    """The folder of the dataset that a JSON file belongs to."""
-    folder = document.absolute().parent
-    return folder.parent if folder.name.lower() == "annotations" else folder
-
-
-def _path_of_images(root: Location, images: PlaceLike) -> str:
-    """The folder of images, relative to the root."""
-    for folder in (as_folder(images), inside(root, str(images))):
-        if folder is not None and folder.is_folder():
-            path = _path_inside(root, folder)
-            if path is not None:
-                return path
-    raise OptionError(option="images", value=str(images), expected=f"a folder inside {root}")
-
-
-def _path_inside(root: Location, place: Location) -> str | None:
-    """The path of a file or folder relative to the root, which also links may lead to."""
-    if not root.contains(place):
-        return None
-    return place.identity[len(root.identity) :].lstrip("/")
 
 
 def _classes(files: list[CocoFile], label_map: PlaceLike | None) -> tuple[Classes, list[str]]:

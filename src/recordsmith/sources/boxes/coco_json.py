@@ -6,14 +6,19 @@ parsed again when their sample is read. Memory stays close to the size of the te
 
 from __future__ import annotations
 
+import codecs
+import itertools
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from array import array
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from recordsmith.dataset.documents import json_fault
 from recordsmith.dataset.labels import LARGEST_LABEL
 from recordsmith.errors import Problems, SourceError
+from recordsmith.sources.boxes.annotated import VALUE_BYTES, changed_error
+from recordsmith.sources.boxes.annotation_files import DescribedImage
 from recordsmith.sources.files.versions import size_and_version
 from recordsmith.stores import Location
 
@@ -21,6 +26,8 @@ _scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, its end)
 _space = re.compile(r"[ \t\n\r]*").match
 _LISTS = frozenset(("categories", "images", "annotations"))
 _HEAD_BYTES = 1 << 16
+_BLOCK = 1 << 20  # characters
+_BYTE_ORDER_MARK = codecs.BOM_UTF8
 _MOST_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 
 
@@ -34,6 +41,7 @@ class CocoFile:
         problems: the problems of categories and images.
         used: category ids of annotations that can be labels.
         orphans: ids of annotations whose image is not listed.
+        keypoints_count: annotations with keypoints.
         version: changes when the file changes.
     """
 
@@ -50,17 +58,22 @@ class CocoFile:
         self.problems = Problems()
         self.used: set[int] = set()
         self.orphans: list[Any] = []
+        self.keypoints_count = 0
         # keyed by ids as text, because a file may contain integers that collide as dict keys
-        self._places: dict[str, list[int]] = {}  # positions of an image's annotations
+        self._places: dict[str, array[int]] = {}  # start and end of an image's annotations
         _, self.version = size_and_version(location)
         self._images: dict[str, str] = {}  # the file name of an image
-        self._text = _decoded(location, name)
+        data = location.read()
+        self._text = _decoded(data, name)
+        self._mark_bytes = len(_BYTE_ORDER_MARK) * data.startswith(_BYTE_ORDER_MARK)
+        del data
+        self._offsets: array[int] | None = None  # in bytes, of each block of the text
         self._counted = 0, 1  # a position in the text, and its line
         found = set()
-        for key, value, at in _elements(self._text, name):
+        for key, value, at, end in _elements(self._text, name):
             found.add(key)
-            if at is not None:
-                self._take(key, value, at)
+            if end:
+                self._take(key, value, at, end)
         if "images" not in found:
             raise SourceError(
                 f"not a COCO annotation file: found the keys {', '.join(sorted(found)) or 'none'}; "
@@ -75,28 +88,57 @@ class CocoFile:
             )
         self._images.clear()
         for image_id in [key for key in self._places if key not in known]:
-            places = self._places.pop(image_id)
-            self.orphans += [self._annotation(at).get("id", "?") for at in places]
+            places = self._places.pop(image_id)[::2]
+            self.orphans += [_scan(self._text, at)[0].get("id", "?") for at in places]
 
-    def read_annotations(self, image_id: Any) -> list[dict[str, Any]]:
-        """All annotations of one image, in file order."""
-        return [self._annotation(at) for at in self._places.get(repr(image_id), ())]
+    def described(self) -> Iterator[DescribedImage[Described]]:
+        """Yield the images in the order of the file."""
+        for image in self.images:
+            where = f"image {image['id']}"
+            yield DescribedImage(where, image["file_name"], Described(self, image))
 
-    def _annotation(self, at: int) -> dict[str, Any]:
-        value: dict[str, Any] = _scan(self._text, at)[0]
-        return value
+    def reference_of(self, image_id: Any, most_bytes: int = VALUE_BYTES) -> dict[str, Any]:
+        """The annotations of an image in file order, or their ranges of bytes if they are large."""
+        places = self._places.get(repr(image_id), array("q"))
+        if sum(places[1::2]) - sum(places[::2]) <= most_bytes:
+            return {"annotations": [_scan(self._text, at)[0] for at in places[::2]]}
+        offsets = map(self._offset, places)
+        return {"ranges": [list(pair) for pair in zip(offsets, offsets, strict=True)]}
 
-    def _take(self, key: str, value: Any, at: int) -> None:
+    def _offset(self, at: int) -> int:
+        """The offset in the file of a position in the text."""
+        if self._text.isascii():
+            return self._mark_bytes + at
+        if self._offsets is None:
+            blocks = range(0, len(self._text), _BLOCK)
+            sizes = (len(self._text[start : start + _BLOCK].encode()) for start in blocks)
+            self._offsets = array("q", itertools.accumulate(sizes, initial=self._mark_bytes))
+        block = at // _BLOCK
+        return self._offsets[block] + len(self._text[block * _BLOCK : at].encode())
+
+    def _take(self, key: str, value: Any, at: int, end: int) -> None:
         if not isinstance(value, dict):
             self._add_problem(at, f"invalid {key} {str(value)[:60]!r}; expected objects")
         elif key == "annotations":
+            if "bbox" not in value and "segments_info" in value:
+                raise SourceError(
+                    "the annotations are of panoptic segmentation, which has no boxes",
+                    path=self.name,
+                    remedy="Make a file of instances with panopticapi's "
+                    "panoptic2detection_coco_format, or pack the PNG files as pairs.",
+                )
             image_id = value.get("image_id")
             category = value.get("category_id")
+            self.keypoints_count += "keypoints" in value
             if not isinstance(image_id, (int, str)):
                 annotation = f"annotation {str(value.get('id'))[:60]}"
                 self._add_problem(at, f"{annotation} has image_id {str(image_id)[:60]}")
                 return
-            self._places.setdefault(repr(image_id), []).append(at)
+            places = self._places.get(repr(image_id))
+            if places is None:
+                places = self._places[repr(image_id)] = array("q")
+            places.append(at)
+            places.append(end)
             if isinstance(category, int) and 0 <= category <= LARGEST_LABEL:
                 self.used.add(category)
         elif key == "images":
@@ -136,29 +178,52 @@ def looks_like_coco(location: Location) -> bool:
     return head.startswith(b"{") and any(key in head for key in keys)
 
 
-def _decoded(location: Location, name: str) -> str:
+class Described(NamedTuple):
+    """One image in a JSON file: the file, and the entry in it."""
+
+    file: CocoFile
+    image: Mapping[str, Any]
+
+
+def read_annotations(location: Location, reference: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The annotations that a reference contains, or that it has the ranges of.
+
+    Raises:
+        SourceError: the file has changed.
+        FileAccessError: the file cannot be read.
+    """
+    if "annotations" in reference:
+        found: list[dict[str, Any]] = reference["annotations"]
+        return found
     try:
-        return location.read().decode("utf-8-sig")
+        return [json.loads(location.read(start, stop)) for start, stop in reference["ranges"]]
+    except ValueError:
+        raise changed_error(str(location)) from None
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SourceError(
             f"not UTF-8 at byte {error.start:,}", path=name, remedy="Save the file as UTF-8."
         ) from None
 
 
-def _elements(text: str, name: str) -> Iterator[tuple[str, Any, int | None]]:
-    """Yield (key, None, None) for each key, and (key, element, position) in COCO's lists."""
+def _elements(text: str, name: str) -> Iterator[tuple[str, Any, int, int]]:
+    """Yield (key, None, 0, 0) for each key, and (key, element, start, end) in COCO's lists."""
     at = 0
     try:
         at = _expect(text, _skip(text, 0), "{")
         while text[at : at + 1] != "}":
             key, at = _scan(text, at)
             at = _skip(text, _expect(text, _skip(text, at), ":"))
-            yield str(key), None, None
+            yield str(key), None, 0, 0
             if key in _LISTS and text[at : at + 1] == "[":
                 at = _skip(text, at + 1)
                 while text[at : at + 1] != "]":
                     value, end = _scan(text, at)
-                    yield key, value, at
+                    yield key, value, at, end
                     at = _next(text, end, "]")
                 at += 1
             else:

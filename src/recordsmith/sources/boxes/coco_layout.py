@@ -7,36 +7,33 @@ Layouts: `annotations/instances_train2017.json` with `train2017/`, one folder pe
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection
 
-from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError, option
-from recordsmith.sources.boxes.coco_json import CocoFile, looks_like_coco
-from recordsmith.sources.boxes.entries import Entry, path_notes
-from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
-from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.problems import Fault, join_names
+from recordsmith.errors import SourceError
+from recordsmith.sources.boxes.annotation_files import group_by_split
+from recordsmith.sources.boxes.coco_json import looks_like_coco
+from recordsmith.sources.files.file_index import FileIndex, no_files
+from recordsmith.sources.problems import join_names
 
 _EXPECTED = (
     "annotations/instances_<split>.json with one folder of images per split, "
     "<split>/_annotations.coco.json next to the images, or one .json file next to or above them"
 )
 _SPLIT_FILE = "_annotations.coco.json"
-_OTHER_TASKS = ("captions_", "person_keypoints_", "stuff_", "panoptic_", "image_info_")
-_IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
+_BOXED_TASKS = ("stuff_", "person_keypoints_")
+_BARE_TASKS = ("captions_", "panoptic_", "image_info_")
 
 
-class Described(NamedTuple):
-    """One image in a JSON file: the file, and the entry in it."""
-
-    file: CocoFile
-    image: Mapping[str, Any]
-
-    @property
-    def place(self) -> str:
-        return f"{self.file.name}, image {self.image['id']}"
+def other_files(index: FileIndex, used: Collection[str]) -> list[str]:
+    """The JSON files next to those that are used which are of other tasks."""
+    return [
+        path
+        for path in index.paths
+        if path.lower().endswith(".json")
+        and path not in used
+        and is_of_other_task(path)
+        and looks_like_coco(index.root / path)
+    ]
 
 
 def find_files(index: FileIndex) -> dict[str, str]:
@@ -55,9 +52,18 @@ def find_files(index: FileIndex) -> dict[str, str]:
     for group in groups:
         known = [path for path in group if looks_like_coco(index.root / path)]
         instances = [path for path in known if "instances" in posixpath.basename(path)]
-        boxed = instances or [path for path in known if not _is_of_other_task(path)]
+        boxed = instances or [path for path in known if not is_of_other_task(path)]
+        for task in _BOXED_TASKS:
+            boxed = boxed or [path for path in known if posixpath.basename(path).startswith(task)]
         if boxed:
-            return _group_by_split(boxed)
+            return group_by_split(boxed)
+        if known:
+            raise SourceError(
+                f"no boxes to pack: found only {join_names(known)}",
+                path=index.root,
+                remedy="Add the file with the instances of these images; from panoptic files, "
+                "panopticapi's panoptic2detection_coco_format makes one.",
+            )
     if not documents:
         raise no_files(index.root, _EXPECTED, index)
     head = (index.root / documents[0]).read(0, 20)
@@ -69,64 +75,6 @@ def find_files(index: FileIndex) -> dict[str, str]:
     )
 
 
-def _is_of_other_task(path: str) -> bool:
-    return posixpath.basename(path).startswith(_OTHER_TASKS)
-
-
-def _group_by_split(paths: list[str]) -> dict[str, str]:
-    if len(paths) == 1:
-        return {"": paths[0]}
-    for tokens_of in (_split_words, _split_words_with_years):
-        splits = {tuple(tokens_of(path)): path for path in paths}
-        if len(splits) == len(paths) and all(len(words) == 1 for words in splits):
-            return {words[0]: path for words, path in splits.items()}
-    raise SourceError(
-        f"several annotation files without distinct splits in their names: {join_names(paths)}",
-        remedy=f"Choose one with {option('annotations', paths[0])}, or map each split to its file.",
-    )
-
-
-def _split_words(path: str) -> list[str]:
-    """Names of splits in the file's name, or that of its folder: instances_train2017 -> train."""
-    folder, name = posixpath.split(path)
-    source = posixpath.basename(folder) if name == _SPLIT_FILE else posixpath.splitext(name)[0]
-    words = re.findall(r"[A-Za-z]+", source)
-    return [word for word in words if is_split_name(word)]
-
-
-def _split_words_with_years(path: str) -> list[str]:
-    words = re.findall(r"[A-Za-z]+\d+", posixpath.splitext(posixpath.basename(path))[0])
-    return [word for word in words if is_split_name(word.rstrip("0123456789"))]
-
-
-def image_folders(index: FileIndex, file: CocoFile, split: str) -> list[str]:
-    """Where to look for images, best first: next to the file, folders named like it, images."""
-    own = posixpath.dirname(file.name)
-    words = {split.lower(), *(word.lower() for word in _split_words_with_years(file.name))}
-    words.update(word.lower() for word in _split_words(file.name))
-    folders = sorted({posixpath.dirname(path) for path in index.paths if has_image_name(path)})
-    above = {posixpath.dirname(folder) for folder in folders}
-
-    def rank(folder: str) -> tuple[int, str]:
-        last = posixpath.basename(folder).lower()
-        if folder == own:
-            return 0, folder
-        if last in words:
-            return 1, folder
-        return (2 if last in _IMAGE_FOLDERS else 3), folder
-
-    near = {own, posixpath.dirname(own), ""}
-    wanted = [folder for folder in {*folders, *above, *near} if rank(folder)[0] < 3]
-    return list(dict.fromkeys([*sorted(wanted, key=rank), *sorted(near)]))
-
-
-def make_entry(index: FileIndex, folders: list[str], described: Described) -> Entry[Described]:
-    """The entry of an image; `folders` are where to look for its file, best first."""
-    name, place = described.image["file_name"], described.place
-    found = index.find_image(name, folders, described.file.name) if name else []
-    if isinstance(found, Found):
-        return Entry(found.path, described, path_notes(found, name, place))
-    image_id = described.image["id"]
-    problem = not_found(found, name, join_names(folder or "." for folder in folders))
-    fault = Fault(f"image {image_id}: {problem}", described.file.name)
-    return Entry(f"{described.file.name}/{image_id}", described, fault=fault)
+def is_of_other_task(path: str) -> bool:
+    """Whether a file is named like those of captions, keypoints, stuff or panoptic segmentation."""
+    return posixpath.basename(path).startswith((*_BOXED_TASKS, *_BARE_TASKS))

@@ -6,40 +6,33 @@ parsing it again would take longer than the rest of the sample.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.example import Kind
-from recordsmith.example.keys import (
-    FILENAME,
-    OBJECT_DIFFICULT,
-    OBJECT_TRUNCATED,
-    OBJECT_VIEW,
-    SOURCE_ID,
+from recordsmith.example.keys import OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW
+from recordsmith.sources.boxes.annotated import AnnotatedImages, make_listing
+from recordsmith.sources.boxes.boxes import BoxPolicy, PlacedBox
+from recordsmith.sources.boxes.image_annotations import (
+    ImageAnnotation,
+    ImageAnnotationReader,
+    reference_of,
 )
-from recordsmith.sources.boxes.boxes import (
-    BOX_KINDS,
-    UNKNOWN_CLASSES_DROPPED,
-    AnnotatedBox,
-    BoxPolicy,
-    BoxReader,
-    PlacedBox,
-    box_features,
-    check_policy,
-)
-from recordsmith.sources.boxes.entries import Entry, make_samples
-from recordsmith.sources.boxes.voc_layout import Annotated, find_samples
-from recordsmith.sources.boxes.voc_xml import VocAnnotation, VocObject, load_annotation
-from recordsmith.sources.classes import Classes, make_classes
+from recordsmith.sources.boxes.voc_layout import FileFormat, find_samples
+from recordsmith.sources.boxes.voc_xml import read_voc_xml
+from recordsmith.sources.classes import make_classes
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.folders import last_name
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
-from recordsmith.sources.splits import sort_splits
-from recordsmith.stores import PlaceLike, as_folder, as_location
+from recordsmith.sources.source import Listing
+from recordsmith.stores import Location, PlaceLike
+
+_EXPECTED = (
+    "Annotations/*.xml with JPEGImages/, annotations/*.xml with images/, or .xml files next to "
+    "their images"
+)
 
 
-class Voc:
+class Voc(AnnotatedImages):
     """Images with boxes in PASCAL VOC's XML format.
 
     Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
@@ -65,14 +58,7 @@ class Voc:
         Raises:
             OptionError: `boxes` is invalid.
         """
-        self.root = as_folder(root)
-        self._label_map = None if label_map is None else as_location(label_map)
-        self._policy = check_policy(boxes)
-        self._entries: dict[str, Entry[Annotated]] = {}
-        self._classes = Classes({}, "the data")
-
-    def __repr__(self) -> str:
-        return f"Voc({str(self.root)!r})"
+        super().__init__(root, label_map=label_map, boxes=boxes)
 
     def list_samples(self) -> Listing:
         """Find annotation files and their images, sorted by path.
@@ -83,75 +69,35 @@ class Voc:
             FileAccessError: a folder or the label map cannot be read.
         """
         index = FileIndex(self.root)
-        found = find_samples(index)
-        self._classes = make_classes(found.class_names, self._label_map)
-        self._entries = found.entries
-        return Listing(
-            make_samples(
-                found.entries, found.splits, index, lambda found: index.version_of(found.path)
-            ),
-            self,
-            self._classes.names(),
-            (*found.notices, *self._classes.notices()),
-            sort_splits(found.splits.values()),
-            has_label_map=True,
+        found = find_samples(index, FileFormat(".xml", read_voc_xml, _EXPECTED))
+        classes = make_classes(found.class_names, self._label_map)
+        return make_listing(
+            found.entries,
+            found.splits,
+            index,
+            VocReader(**self._reader_options(classes)),
+            classes,
+            found.notices,
+            lambda annotated: index.version_of(annotated.path),
+            reference_of,
         )
 
-    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one image and its annotations.
 
-        Raises:
-            SourceError: its image is missing, or boxes are invalid; `problems` lists each.
-            CorruptDataError: unreadable-image.
-            FileAccessError: a file cannot be read.
-        """
-        entry = look_up(self._entries, sample)
-        features = entry.read_image(self.root, note)
-        features[SOURCE_ID] = posixpath.basename(features[FILENAME])
-        placed: list[PlacedBox] = []
-        if entry.annotation is not None:
-            path, content = entry.annotation
-            reader = BoxReader(features, self._policy, note)
-            placed = self._place(load_annotation(content), path, reader)
-            reader.finish(path)
-        objects: list[VocObject] = [item.source.extra for item in placed]
-        return (
-            features
-            | box_features(placed)
-            | {
-                OBJECT_DIFFICULT: [item.difficult for item in objects],
-                OBJECT_TRUNCATED: [item.truncated for item in objects],
-                OBJECT_VIEW: [item.view.encode() for item in objects],
-            }
-        )
+@dataclass(frozen=True)
+class VocReader(ImageAnnotationReader):
+    """Reads an image and its XML file."""
 
-    def describe(self) -> Mapping[str, Any]:
+    @staticmethod
+    def _parse(location: Location, name: str) -> ImageAnnotation | None:
+        return read_voc_xml(location, name)
+
+    def _object_kinds(self) -> Mapping[str, Kind]:
+        return {OBJECT_DIFFICULT: "int64", OBJECT_TRUNCATED: "int64", OBJECT_VIEW: "bytes"}
+
+    def _object_features(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
+        extras = [item.source.extra for item in placed]
         return {
-            "kind": "Voc",
-            "folder": last_name(self.root),
-            "label_map": None if self._label_map is None else self._label_map.name,
-            "boxes": self._policy,
+            OBJECT_DIFFICULT: [difficult for difficult, _, _ in extras],
+            OBJECT_TRUNCATED: [truncated for _, truncated, _ in extras],
+            OBJECT_VIEW: [view.encode() for _, _, view in extras],
         }
-
-    def kinds(self) -> Mapping[str, Kind]:
-        return {
-            **BOX_KINDS,
-            OBJECT_DIFFICULT: "int64",
-            OBJECT_TRUNCATED: "int64",
-            OBJECT_VIEW: "bytes",
-        }
-
-    def _place(self, found: VocAnnotation, path: str, reader: BoxReader) -> list[PlacedBox]:
-        boxes = []
-        for item in found.objects:
-            place = f"{path}, line {item.line}"
-            if item.corners is None:
-                reader.reject(place, f"object {item.name!r} has no bndbox")
-            elif not item.name or "\n" in item.name:
-                fault = f"invalid class name {item.name!r}"
-                reader.reject(place, fault, UNKNOWN_CLASSES_DROPPED)
-            else:
-                where = f"{place} ({item.name})"
-                boxes.append(AnnotatedBox(where, item.name, item.corners, item))
-        frame = reader.make_frame(found.width, found.height, path)
-        return reader.place(boxes, frame, self._classes)

@@ -1,45 +1,54 @@
-"""Find PASCAL VOC's annotation files, images and split lists, in any of the common layouts.
+"""Find annotation files of one image each, their images and split lists, in the common layouts.
 
-`Annotations/` and `JPEGImages/` with lists in `ImageSets/`, `annotations/` and `images/`, or XML
-next to the images, with or without folders named like splits. An image without XML is a sample only
-if a list names it.
+`Annotations/` and `JPEGImages/` with lists in `ImageSets/`, `annotations/` and `images/`, or files
+next to the images, with or without folders named like splits. An image without a file is a sample
+only if a list names it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from recordsmith.errors import RecordsmithError, SourceError
-from recordsmith.sources.boxes.entries import Entry, path_notes
-from recordsmith.sources.boxes.voc_xml import dump_annotation, read_voc_xml
+from recordsmith.sources.boxes.annotated import Entry, path_notes
+from recordsmith.sources.boxes.image_annotations import (
+    Annotated,
+    ImageAnnotation,
+    dump_annotation,
+)
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import Lines, read_lines
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.splits import split_lists, splits_by_folder
+from recordsmith.stores import Location
 
-_EXPECTED = (
-    "Annotations/*.xml with JPEGImages/, annotations/*.xml with images/, or .xml files next to "
-    "their images"
+_ANNOTATION_FOLDERS = frozenset(
+    ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels")
 )
-_ANNOTATION_FOLDERS = frozenset(("annotations", "annotation", "xml", "xmls", "labels"))
 _IMAGE_FOLDERS = ("jpegimages", "images", "image", "imgs", "img", "pictures", "photos")
 _MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
 _CLASS_MARKS = ("-1", "0", "1", "-0")  # after a name in a list of one class
 _OTHER_NAME = "annotations name another image than their file name does"
 
 
-class Annotated(NamedTuple):
-    """An annotation file and its content from `dump_annotation`; empty if it is unreadable."""
+class FileFormat(NamedTuple):
+    """A format of annotation files.
 
-    path: str
-    content: bytes = b""
+    read: returns None for a file of another type.
+    expected: for the error if there are none.
+    """
+
+    suffix: str
+    read: Callable[[Location, str], ImageAnnotation | None]
+    expected: str
 
 
-class VocSamples(NamedTuple):
+class AnnotatedSamples(NamedTuple):
     """The samples to pack.
 
     entries: by sample name: the path of its image, or of its annotation file if the image is
@@ -54,14 +63,14 @@ class VocSamples(NamedTuple):
     notices: list[str]
 
 
-def find_samples(index: FileIndex) -> VocSamples:
-    """Find annotation files and their images. Reads every XML file.
+def find_samples(index: FileIndex, files: FileFormat) -> AnnotatedSamples:
+    """Find annotation files and their images. Reads every file of the format.
 
     Raises:
         SourceError: there are none, or several datasets.
         FileAccessError: a list cannot be read.
     """
-    survey = _Survey(index, _Layout(index))
+    survey = _Survey(index, _Layout(index, files.suffix), files)
     lists = _read_lists(index, survey.layout)
     if lists:
         entries, splits, notices = _with_lists(index, survey, lists)
@@ -69,18 +78,18 @@ def find_samples(index: FileIndex) -> VocSamples:
         entries, splits = survey.entries, splits_by_folder(survey.entries)
         notices = survey.without_annotation()
     if not entries:
-        raise no_files(index.root, _EXPECTED, index)
-    return VocSamples(entries, splits, survey.class_names, [*notices, *survey.notices()])
+        raise no_files(index.root, files.expected, index)
+    return AnnotatedSamples(entries, splits, survey.class_names, [*notices, *survey.notices()])
 
 
 class _Layout:
     """The folders of annotations, images and lists; paths end in `/` or are empty."""
 
-    def __init__(self, index: FileIndex) -> None:
+    def __init__(self, index: FileIndex, suffix: str) -> None:
         self.base = _base(index)
         inside = [path for path in index.paths if path.startswith(self.base)]
         folders = sorted({path[len(self.base) :].split("/")[0] for path in inside if "/" in path})
-        documents = [path for path in inside if path.lower().endswith(".xml")]
+        documents = [path for path in inside if path.lower().endswith(suffix)]
         self.annotations = next(
             (
                 f"{self.base}{name}/"
@@ -132,9 +141,10 @@ def _base(index: FileIndex) -> str:
 
 
 class _Survey:
-    """The samples and class names of all annotation files; see `FoundSamples`."""
+    """The samples and class names of all annotation files; see `AnnotatedSamples`."""
 
-    def __init__(self, index: FileIndex, layout: _Layout) -> None:
+    def __init__(self, index: FileIndex, layout: _Layout, files: FileFormat) -> None:
+        self._files = files
         self.layout = layout
         self.entries: dict[str, Entry[Annotated]] = {}
         self.class_names: set[str] = set()
@@ -152,13 +162,13 @@ class _Survey:
 
     def notices(self) -> list[str]:
         return [
-            *count_notice(self._foreign, "other XML file", "skipped"),
+            *count_notice(self._foreign, f"other {self._files.suffix[1:].upper()} file", "skipped"),
             *count_notice(self._index.hidden, "hidden file", "skipped"),
         ]
 
     def _add(self, document: str) -> None:
         try:
-            found = read_voc_xml(self._index.root / document, document)
+            found = self._files.read(self._index.root / document, document)
         except SourceError as error:
             fault = Fault(error.problem, error.path, error.line, error.remedy)
             self.entries[document] = Entry(document, Annotated(document), fault=fault)
@@ -170,9 +180,13 @@ class _Survey:
         if found is None:
             self._foreign.append(document)
             return
-        names = (item.name for item in found.objects)
-        self.class_names.update(name for name in names if name and "\n" not in name)
+        self.class_names |= found.class_names()
         entry = self._entry(Annotated(document, dump_annotation(found)), found.filename)
+        if entry.fault is not None and found.has_image:
+            annotated = Annotated(document, dump_annotation(found), has_image=True)
+            entry = Entry(document, annotated)
+        if found.notes:
+            entry = dataclasses.replace(entry, notes=(*entry.notes, *found.notes))
         if entry.fault is not None:
             self.entries[document] = entry
             return
@@ -216,7 +230,7 @@ class _Survey:
         return notes
 
     def _is_image(self, path: str) -> bool:
-        return not path.lower().endswith(".xml")
+        return not path.lower().endswith(self._files.suffix)
 
 
 def _stem(path: str) -> str:

@@ -5,12 +5,12 @@ A file that declares entities is refused before any is expanded; no other file i
 
 from __future__ import annotations
 
-import marshal
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from xml.parsers import expat
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.boxes.boxes import Corners, number
+from recordsmith.sources.boxes.boxes import number
+from recordsmith.sources.boxes.image_annotations import ImageAnnotation, ObjectRow
 from recordsmith.stores import Location, read_document
 
 _Values: TypeAlias = dict[str, "_Values | str"]
@@ -19,39 +19,7 @@ _Values: TypeAlias = dict[str, "_Values | str"]
 _TRUE = frozenset(("1", "true", "yes"))
 
 
-class VocObject(NamedTuple):
-    """One object; `corners` is xmin, ymin, xmax, ymax, or None without a box."""
-
-    line: int
-    name: str
-    corners: Corners | None
-    difficult: int
-    truncated: int
-    view: str
-
-
-class VocAnnotation(NamedTuple):
-    """The content of one file; width and height are 0 if it has no size."""
-
-    filename: str
-    width: float
-    height: float
-    objects: tuple[VocObject, ...]
-
-
-def dump_annotation(annotation: VocAnnotation) -> bytes:
-    """Serialize an annotation in a tenth of its memory, for this process only."""
-    objects = tuple(map(tuple, annotation.objects))
-    return marshal.dumps((annotation.filename, annotation.width, annotation.height, objects))
-
-
-def load_annotation(data: bytes) -> VocAnnotation:
-    """Deserialize the result of `dump_annotation`."""
-    filename, width, height, objects = marshal.loads(data)  # noqa: S302 - made above
-    return VocAnnotation(filename, width, height, tuple(map(VocObject._make, objects)))
-
-
-def read_voc_xml(location: Location, name: str) -> VocAnnotation | None:
+def read_voc_xml(location: Location, name: str) -> ImageAnnotation | None:
     """Read one annotation file, called `name` in messages.
 
     Returns:
@@ -67,7 +35,7 @@ def read_voc_xml(location: Location, name: str) -> VocAnnotation | None:
     values, objects = parsed
     size = values.get("size")
     width, height = (size.get("width"), size.get("height")) if isinstance(size, dict) else (0, 0)
-    return VocAnnotation(
+    return ImageAnnotation(
         _text(values.get("filename")),
         number(width or 0),
         number(height or 0),
@@ -75,8 +43,8 @@ def read_voc_xml(location: Location, name: str) -> VocAnnotation | None:
     )
 
 
-def _object(line: int, values: _Values) -> VocObject:
-    box = values.get("bndbox")
+def _object(line: int, values: _Values) -> ObjectRow:
+    box, name = values.get("bndbox"), _text(values.get("name"))
     corners = None
     if isinstance(box, dict):
         corners = (
@@ -85,14 +53,13 @@ def _object(line: int, values: _Values) -> VocObject:
             number(box.get("xmax")),
             number(box.get("ymax")),
         )
-    return VocObject(
-        line,
-        _text(values.get("name")),
-        corners,
+    extra = (
         int(_text(values.get("difficult")).lower() in _TRUE),
         int(_text(values.get("truncated")).lower() in _TRUE),
         _text(values.get("pose")),
     )
+    fault = "" if corners else f"object {name!r} has no bndbox"
+    return ObjectRow(f"line {line}", name, corners, fault, None, extra)
 
 
 def _text(value: _Values | str | None) -> str:
@@ -121,6 +88,23 @@ def _parse(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] 
             above[tag] = element or "".join(pieces).strip()
         pieces.clear()
 
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = pieces.append
+    parse_xml(parser, data, name)
+    if "annotation" not in open_elements[0]:
+        return None
+    root = open_elements[0]["annotation"]
+    return (root if isinstance(root, dict) else {}), objects
+
+
+def parse_xml(parser: expat.XMLParserType, data: bytes, name: str) -> None:
+    """Parse a file, called `name` in messages, with the handlers of a parser.
+
+    Raises:
+        SourceError: it is not valid XML, or declares entities; `line` is where.
+    """
+
     def entity(*_: Any) -> None:
         raise SourceError(
             "the file declares XML entities, which are refused for security",
@@ -129,9 +113,6 @@ def _parse(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] 
             remedy="Remove its DOCTYPE.",
         )
 
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = pieces.append
     parser.EntityDeclHandler = entity
     try:
         parser.Parse(data, True)
@@ -142,7 +123,3 @@ def _parse(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] 
         raise
     except (ValueError, LookupError) as error:  # an encoding that expat does not know
         raise SourceError(str(error), path=name, remedy="Save the file as UTF-8.") from None
-    if "annotation" not in open_elements[0]:
-        return None
-    root = open_elements[0]["annotation"]
-    return (root if isinstance(root, dict) else {}), objects

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.boxes.entries import Entry, path_notes
+from recordsmith.sources.boxes.annotated import Entry, path_notes
 from recordsmith.sources.boxes.yolo_lists import (
     DataFile,
     read_darknet_data,

@@ -1,0 +1,527 @@
+"""CSV, LabelMe and CVAT: the contract, options, and what is wrong in their files."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+import recordsmith as rs
+from recordsmith.sources import (
+    Coco,
+    CsvBoxes,
+    Cvat,
+    LabelMe,
+    Listing,
+    Sample,
+    Source,
+    Voc,
+    Yolo,
+    open_reader,
+)
+from recordsmith.sources.boxes.coco_json import CocoFile, read_annotations
+from recordsmith.stores import as_location
+
+from ..raising import places, raises
+from .annotated import coco, image, voc, write
+from .source_contract import SourceContract
+
+HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax\n"
+CAT = "cat,4,5,14,15"
+BOX = (0.25, 0.1, 0.75, 0.35)  # of CAT: ymin, xmin, ymax, xmax
+CSV = "".join(f"{name}.jpg,40,20,{CAT}\n" for name in "abcd")
+OPEN_IMAGES = "ImageID,LabelName,XMin,XMax,YMin,YMax,IsTruncated,IsGroupOf\n"
+
+
+def _csv(root: Path, rows: str = CSV, header: str = HEADER, images: str = "abcd") -> Path:
+    for name in images:
+        image(root / "images" / f"{name}.jpg")
+    write(root / "boxes.csv", header + rows)
+    return root
+
+
+def _shape(*points: tuple[float, float], kind: str = "polygon", label: Any = "cat") -> Any:
+    return {"label": label, "shape_type": kind, "points": [list(point) for point in points]}
+
+
+def _labelme(root: Path, *shapes: Any, name: str = "a", **more: Any) -> Path:
+    path = root / f"{name}.jpg"
+    document = {"version": "5", "shapes": shapes, "imagePath": path.name, "imageData": None}
+    image(path)
+    write(path.with_suffix(".json"), json.dumps(document | more))
+    return root
+
+
+def _cvat(root: Path, shapes: str = "", images: str = "abcd", values: str = "") -> Path:
+    elements = []
+    for name in images:
+        image(root / "images" / f"{name}.jpg")
+        elements.append(f'<image id="7{name}" name="{name}.jpg" {values}>{shapes}</image>')
+    write(root / "annotations.xml", f"<annotations>\n<version/>{''.join(elements)}</annotations>")
+    return root
+
+
+class TestContractOfCsv(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        return CsvBoxes(_csv(folder))
+
+
+class TestContractOfOpenImages(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        write(folder / "class-descriptions.csv", "/m/1,cat\n/m/2,Dog\n")
+        rows = "".join(f"{name},/m/1,0.1,0.5,0,1,-1,1\n" for name in "abcd")
+        return CsvBoxes(_csv(folder, rows, OPEN_IMAGES))
+
+
+class TestContractOfLabelMe(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        for name in "abcd":
+            _labelme(folder, _shape((1, 1), (9, 1), (9, 9)), name=name)
+        return LabelMe(folder, object_masks="class")
+
+
+class TestContractOfCvat(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4"/>'
+        return Cvat(_cvat(folder, box), object_masks="instance")
+
+
+def _read(listing: Listing, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    notes: list[tuple[str, str]] = []
+    sample = listing.samples[number]
+    content: Any = listing.reader.read(sample, lambda *note: notes.append(note))
+    return dict(content), notes
+
+
+def _boxes(features: dict[str, Any]) -> list[tuple[float, ...]]:
+    sides = [features[f"image/object/bbox/{side}"] for side in ("ymin", "xmin", "ymax", "xmax")]
+    return [tuple(round(value, 6) for value in box) for box in zip(*sides, strict=True)]
+
+
+def _problems(listing: Listing, number: int = 0) -> tuple[str, ...]:
+    with pytest.raises(rs.SourceError) as caught:
+        listing.reader.read(listing.samples[number])
+    return caught.value.problems
+
+
+# -- references ----------------------------------------------------------------------------------
+
+
+def _many(root: Path, kind: str) -> tuple[Source, int]:
+    """A source whose first sample has a large annotation, and how many objects that has."""
+    count = 3000
+    if kind == "csv":
+        _csv(root, f"b.jpg,40,20,{CAT}\n" + f"a.jpg,40,20,é{CAT}\n" * count)
+        return CsvBoxes(root), count
+    if kind == "cvat":
+        box = '<box label="é" xtl="4" ytl="5" xbr="14" ybr="15"/>\n'
+        return Cvat(_cvat(root, box * count)), count
+    if kind == "voc":
+        return Voc(voc(root, {"a": [("é", 4, 5, 14, 15)] * count, "b": []})), count
+    if kind == "labelme":
+        return LabelMe(_labelme(root, *[_shape((4, 5), (14, 15), (4, 15))] * count)), count
+    image(root / "a.jpg")
+    one = {"category_id": 1, "bbox": [4, 5, 10, 10], "area": 100, "iscrowd": 0, "é": "ü" * 9}
+    path = coco(root / "x.json", {"a.jpg": [one] * count}, {1: "é"})
+    text = json.dumps(json.loads(path.read_text()), ensure_ascii=False)
+    path.write_text(("\ufeff" if kind == "coco with mark" else "") + text)
+    return Coco(root), count
+
+
+@pytest.mark.parametrize("kind", ["csv", "cvat", "voc", "labelme", "coco", "coco with mark"])
+def test_large_annotations_are_referenced_by_their_place(tmp_path: Path, kind: str) -> None:
+    source, count = _many(tmp_path, kind)
+    listing = source.list_samples()
+    document = json.dumps(listing.samples[0].to_json())
+    assert len(document) < 1 << 19
+    by_value = {"annotations", "objects", "rows", "text"}
+    assert by_value.isdisjoint(listing.samples[0].reference or by_value)
+    assert kind.startswith("coco") or not by_value.isdisjoint(listing.samples[-1].reference or ())
+    reader = open_reader(json.loads(json.dumps(listing.reader.to_json())))
+    features: Any = reader.read(Sample.from_json(json.loads(document)))
+    xmin, ymin, xmax, ymax = 4 / 40, 5 / 20, 14 / 40, 15 / 20
+    assert features["image/object/bbox/xmin"] == [xmin] * count
+    assert features["image/object/bbox/ymax"] == [ymax] * count
+    assert (features["image/object/bbox/ymin"][0], features["image/object/bbox/xmax"][0]) == (
+        ymin,
+        xmax,
+    )
+
+
+def test_changed_files_are_noticed_by_ranges(tmp_path: Path) -> None:
+    source, _ = _many(tmp_path, "coco")
+    listing = source.list_samples()
+    sample = listing.samples[0]
+    path = tmp_path / "x.json"
+    path.write_text(f"   {path.read_text()}")
+    with raises(rs.SourceError, path=path, match="changed"):
+        listing.reader.read(sample)
+
+
+def test_ranges_of_bytes_in_a_long_text(tmp_path: Path) -> None:
+    """Several blocks of a text with characters of one to four bytes."""
+    item = {"category_id": 1, "bbox": [1, 2, 3, 4], "text": "aé€𝄞" * 9000}
+    path = coco(tmp_path / "x.json", {f"{n}.jpg": [item] * 3 for n in range(20)}, {1: "cat"})
+    text = json.dumps(json.loads(path.read_text()), ensure_ascii=False)
+    assert len(text) > 2 << 20
+    path.write_text(text)
+    file = CocoFile(as_location(path), "x.json")
+    for entry in file.images:
+        by_value = file.reference_of(entry["id"], 1 << 30)
+        by_range = file.reference_of(entry["id"], 0)
+        assert read_annotations(as_location(path), by_range) == by_value["annotations"]
+
+
+# -- CSV -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        (HEADER, f"a.jpg,40,20,{CAT}"),
+        ("\ufeffImage_Path;X1;Y1;X2;Y2;Label\n", "images/a.jpg;4;5;14;15;cat"),
+        ("class\timage\tleft\ttop\tright\tbottom\n", "cat\ta\t4\t5\t14\t15"),
+        ("", "/data/x/images/a.jpg,4,5,14,15,cat"),
+        ("\n\nfilename,class,xmin,ymin,xmax,ymax,score\n\n", '"a.jpg"," cat ",4.0,5,14, 15 ,1'),
+        ("file,label,xmin,ymin,xmax,ymax\n", "a.jpg,cat,0.1,0.25,0.35,0.75"),
+    ],
+)
+def test_columns_of_a_csv(tmp_path: Path, header: str, row: str) -> None:
+    listing = CsvBoxes(_csv(tmp_path, f"{row}\n", header, "a")).list_samples()
+    features, _ = _read(listing)
+    assert [sample.name for sample in listing.samples] == ["images/a.jpg"]
+    assert _boxes(features) == [BOX]
+    assert features["image/object/class/text"] == [b"cat"]
+    left_out = [notice for notice in listing.notices if "not packed" in notice]
+    assert len(left_out) == ("score" in header)
+
+
+def test_images_without_rows_and_rows_without_images(tmp_path: Path) -> None:
+    """keras-retinanet writes rows without a box for images without objects."""
+    root = _csv(tmp_path, "images/a.jpg,4,5,14,15,cat\nimages/b.jpg,,,,,\nx.jpg,1,1,2,2,cat\n", "")
+    listing = CsvBoxes(root).list_samples()
+    assert [sample.name for sample in listing.samples] == [
+        "boxes.csv/3",
+        "images/a.jpg",
+        "images/b.jpg",
+    ]
+    (notice,) = listing.notices
+    assert notice.startswith("2 images missing from annotation files skipped: images/c.jpg and")
+    assert places(_problems(listing)) == ["boxes.csv"]
+    assert _boxes(_read(listing, 2)[0]) == []
+
+
+def test_wrong_rows_are_listed_with_their_lines(tmp_path: Path) -> None:
+    rows = ["", "\ncat,4,5,50,15", "cat,x,5,9,15", ",1,2,3,4", "\ncat,9,5,3,15", CAT]
+    text = "\n".join(f"a.jpg,40,20,{row}" if "," in row else row for row in rows).replace(
+        "20,\n", "20,"
+    )
+    root = _csv(tmp_path, f"{text}\n")
+    lines = (root / "boxes.csv").read_text().split("\n")
+    listing = CsvBoxes(root).list_samples()
+    found = [place.partition(" (")[0] for place in places(_problems(listing))]
+    wrong = ("cat,4,5,50,15", "cat,x", ",,1,2", "cat,9,5")
+    numbers = [n for n, line in enumerate(lines, 1) if any(each in line for each in wrong)]
+    assert found == [f"boxes.csv, line {number}" for number in numbers]
+    features, notes = _read(CsvBoxes(root, boxes="clip").list_samples())
+    assert BOX in _boxes(features)
+    assert len(notes) == len(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(f"{HEADER}a.jpg,40,20,cat,1,2\n", 2), (f'{HEADER}a.jpg,"{"x" * 200_000}', 2)],
+)
+def test_broken_csv(tmp_path: Path, text: str, line: int) -> None:
+    root = _csv(tmp_path, text, "")
+    with raises(rs.SourceError, path="boxes.csv", line=line):
+        CsvBoxes(root).list_samples()
+
+
+def test_a_csv_of_another_type(tmp_path: Path) -> None:
+    root = _csv(tmp_path, "a.jpg,cat\n", "filename,label\n")
+    with raises(rs.SourceError, path=root):
+        CsvBoxes(root).list_samples()
+    with raises(rs.SourceError, path="boxes.csv"):
+        CsvBoxes(root, annotations="boxes.csv").list_samples()
+
+
+def test_the_csv_of_one_split_may_be_outside(tmp_path: Path) -> None:
+    root = _csv(tmp_path / "data")
+    outside = (root / "boxes.csv").rename(tmp_path / "boxes.csv")
+    outside.write_text(HEADER + f"a.jpg,40,20,{CAT}\n" * 3000)
+    listing = CsvBoxes(root, annotations=outside).list_samples()
+    assert len(_boxes(_read(listing)[0])) == 3000
+
+
+def test_the_csv_file_may_be_the_source(tmp_path: Path) -> None:
+    root = _csv(tmp_path)
+    source = CsvBoxes(root / "boxes.csv")
+    assert len(source.list_samples().samples) == 4
+    assert source.describe()["annotations"] == "boxes.csv"
+
+
+def test_most_coordinates_tell_whether_they_are_relative(tmp_path: Path) -> None:
+    rows = "a.jpg,cat,0.1,0.25,0.35,0.75\na.jpg,cat,0,0,1,1\na.jpg,cat,0,0,3,1\n"
+    listing = CsvBoxes(_csv(tmp_path, rows, "file,label,x1,y1,x2,y2\n")).list_samples()
+    (problem,) = _problems(listing)
+    assert "xmax 3 outside" in problem
+
+
+def test_features_of_open_images(tmp_path: Path) -> None:
+    write(tmp_path / "class-descriptions.csv", "/m/1,cat\n/m/2,Dog\n/m/3,Dog\n")
+    rows = "a,/m/1,0.1,0.35,0.25,0.75,-1,1\na,/m/9,0,1,0,1,1,0\na,/m/2,0,1,0,1,1,0\n"
+    listing = CsvBoxes(_csv(tmp_path, rows, OPEN_IMAGES)).list_samples()
+    assert listing.class_names == (None, "/m/9", "Dog", "cat")
+    features, notes = _read(listing)
+    assert notes == []
+    assert _boxes(features)[0] == BOX
+    assert features["image/object/class/text"] == [b"cat", b"/m/9", b"Dog"]
+    assert features["image/object/is_crowd"] == [1, 0, 0]
+    assert features["image/object/truncated"] == [0, 1, 1]
+
+
+# -- LabelMe -------------------------------------------------------------------------------------
+
+
+def _mask(data: bytes) -> Any:
+    with Image.open(io.BytesIO(data)) as found:
+        return np.array(found)
+
+
+def test_shapes_of_labelme(tmp_path: Path) -> None:
+    shapes = (
+        _shape((4, 5), (14, 5), (14, 15), (4, 15)),
+        _shape((30, 18), (20, 2), kind="rectangle", label="Dog"),
+        _shape((30, 10), (30, 15), kind="circle"),
+        _shape((1, 1), kind="point"),
+        _shape((1, 1), (2, 2), kind="line"),
+    )
+    listing = LabelMe(_labelme(tmp_path, *shapes), object_masks="instance").list_samples()
+    assert listing.class_names == (None, "Dog", "cat")
+    features, notes = _read(listing)
+    assert _boxes(features) == [BOX, (0.1, 0.5, 0.9, 0.75), (0.25, 0.625, 0.75, 0.875)]
+    assert [where for _, where in notes] == ["a.json, shape 4: point", "a.json, shape 5: line"]
+    polygon, rectangle, circle = map(_mask, features["image/object/mask"])
+    assert np.argwhere(polygon)[[0, -1]].tolist() == [[5, 4], [14, 13]]
+    assert polygon.sum() == 100
+    assert rectangle[2:18, 20:30].all()
+    assert rectangle.sum() == 160
+    drawn = Image.new("1", (40, 20))
+    ImageDraw.Draw(drawn).ellipse((25, 5, 35, 15), fill=1)
+    assert (np.array(drawn) != circle).mean() < 0.05
+
+
+def test_classes_of_labelme_in_a_file(tmp_path: Path) -> None:
+    write(tmp_path / "class_names.txt", "__ignore__\n_background_\nDog\ncat\nfox\n")
+    root = _labelme(tmp_path, _shape((1, 1), (9, 1), (9, 9)))
+    listing = LabelMe(root).list_samples()
+    assert listing.class_names == (None, "Dog", "cat", "fox")
+    assert _read(listing)[0]["image/object/class/label"] == [2]
+    _labelme(tmp_path, _shape((1, 1), (9, 1), (9, 9), label="Cat"))
+    (problem,) = _problems(LabelMe(root).list_samples())
+    assert "class_names.txt" in problem
+    assert "'cat'?" in problem
+
+
+def test_image_inside_the_json_file(tmp_path: Path) -> None:
+    data = image(tmp_path / "x.png")
+    root = _labelme(
+        tmp_path / "d",
+        _shape((4, 5), (14, 5), (14, 15)),
+        imagePath="..\\photos\\x.png",
+        imageData=base64.b64encode(data).decode(),
+    )
+    (root / "a.jpg").unlink()
+    listing = LabelMe(root).list_samples()
+    features, _ = _read(listing)
+    assert features["image/encoded"] == data
+    assert features["image/filename"] == b"x.png"
+    assert _boxes(features) == [BOX]
+    (root / "a.json").write_text(
+        (root / "a.json").read_text().replace(data[:0].hex() or "iVBO", "?")
+    )
+    with raises(rs.SourceError, path="a.json"):
+        _read(LabelMe(root).list_samples())
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        7,
+        _shape((1, 1), (2, 2)),
+        _shape((1, 1), (float("nan"), 2), (3, 3)),
+        _shape((1, 1), kind="circle"),
+        _shape((1, 1), (2, 2), kind="star"),
+        _shape((1, 1), (9, 1), (9, 9), label=None),
+        _shape((1, 1), (99, 1), (9, 9)),
+        {"label": "cat"},
+        {"label": "cat", "points": [[1, 2, 3]]},
+    ],
+)
+def test_wrong_shapes(tmp_path: Path, shape: Any) -> None:
+    good = _shape((4, 5), (14, 5), (14, 15))
+    root = _labelme(tmp_path, good, shape)
+    (problem,) = _problems(LabelMe(root).list_samples())
+    assert problem.startswith("a.json, shape 2")
+    features, notes = _read(LabelMe(root, boxes="drop").list_samples())
+    assert _boxes(features) == [BOX]
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"shapes": [}', "\x00"])
+def test_broken_labelme_files_fail_alone(tmp_path: Path, text: str) -> None:
+    root = _labelme(tmp_path, _shape((4, 5), (14, 5), (14, 15)))
+    write(root / "b.json", text)
+    write(root / "settings.json", '{"x": 1}')
+    listing = LabelMe(root).list_samples()
+    assert [sample.name for sample in listing.samples] == ["a.jpg", "b.json"]
+    assert listing.notices == ("1 other JSON file skipped: settings.json",)
+    with raises(rs.SourceError, path="b.json"):
+        listing.reader.read(listing.samples[1])
+
+
+# -- CVAT ----------------------------------------------------------------------------------------
+
+
+def test_shapes_of_cvat(tmp_path: Path) -> None:
+    shapes = (
+        '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"><attribute name="x">1</attribute></box>'
+        '\n<polygon label="Dog" points="20,2;30,2;30,18;20,18"/>'
+        '<points label="cat" points="1,1"/>'
+    )
+    values = 'width="40" height="20"'
+    listing = Cvat(_cvat(tmp_path, shapes, values=values), object_masks="class").list_samples()
+    assert listing.class_names == (None, "Dog", "cat")
+    for number in range(4):
+        features, notes = _read(listing, number)
+        assert _boxes(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
+        assert [where for _, where in notes] == [f"annotations.xml, line {number + 3}: points"]
+    mask = _mask(features["image/segmentation/class/encoded"])
+    assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 160, 100]
+
+
+def test_subsets_of_cvat_are_splits(tmp_path: Path) -> None:
+    root = _cvat(tmp_path)
+    path = root / "annotations.xml"
+    text = path.read_text().replace('name="a.jpg"', 'name="a.jpg" subset="Train"')
+    path.write_text(text)
+    assert Cvat(root).list_samples().splits == ()
+    for name in "bcd":
+        text = text.replace(f'name="{name}.jpg"', f'name="{name}.jpg" subset="Test"')
+    path.write_text(text)
+    listing = Cvat(root).list_samples()
+    assert {sample.name: sample.split for sample in listing.samples} == {
+        "images/a.jpg": "train",
+        "images/b.jpg": "test",
+        "images/c.jpg": "test",
+        "images/d.jpg": "test",
+    }
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        '<box label="cat" xtl="4" ytl="5" xbr="44" ybr="15"/>',
+        '<box label="cat" xtl="4" ytl="5" xbr="x" ybr="15"/>',
+        '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15" rotation="30"/>',
+        '<polygon label="cat" points="1,1;2,2"/>',
+        '<polygon label="cat" points="1,1;2;3,3"/>',
+        '<polygon label="cat"/>',
+        '<box xtl="4" ytl="5" xbr="14" ybr="15"/>',
+    ],
+)
+def test_wrong_shapes_of_cvat(tmp_path: Path, shape: str) -> None:
+    root = _cvat(tmp_path, f'{shape}\n<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"/>')
+    (problem,) = _problems(Cvat(root).list_samples())
+    assert problem.startswith("annotations.xml, line 2")
+    features, _ = _read(Cvat(root, boxes="drop").list_samples())
+    assert _boxes(features) == [BOX]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<annotations><version/><image",
+        '<?xml version="1.0" encoding="utf-16"?><annotations><version/></annotations>',
+        '<!DOCTYPE x [<!ENTITY a "b">]><annotations><version/><image name="&a;"/></annotations>',
+    ],
+)
+def test_broken_cvat_files(tmp_path: Path, text: str) -> None:
+    root = _cvat(tmp_path)
+    write(root / "annotations.xml", text)
+    with raises(rs.SourceError, path="annotations.xml"):
+        Cvat(root).list_samples()
+
+
+# -- YOLO and COCO: what is refused or left out --------------------------------------------------
+
+
+def _yolo(root: Path, *rows: str) -> Path:
+    write(root / "data.yaml", "train: images\nnames: [cat, Dog]\n")
+    for number, row in enumerate(rows):
+        image(root / f"images/{number}.jpg")
+        write(root / f"labels/{number}.txt", row)
+    return root
+
+
+def test_oriented_boxes_are_refused(tmp_path: Path) -> None:
+    oriented = "0 0.1 0.25 0.35 0.25 0.35 0.75 0.1 0.75\n"
+    root = _yolo(tmp_path, "", oriented, oriented)
+    with raises(rs.SourceError, path="labels/1.txt", match="OBB"):
+        Yolo(root).list_samples()
+    features, notes = _read(Yolo(root, object_masks="instance").list_samples(), 1)
+    assert (_boxes(features), notes) == ([BOX], [])
+    mask = _mask(features["image/object/mask"][0])
+    assert np.argwhere(mask)[[0, -1]].tolist() == [[5, 4], [14, 13]]
+    _yolo(tmp_path, "", oriented, "0 0.1 0.25 0.35 0.25 0.35 0.75\n")
+    assert len(_read(Yolo(root).list_samples(), 1)[1]) == 1
+
+
+def test_masks_of_yolo_on_a_rotated_image(tmp_path: Path) -> None:
+    """6: the stored top is on the right; the upright image is 20 wide and 40 high."""
+    root = _yolo(tmp_path, "1 0 0 0.25 0 0.25 0.25 0 0.25 0 0.1\n")
+    image(root / "images/0.jpg", (40, 20), orientation=6)
+    features, _ = _read(Yolo(root, object_masks="class").list_samples())
+    expected = np.zeros((20, 40), np.uint8)
+    expected[15:, :10] = 2
+    assert np.array_equal(_mask(features["image/segmentation/class/encoded"]), expected)
+
+
+def test_predictions_are_refused(tmp_path: Path) -> None:
+    root = _yolo(tmp_path, "0 0.5 0.5 0.1 0.1 0.93\n")
+    (problem,) = _problems(Yolo(root).list_samples())
+    assert problem.startswith("labels/0.txt, line 1: 5 numbers")
+    assert "confidence" in problem
+
+
+def test_panoptic_annotations_are_refused(tmp_path: Path) -> None:
+    image(tmp_path / "images/a.jpg")
+    segment = {"id": 3, "category_id": 1, "bbox": [1, 2, 3, 4]}
+    item = {"file_name": "a.png", "segments_info": [segment]}
+    for name in ("annotations/x.json", "annotations/panoptic_val.json"):
+        path = coco(tmp_path / name, {"a.jpg": [item]}, {1: "cat"})
+        with pytest.raises(rs.SourceError, match="panoptic"):
+            Coco(tmp_path).list_samples()
+        path.unlink()
+
+
+def test_files_of_other_tasks_are_used_if_they_have_boxes(tmp_path: Path) -> None:
+    image(tmp_path / "images/a.jpg")
+    item = {"category_id": 1, "bbox": [4, 5, 10, 10], "keypoints": [1, 2, 2]}
+    for name in ("stuff_val", "person_keypoints_val", "captions_val"):
+        coco(tmp_path / f"annotations/{name}.json", {"a.jpg": [item]}, {1: name})
+    listing = Coco(tmp_path).list_samples()
+    assert listing.class_names == (None, "stuff_val")
+    other, keypoints = listing.notices
+    assert "2 annotation files of other tasks skipped" in other
+    assert keypoints == "keypoints of 1 annotation left out"
+    listing = Coco(tmp_path, annotations="annotations/person_keypoints_val.json").list_samples()
+    assert listing.class_names == (None, "person_keypoints_val")
