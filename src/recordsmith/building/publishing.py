@@ -60,6 +60,7 @@ def make_manifest(
     *,
     schemas: Mapping[str, Schema] | None = None,
     arrow_schema: str | None = None,
+    tfds: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Make the manifest of written shards.
 
@@ -68,6 +69,7 @@ def make_manifest(
         results: the split and the result of each shard.
         schemas: known schemas by split; others are merged from the shards.
         arrow_schema: of the table that was packed.
+        tfds: of the TFDS dataset that was packed.
     """
     of_splits: dict[str, list[ShardResult]] = {split: [] for split in splits}
     for split, result in results:
@@ -84,6 +86,7 @@ def make_manifest(
         class_names,
         provenance,
         arrow_schema,
+        tfds,
     )
 
 

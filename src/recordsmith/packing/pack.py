@@ -183,6 +183,7 @@ def pack_from_recipe(
                 listing.class_names,
                 provenance,
                 arrow_schema=listing.arrow_schema if recipe.keys is None else None,
+                tfds=listing.tfds if recipe.keys is None else None,
             )
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)

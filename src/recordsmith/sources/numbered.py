@@ -146,7 +146,7 @@ class NumberedSamples(_LazySequence[Sample]):
         splits: Coding | None = None,
         groups: Coding | None = None,
         version: int | Int64Array | None = None,
-        references: BytesArray | None = None,
+        references: BytesArray | Sequence[bytes] | None = None,
     ) -> None:
         self.names = names
         self.sizes = sizes
@@ -191,7 +191,9 @@ def _name_of(coding: Coding | None, number: int) -> str | None:
     return coding[0][place] if place >= 0 else None
 
 
-def _reference(references: BytesArray | None, number: int) -> Mapping[str, Any] | None:
+def _reference(
+    references: BytesArray | Sequence[bytes] | None, number: int
+) -> Mapping[str, Any] | None:
     document = b"" if references is None else bytes(references[number])
     return json.loads(document) if document else None
 

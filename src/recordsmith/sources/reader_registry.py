@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from recordsmith.errors import OptionError
+from recordsmith.sources.archives.tfds_reader import TfdsReader
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.source import SampleReader, StoredReader
 
 _READERS: Mapping[str, type[StoredReader]] = {
-    reader.__name__: reader for reader in (ImageReader, PairReader)
+    reader.__name__: reader for reader in (ImageReader, PairReader, TfdsReader)
 }
 
 
