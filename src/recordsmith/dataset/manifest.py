@@ -106,6 +106,11 @@ class Manifest:
         return str(step.get("fingerprint", "")) if isinstance(step, Mapping) else ""
 
     @property
+    def carried_tfds(self) -> Mapping[str, Any] | None:
+        """The description of TFDS features for the same records in other shards."""
+        return None if self.tfds is None else {**self.tfds, "file_template": ""}
+
+    @property
     def record_count(self) -> int:
         return sum(shard.record_count for shard in self.shards)
 

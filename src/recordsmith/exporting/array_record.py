@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.dataset import Dataset, records_of
+from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError
 from recordsmith.exporting.export_writer import ExportWriter, PayloadExporter
 from recordsmith.exporting.record_shards import RecordFiles, count_files

@@ -130,7 +130,8 @@ def export(
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create: a path, or a place in another store.
         format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
-            npz, tfds (for TensorFlow Datasets); array-record, which needs the extra of that name; or csv, parquet, feather or huggingface (Parquet with images and class names for
+            npz, tfds (for TensorFlow Datasets); array-record, which needs the extra of that name;
+            or csv, parquet, feather or huggingface (Parquet with images and class names for
             `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
         shard_size_bytes: for webdataset, tfds and array-record, the approximate size of a file;

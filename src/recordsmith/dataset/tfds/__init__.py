@@ -25,11 +25,12 @@ from recordsmith.dataset.tfds.folder import (
     read_info,
 )
 from recordsmith.dataset.tfds.reading import kinds_of, read_record
-from recordsmith.dataset.tfds.roles import standard_keys
+from recordsmith.dataset.tfds.roles import BOXES, standard_keys
 from recordsmith.dataset.tfds.steps import cut_steps, with_any_length
 from recordsmith.dataset.tfds.writing import RecordConverter
 
 __all__ = [
+    "BOXES",
     "FEATURES_NAME",
     "INFO_NAME",
     "LABELS_SUFFIX",

@@ -35,12 +35,12 @@ from recordsmith.errors import (
     SourceError,
     option,
 )
-from recordsmith.example import BytesArray, FeatureSpec, RaggedArray
+from recordsmith.example import FeatureSpec, RaggedArray
 from recordsmith.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
 from recordsmith.sources.archives.tfds_reader import TfdsReader, record_reference
 from recordsmith.sources.files.folders import check_folder, last_name
 from recordsmith.sources.files.versions import files_version
-from recordsmith.sources.numbered import Names, NumberedSamples, RowNames, collect
+from recordsmith.sources.numbered import NumberedSamples, RowNames, collect
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Sample
 from recordsmith.stores import Location, PlaceLike, as_folder
