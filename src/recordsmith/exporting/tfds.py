@@ -19,9 +19,9 @@ import numpy as np
 from recordsmith.dataset import Dataset, tfds_of
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.tfds import (
-    ImageSurvey,
     RecordConverter,
     TfdsDescription,
+    TfdsImages,
     TfdsSplit,
     dataset_name,
     describe_records,
@@ -53,7 +53,7 @@ class TfdsFiles:
         known = _known(dataset)
         self._name = dataset_name(self._name if known is None else known.name)
         self._converter = RecordConverter(dataset.class_names, known)
-        self._images = ImageSurvey(self._converter)
+        self._images = TfdsImages(self._converter)
         self._survey = SchemaSurvey()
         self._splits = {}
         for split, (count, files) in count_files(dataset, self._shard_size_bytes).items():

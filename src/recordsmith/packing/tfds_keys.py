@@ -11,9 +11,9 @@ from recordsmith.building import partial_location
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, Shard
 from recordsmith.dataset.tfds import (
     BOXES,
-    ImageSurvey,
     RecordConverter,
     TfdsDescription,
+    TfdsImages,
     describe_records,
 )
 from recordsmith.errors import OptionError, option
@@ -38,8 +38,8 @@ class TfdsKeys(KeyScheme):
     """
 
     converter: RecordConverter = field(default_factory=lambda: RecordConverter(None, None))
-    images: ImageSurvey = field(
-        default_factory=lambda: ImageSurvey(RecordConverter(None, None)), compare=False
+    images: TfdsImages = field(
+        default_factory=lambda: TfdsImages(RecordConverter(None, None)), compare=False
     )
 
     @classmethod
@@ -47,7 +47,7 @@ class TfdsKeys(KeyScheme):
         """The scheme for the samples of a listing."""
         known = None if listing.tfds is None else TfdsDescription.from_json(listing.tfds)
         converter = RecordConverter(listing.class_names, known)
-        return cls(PRESET, {}, converter=converter, images=ImageSurvey(converter))
+        return cls(PRESET, {}, converter=converter, images=TfdsImages(converter))
 
     def new_key(self, key: str) -> str | None:
         return self.converter.path_of(BOXES if key in BOX else key)

@@ -1,7 +1,7 @@
 """TensorFlow Datasets folders: their documents, and their records in both directions."""
 
 from recordsmith.dataset.tfds.describing import (
-    ImageSurvey,
+    TfdsImages,
     dataset_name,
     describe_records,
     make_documents,
@@ -35,11 +35,11 @@ __all__ = [
     "INFO_NAME",
     "LABELS_SUFFIX",
     "TEMPLATE",
-    "ImageSurvey",
     "Leaf",
     "RecordConverter",
     "TfdsDescription",
     "TfdsFeature",
+    "TfdsImages",
     "TfdsInfo",
     "TfdsSplit",
     "class_names_in",

@@ -59,7 +59,7 @@ class _SeenImages:
         return "uint16" if self.depths == {"16-bit"} else "uint8"
 
 
-class ImageSurvey:
+class TfdsImages:
     """Reads the headers of the images of converted records.
 
     problems: what will not be equal when TensorFlow decodes them.
@@ -127,7 +127,7 @@ class ImageSurvey:
 
 
 def describe_records(
-    schema: Schema, converter: RecordConverter, images: ImageSurvey, name: str
+    schema: Schema, converter: RecordConverter, images: TfdsImages, name: str
 ) -> tuple[TfdsDescription, list[str]]:
     """Describe converted records.
 
@@ -240,7 +240,7 @@ def _json(document: Any) -> bytes:
 
 
 def _kept(
-    feature: TfdsFeature, place: Leaf, schema: Schema, images: ImageSurvey
+    feature: TfdsFeature, place: Leaf, schema: Schema, images: TfdsImages
 ) -> TfdsFeature | None:
     """A known feature without those that are no longer in the records; None if it is gone."""
     if feature.type == DICT:
@@ -303,7 +303,7 @@ def _feature(
     feature: FeatureSchema,
     record_count: int,
     converter: RecordConverter,
-    images: ImageSurvey,
+    images: TfdsImages,
     problems: list[str],
 ) -> TfdsFeature:
     """The type of a feature, from its schema."""

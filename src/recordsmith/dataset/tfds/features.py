@@ -193,7 +193,7 @@ class Leaf:
     @property
     def length_keys(self) -> tuple[str, ...]:
         """The keys of the lengths of inner sequences, the outermost first."""
-        paths = (self.path,)
+        paths: tuple[str, ...] = (self.path,)
         if self.has_shape_key:
             paths = (f"{self.path}/value", f"{self.path}/shape")
         inner = range(len(self.lengths) - 1)

@@ -66,10 +66,10 @@ def read_record(
         if key in _TEXT_KEYS and leaf.path in class_names:
             found[_TEXT_KEYS[key]] = _names_of(values, class_names[leaf.path])
         elif key == IMAGE:
-            info = probe_image(values[0])  # type: ignore[arg-type]
+            info = probe_image(values[0])
             found |= {FORMAT: info.format, HEIGHT: info.height, WIDTH: info.width}
         elif key == MASK:
-            found[MASK_FORMAT] = probe_image(values[0]).format  # type: ignore[arg-type]
+            found[MASK_FORMAT] = probe_image(values[0]).format
     return found
 
 

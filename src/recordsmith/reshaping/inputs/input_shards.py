@@ -160,6 +160,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
     notices = [f"empty files: {first_of(empty, _NAMED)}"] if empty else []
     notices += joined_notice(found, of_each)
     class_names, has_label_map = _classes(listed, parts)
+    manifests = [part.manifest for part in parts]
     return Inputs(
         shards,
         tuple(dict.fromkeys(shard.split for shard in shards)),
@@ -169,8 +170,8 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
         tuple(place.name for place in listed),
         tuple(_history(part.manifest for part in parts)),
         tuple(notices),
-        _of_all(part.manifest and part.manifest.arrow_schema for part in parts),
-        _of_all(part.manifest and part.manifest.carried_tfds for part in parts),
+        _of_all(None if each is None else each.arrow_schema for each in manifests),
+        _of_all(None if each is None else each.carried_tfds for each in manifests),
     )
 
 
