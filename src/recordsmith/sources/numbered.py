@@ -172,7 +172,7 @@ class NumberedSamples(_LazySequence[Sample]):
     def _item(self, number: int) -> Sample:
         label = -1 if self.labels is None else int(self.labels[number])
         versions = self.versions
-        return NumberedSample(
+        values = (
             self.names[number],
             int(self.sizes[number]),
             None if label < 0 else label,
@@ -180,8 +180,8 @@ class NumberedSamples(_LazySequence[Sample]):
             _name_of(self.groups, number),
             int(versions[number]) if isinstance(versions, np.ndarray) else versions,
             _reference(self.references, number),
-            number,
         )
+        return NumberedSample(*values, number) if self.references is None else Sample(*values)
 
 
 def _name_of(coding: Coding | None, number: int) -> str | None:

@@ -171,12 +171,17 @@ class Leaf:
         return self.feature.type in _TENSORS and self.feature.encoding != "none"
 
     @property
-    def item_size(self) -> int | None:
-        """How many values of the stored list are one item; None if it varies."""
+    def least_size(self) -> int:
+        """What the number of values of an item is a multiple of, in the stored list."""
         if self.is_encoded or self.feature.type not in (*_TENSORS, BOX):
             return 1
-        shape = self.feature.shape
-        return None if None in shape else math.prod(length or 0 for length in shape)
+        return math.prod(length for length in self.feature.shape if length is not None)
+
+    @property
+    def item_size(self) -> int | None:
+        """How many values of the stored list are one item; None if it varies."""
+        is_list = not self.is_encoded and not self.feature.is_image
+        return None if is_list and None in self.feature.shape else self.least_size
 
     @property
     def value_key(self) -> str:

@@ -138,6 +138,8 @@ def parse_info(document: Any) -> TfdsInfo:
     Raises:
         ValueError, TypeError, KeyError, AttributeError: it has another structure.
     """
+    if not isinstance(document["splits"], list):
+        raise TypeError("the splits are not a list")
     splits = tuple(map(_parse_split, document["splits"]))
     names = [split.name for split in splits]
     if len(set(names)) < len(names):

@@ -109,12 +109,12 @@ def stored_values(record: Features, leaf: Leaf) -> FeatureValue | None:
                 expected=str(expected),
                 feature=leaf.path,
             )
-    elif leaf.item_size and len(values) % leaf.item_size:
+    elif len(values) % max(1, leaf.least_size):
         raise CorruptDataError(
             Defect.FEATURE_SHAPE,
             "the values do not fill whole items",
             found=str(len(values)),
-            expected=f"a multiple of {leaf.item_size}",
+            expected=f"a multiple of {leaf.least_size}",
             feature=leaf.path,
         )
     return values

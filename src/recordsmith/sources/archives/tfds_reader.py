@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.tfds import Leaf, TfdsDescription, cut_steps, kinds_of, read_record
-from recordsmith.errors import CorruptDataError, Defect, located
+from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Kind, decode_example
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note, unlisted_error
@@ -58,7 +59,7 @@ class TfdsReader(StoredReader):
         description, leaves = self._parsed
         location = referenced(self.root, reference["file"])
         data = location.read(reference["start_byte"], reference["stop_byte"])
-        with located(location, reference["record"], reference["start_byte"]):
+        with _in_record(location, reference):
             record = decode_example(_payload(data))
             if "start" in reference:
                 record = cut_steps(record, leaves, reference["start"], reference["stop"])
@@ -67,6 +68,17 @@ class TfdsReader(StoredReader):
     def kinds(self) -> Mapping[str, Kind]:
         description, leaves = self._parsed
         return kinds_of(leaves, description.keys, description.class_names)
+
+
+@contextmanager
+def _in_record(location: Location, reference: Mapping[str, Any]) -> Iterator[None]:
+    """Add the file and the place of the record to every CorruptDataError."""
+    try:
+        yield
+    except CorruptDataError as error:
+        error.path = str(location)
+        error.record, error.offset = reference["record"], reference["start_byte"]
+        raise
 
 
 def _payload(frame: bytes) -> memoryview:
@@ -80,7 +92,5 @@ def _payload(frame: bytes) -> memoryview:
             "the shard changed after it was listed",
             found=f"a record of {found.stop} bytes",
             expected=f"{len(frame)} bytes",
-            record=0,
-            offset=0,
         )
     return memoryview(frame)[HEADER_BYTES : HEADER_BYTES + int(found.lengths[0])]
