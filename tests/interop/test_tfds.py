@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -152,11 +153,12 @@ def test_an_opened_folder_has_its_splits_and_class_names(written: Path) -> None:
 @pytest.mark.parametrize(("window", "stride"), [(2, 1), (3, 2), (4, 5), (7, 1)])
 def test_windows_are_consecutive_steps(tfds: Any, episodes: Path, window: int, stride: int) -> None:
     loaded = tfds.builder_from_directory(str(episodes)).as_dataset(split="train")
-    expected = []
+    expected: list[Any] = []
     for episode in loaded:
         steps = list(tfds.as_numpy(episode["steps"]))
-        for start in range(0, len(steps) - window + 1, stride):
-            expected.append((steps[start : start + window], episode["episode_metadata"]))
+        starts = range(0, len(steps) - window + 1, stride)
+        metadata = episode["episode_metadata"]
+        expected += ((steps[start : start + window], metadata) for start in starts)
     listing = rs.Tfds(episodes, window=window, stride=stride).list_samples()
     assert len(listing.samples) == len(expected)
     for sample, (steps, metadata) in zip(listing.samples, expected, strict=True):
@@ -174,7 +176,7 @@ def test_windows_are_consecutive_steps(tfds: Any, episodes: Path, window: int, s
         tokens = [step["observation"]["tokens"].tolist() for step in steps]
         key = "steps/observation/tokens"
         assert record[f"{key}/ragged_row_lengths_0"].tolist() == list(map(len, tokens))
-        assert record[f"{key}/ragged_flat_values"].tolist() == sum(tokens, [])
+        assert record[f"{key}/ragged_flat_values"].tolist() == list(chain(*tokens))
         texts = [step["language_instruction"] for step in steps]
         assert record["steps/language_instruction"] == texts
         assert record["episode_metadata/file_path"] == [metadata["file_path"].numpy()]

@@ -36,7 +36,7 @@ def write(tfds: Any, folder: Path, features: Any, records: Records, **info: Any)
 
 
 def load(tfds: Any, folder: Path, split: str) -> list[dict[str, Any]]:
-    """The records of a split as TFDS reads them, in order: flat dicts of values with their types."""
+    """The records of a split as TFDS reads them, in order, as flat dicts."""
     builder = tfds.builder_from_directory(str(folder))
     dataset = builder.as_dataset(split=split, shuffle_files=False)
     return [dict(_flat(record, "")) for record in dataset]
@@ -72,11 +72,11 @@ def all_features(tfds: Any) -> dict[str, tuple[Any, Callable[[int], Any]]]:
         "image": (f.Image(encoding_format="png"), lambda n: pixels(5 + n, 6, 3)),
         "image16": (
             f.Image(shape=(4, 5, 1), dtype=np.uint16),
-            lambda n: pixels(4, 5, 1, dtype=np.uint16),
+            lambda _: pixels(4, 5, 1, dtype=np.uint16),
         ),
         "depth": (
             f.Image(shape=(4, 5, 1), dtype=np.float32),
-            lambda n: pixels(4, 5, 1, dtype=np.float32),
+            lambda _: pixels(4, 5, 1, dtype=np.float32),
         ),
         "mask": (f.LabeledImage(labels=["ground", "cat"]), lambda n: pixels(5 + n, 6, 1) % 2),
         "label": (f.ClassLabel(names=["cat", "dog"]), lambda n: n % 3 - 1),
@@ -107,7 +107,7 @@ def all_features(tfds: Any) -> dict[str, tuple[Any, Callable[[int], Any]]]:
         "scalar bool": (f.Scalar(np.bool_), lambda n: bool(n % 2)),
         "fixed": (
             f.Tensor(shape=(2, 3), dtype=np.float32),
-            lambda n: random.random((2, 3), np.float32),
+            lambda _: random.random((2, 3), np.float32),
         ),
         "texts": (f.Tensor(shape=(2,), dtype=np.str_), lambda n: ["a", f"b{n}"]),
         "rows": (
@@ -116,7 +116,7 @@ def all_features(tfds: Any) -> dict[str, tuple[Any, Callable[[int], Any]]]:
         ),
         "as bytes": (
             f.Tensor(shape=(2, 3), dtype=np.float32, encoding="bytes"),
-            lambda n: random.random((2, 3), np.float32),
+            lambda _: random.random((2, 3), np.float32),
         ),
         "as zlib": (
             f.Tensor(shape=(None, 3), dtype=np.int16, encoding="zlib"),
@@ -163,7 +163,7 @@ def all_features(tfds: Any) -> dict[str, tuple[Any, Callable[[int], Any]]]:
             f.Sequence({"k": f.Sequence(f.Text()), "z": np.float32}),
             lambda n: [{"k": ["q"] * k, "z": k / 3} for k in range(n)],
         ),
-        "translation": (f.Translation(["en", "de"]), lambda n: {"en": "a", "de": "b"}),
+        "translation": (f.Translation(["en", "de"]), lambda _: {"en": "a", "de": "b"}),
         "translations": (
             f.TranslationVariableLanguages(["en", "de"]),
             lambda n: {"en": "a", "de": ["b", "c"][: n + 1]},

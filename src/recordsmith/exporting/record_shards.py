@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from recordsmith.building import shard_bounds, shard_counts
-from recordsmith.dataset import Dataset, records_of
+from recordsmith.building import check_shard_options, shard_bounds, shard_counts
+from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, records_of
 
 
 class RecordFiles:
@@ -58,6 +58,7 @@ def count_files(dataset: Dataset, shard_size_bytes: int | None) -> dict[str, tup
     Raises:
         OptionError: the size is invalid.
     """
+    check_shard_options(None, shard_size_bytes, DEFAULT_TEMPLATE)
     counts, sizes = {}, {}
     for split, part in dataset.splits.items():
         used = records_of(part).used_shards()
