@@ -72,6 +72,7 @@ from recordsmith.sources import LabelMe as LabelMe
 from recordsmith.sources import Rows as Rows
 from recordsmith.sources import Shards as Shards
 from recordsmith.sources import Table as Table
+from recordsmith.sources import Tfds as Tfds
 from recordsmith.sources import Voc as Voc
 from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from recordsmith.packing import PackReport
 
 
-_NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
+_NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
 _SPLITS, _SOURCE, _IMAGES, _RECORDS, _MACHINES = (
     "Splits and shards",
     "The source",
@@ -45,7 +45,7 @@ def pack(
         str,
         typer.Argument(
             help="Class folders, images and masks, VOC, COCO or YOLO annotations, a table, tar "
-            "files, or TFRecord shards.",
+            "files, a folder of TensorFlow Datasets, or TFRecord shards.",
             metavar="SOURCE",
             show_default=False,
         ),
@@ -82,7 +82,7 @@ def pack(
         str | None,
         typer.Option(
             "--format",
-            help="folder, files, pairs, voc, coco, yolo, table, webdataset or shards. "
+            help="folder, files, pairs, voc, coco, yolo, table, webdataset, tfds or shards. "
             "[default: detected]",
             metavar="FORMAT",
             rich_help_panel=_SOURCE,
@@ -203,6 +203,23 @@ def pack(
             rich_help_panel=_SOURCE,
         ),
     ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            help="tfds: cut episodes into samples of this number of consecutive steps. "
+            "[default: whole episodes]",
+            metavar="STEPS",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            help="tfds: steps between the starts of windows. [default: 1]",
+            metavar="STEPS",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
     store: Annotated[
         str | None,
         typer.Option(
@@ -295,7 +312,8 @@ def pack(
             help="Names of features: new names as OLD=NEW,… (OLD= drops one); or a preset: slim "
             "(standard names; only image, format, label, height, width), raw-pairs (image_raw, "
             "mask_raw, height, width), rows-cols (image, label, filename, rows, cols, channels), "
-            "label-text-encoded (label, text, encoded). [default: image/encoded, "
+            "label-text-encoded (label, text, encoded), tfds (a folder that TensorFlow Datasets "
+            "loads). [default: image/encoded, "
             "image/class/label and other standard names]",
             metavar="NAMES",
             rich_help_panel=_RECORDS,
@@ -377,6 +395,8 @@ def pack(
         group_column=group_column,
         label_column=label_column,
         encoding=encoding,
+        window=window,
+        stride=stride,
     )
     options: dict[str, Any] = {
         "splits": None if splits is None else parse_shares(splits, "splits"),

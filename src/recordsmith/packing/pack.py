@@ -6,6 +6,7 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
@@ -30,6 +31,7 @@ from recordsmith.image import ImageOptions
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.tfds_keys import TfdsKeys
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 from recordsmith.stores import Location, PlaceLike, as_folder
@@ -72,7 +74,8 @@ def pack(
         shuffle: False keeps the samples in the order of the source.
         image_options: how to store images: re-encoded, resized or shrunk; None keeps their bytes.
         keys: new feature names by canonical key, with None for features to leave out; or a preset:
-            slim, raw-pairs, rows-cols, label-text-encoded.
+            slim, raw-pairs, rows-cols, label-text-encoded, or tfds, whose folder
+            TensorFlow Datasets loads.
         shard_names: a template for file names, with {split}, {shard} and {shards}.
         compression: none (the default, because images are already compressed), gzip or zlib.
         check_images: decode every image completely, with the decoders used in training. By
@@ -165,7 +168,8 @@ def pack_from_recipe(
             folder, plan.fingerprint, files, overwrite=overwrite, earlier=earlier
         ) as folder:
             clean_up(folder, keeping=files)
-            jobs = ShardJobs(listing, plan, folder, recipe.preparation(listing), work)
+            preparation = recipe.preparation(listing)
+            jobs = ShardJobs(listing, plan, folder, preparation, work)
             results = jobs.run(trusting=not overwrite)
             _collect(report, plan, listing, results, skip_errors)
             provenance = {
@@ -183,7 +187,15 @@ def pack_from_recipe(
                 listing.class_names,
                 provenance,
                 arrow_schema=listing.arrow_schema if recipe.keys is None else None,
+                tfds=listing.tfds if recipe.keys is None else None,
             )
+            if isinstance(preparation.keys, TfdsKeys):
+                reused = [result.file for result in results if result.was_reused]
+                tfds, problems = preparation.keys.description(
+                    manifest, recipe.file_names, folder, reused
+                )
+                manifest = dataclasses.replace(manifest, tfds=tfds)
+                report.notices += tuple(problems)
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)
             publish_dataset(

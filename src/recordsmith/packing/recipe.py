@@ -11,11 +11,12 @@ from typing import Any
 
 from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.image import ImageOptions
 from recordsmith.packing.keys import KeyScheme, resolve_keys
 from recordsmith.packing.planning import Plan, make_plan
 from recordsmith.packing.preparing import Preparation
+from recordsmith.packing.tfds_keys import PRESET, TfdsKeys, shard_names_for, tfds_template
 from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression
@@ -50,6 +51,8 @@ class Recipe:
             raise OptionError(
                 option="check_images", value=self.check_images, expected="True or False"
             )
+        if self.keys == PRESET:
+            self._check_for_tfds()
 
     def plan(self, source: Source, listing: Listing) -> Plan:
         """Plan the job for a listing.
@@ -78,15 +81,16 @@ class Recipe:
             stratify=self.stratify,
             shuffle=self.shuffle,
             compression=check_compression(self.compression),
-            shard_names=self.shard_names,
+            shard_names=self.file_names,
             other_options=other_options,
         )
 
     def preparation(self, listing: Listing) -> Preparation:
         """Return the converter for the samples of a listing."""
+        scheme = TfdsKeys.of(listing) if self.keys == PRESET else self._scheme()
         return Preparation(
             listing.reader.kinds(),
-            self._scheme(),
+            scheme,
             self.image_options,
             checks_images=self.check_images,
         )
@@ -111,6 +115,29 @@ class Recipe:
         if image_options is not None:
             document = {**document, "image_options": ImageOptions.from_json(image_options)}
         return cls(**document)
+
+    @property
+    def file_names(self) -> str:
+        """The template of shard names."""
+        return shard_names_for(self.keys, self.shard_names)
+
+    def _check_for_tfds(self) -> None:
+        """Raise OptionError for options that TFDS cannot read."""
+        tfds_template(self.file_names)
+        if check_compression(self.compression) != "none":
+            raise OptionError(
+                f"{option('keys', PRESET)} excludes {option('compression')}: TensorFlow Datasets "
+                "reads only plain shards",
+                option="compression",
+                value=self.compression,
+            )
+        if self.image_options is not None and self.image_options.store == "raw":
+            raise OptionError(
+                f"{option('keys', PRESET)} excludes raw images: TensorFlow Datasets reads only "
+                "encoded ones",
+                option="image_options",
+                remedy="Store them as PNG.",
+            )
 
     def _scheme(self) -> KeyScheme | None:
         return resolve_keys(self.keys)

@@ -5,6 +5,7 @@ To add a source, write a class that implements `source.Source` and add it to `re
 
 from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
+from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes.coco import Coco
 from recordsmith.sources.boxes.csv_boxes import CsvBoxes
@@ -51,6 +52,7 @@ __all__ = [
     "Source",
     "StoredReader",
     "Table",
+    "Tfds",
     "Voc",
     "WebDataset",
     "Yolo",

@@ -207,7 +207,6 @@ class NumberedSamples(LazySequence[Sample]):
         )
 
 
-
 def _name_of(coding: Coding | None, number: int) -> str | None:
     if coding is None:
         return None

@@ -15,6 +15,7 @@ from recordsmith.sources.boxes.cvat import CvatReader
 from recordsmith.sources.boxes.labelme import LabelMeReader
 from recordsmith.sources.boxes.voc import VocReader
 from recordsmith.sources.boxes.yolo import YoloReader
+from recordsmith.sources.archives.tfds_reader import TfdsReader
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.source import SampleReader, StoredReader
@@ -33,6 +34,7 @@ _READERS: Mapping[str, type[StoredReader]] = {
         ShardReader,
         TableReader,
         TarReader,
+        TfdsReader,
         VocReader,
         YoloReader,
     )

@@ -144,7 +144,7 @@ class Listing:
     notices: what was skipped: hidden files, empty classes, files of other types.
     splits: names of the source's own splits, in order; each sample then has one of them.
     has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
-    arrow_schema: of a table, see `Manifest`.
+    arrow_schema, tfds: of a table, and of a TFDS dataset; see `Manifest`.
     """
 
     samples: Sequence[Sample]
@@ -154,6 +154,7 @@ class Listing:
     splits: tuple[str, ...] = ()
     has_label_map: bool = False
     arrow_schema: str | None = None
+    tfds: Mapping[str, Any] | None = None
 
 
 def look_up(known: Mapping[str, _Known], sample: Sample) -> _Known:

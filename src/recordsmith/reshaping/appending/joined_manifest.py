@@ -155,6 +155,7 @@ def merge_manifest(
             "fingerprint": step["fingerprint"],
             "appended": [*append_history(manifest), step],
         },
+        tfds=manifest.carried_tfds,
     )
 
 
