@@ -17,6 +17,7 @@ from recordsmith.cli.options import (
     WritingThreads,
     parse_colour,
     parse_keys,
+    parse_names,
     parse_numbers,
     parse_shares,
     shard_names_option,
@@ -57,6 +58,15 @@ def pack(
             help="Names and shares of random splits, such as train=0.8,test=0.2. "
             "[default: train=1]",
             metavar="NAME=SHARE,…",
+            rich_help_panel=_SPLITS,
+        ),
+    ] = None,
+    resplit: Annotated[
+        str | None,
+        typer.Option(
+            help="Splits of the source to divide into those of --splits; the others are kept. "
+            "Needed if the source has several.",
+            metavar="NAMES",
             rich_help_panel=_SPLITS,
         ),
     ] = None,
@@ -380,6 +390,7 @@ def pack(
     )
     options: dict[str, Any] = {
         "splits": None if splits is None else parse_shares(splits, "splits"),
+        "resplit": None if resplit is None else parse_names(resplit),
         **shard_options(shards, shard_size),
         "seed": seed or None,
         "stratify": stratify or None,

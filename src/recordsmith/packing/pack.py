@@ -32,6 +32,7 @@ from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.work import Progress, Work, thread_count
 
@@ -41,6 +42,7 @@ def pack(
     out: PlaceLike,
     *,
     splits: Mapping[str, float] | None = None,
+    resplit: str | Sequence[str] | None = None,
     shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     seed: int = 0,
@@ -63,8 +65,10 @@ def pack(
     Args:
         source: the samples, such as `ImageFolder("flowers")`.
         out: the folder of the dataset; created if it does not exist.
-        splits: the share of each split; the shares add up to 1. None for a single split, train.
-            Ignored, with a notice, if the source defines its own splits.
+        splits: the share of each split; the shares add up to 1. None for the splits of the source,
+            or a single split, train.
+        resplit: which splits of the source to divide into `splits`; the others are kept. Needed if
+            the source has several splits. With all of them, test samples may move into training.
         shards: the number of shards of each split: one number for all, or a dict by split.
         shard_size_bytes: the approximate size of a shard, instead of `shards`; default 256 MB.
         seed: seed of the shuffle, which also assigns samples to splits.
@@ -99,6 +103,7 @@ def pack(
     """
     recipe = Recipe(
         splits=splits,
+        resplit=resplit,
         shards=shards,
         shard_size_bytes=shard_size_bytes,
         seed=seed,
@@ -141,9 +146,7 @@ def pack_from_recipe(
         folder, notices=tuple(listing.notices), images_are_checked=recipe.check_images
     )
     if listing.splits and recipe.splits is not None:
-        report.notices += (
-            f"the source defines its own splits, which were used: {', '.join(plan.splits)}",
-        )
+        report.notices += _divided_notice(recipe, plan, listing)
     if listing.class_names is not None:
         report.class_count = sum(name is not None for name in listing.class_names)
     with locked_folder(folder) as notices:
@@ -195,6 +198,15 @@ def pack_from_recipe(
             )
     report.fill(manifest)
     return report
+
+
+def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
+    """Report the splits of the source that were divided again."""
+    resplit = recipe.resplit or listing.splits
+    divided = [resplit] if isinstance(resplit, str) else list(resplit)
+    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
+    new = join_names(split for split in plan.splits if split in (recipe.splits or ()))
+    return (f"the source's {what} divided again into {new}",)
 
 
 def _report_existing(
