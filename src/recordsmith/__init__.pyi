@@ -62,6 +62,7 @@ from recordsmith.reshaping import edit as edit
 from recordsmith.reshaping import reshard as reshard
 from recordsmith.reshaping import salvage as salvage
 from recordsmith.sources import Coco as Coco
+from recordsmith.sources import HuggingFace as HuggingFace
 from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder
 from recordsmith.sources import ImagePairs as ImagePairs

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
@@ -32,13 +33,14 @@ from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.sources.in_memory import as_source
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.work import Progress, Work, thread_count
 
 
 def pack(
-    source: Source,
+    source: Source | Any,
     out: PlaceLike,
     *,
     splits: Mapping[str, float] | None = None,
@@ -63,7 +65,8 @@ def pack(
     An interrupted job leaves no partial output. Rerun it to resume.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`.
+        source: the samples, such as `ImageFolder("flowers")`; or a dataset of Hugging Face, or a
+            table of pyarrow, Polars, pandas or DuckDB.
         out: the folder of the dataset; created if it does not exist.
         splits: the share of each split; the shares add up to 1. None for the splits of the source,
             or a single split, train.
@@ -128,7 +131,7 @@ def pack(
 
 def pack_from_recipe(
     recipe: Recipe,
-    source: Source,
+    source: Source | Any,
     out: PlaceLike,
     *,
     skip_errors: bool,
@@ -137,7 +140,7 @@ def pack_from_recipe(
     progress: Progress | None,
 ) -> PackReport:
     """Pack with a recipe, which holds the options that determine the bytes of the shards."""
-    folder = check_arguments(source, out, threads)
+    source, folder = check_arguments(source, out, threads)
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     listing = source.list_samples()
@@ -258,15 +261,15 @@ def _collect(
             )
 
 
-def check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Location:
-    """Validate arguments and return the folder of the dataset.
+def check_arguments(source: object, out: PlaceLike, threads: int | None) -> tuple[Source, Location]:
+    """Validate arguments and return the source and the folder of the dataset.
 
     Raises:
         OptionError: an argument is invalid, or the folder lies inside the source.
         FileAccessError: the path of the folder is unusable.
     """
     folder = as_folder(out)
-    check_source(source)
+    source = check_source(source)
     thread_count(threads)
     root = getattr(source, "root", None)
     if root is not None and (source_folder := as_folder(root)).contains(folder):
@@ -279,11 +282,11 @@ def check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Loca
             remedy="Choose a folder outside the source.",
         )
     check_folder(folder)
-    return folder
+    return source, folder
 
 
-def check_source(source: object) -> None:
-    """Validate that an object is a source.
+def check_source(source: object) -> Source:
+    """Return the source of an object.
 
     Raises:
         OptionError: it is not a source.
@@ -294,13 +297,15 @@ def check_source(source: object) -> None:
             value=source,
             expected=f"an object such as recordsmith.ImageFolder({os.fspath(source)!r})",
         )
-    if not hasattr(source, "list_samples"):
+    found = as_source(source)
+    if found is None:
         raise OptionError(
             option="source",
             value=source,
             expected="an object such as recordsmith.ImageFolder(path), recordsmith.Table(table) or "
             "recordsmith.Rows(rows)",
         )
+    return found
 
 
 def _unreadable(report: PackReport, sample_count: int) -> SourceError:

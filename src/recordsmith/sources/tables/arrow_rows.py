@@ -123,7 +123,11 @@ class ArrowRows(TableRows):
         return schema_as_text(self._pa.schema(kept))
 
     def notices(self) -> list[str]:
-        found = [f"{nulls:,} in {name!r}" for name, nulls in self.nulls.items() if nulls]
+        found = [
+            f"{nulls:,} in {name!r}"
+            for name, nulls in self.nulls.items()
+            if nulls and not (name == FILENAME and self.image is not None)
+        ]
         if found:
             return [*self._notices, f"nulls left out of their rows: {', '.join(found)}"]
         return self._notices
