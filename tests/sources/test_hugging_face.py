@@ -336,6 +336,54 @@ def test_rows_of_other_types_than_the_first_are_refused() -> None:
         HuggingFace(dataset).list_samples()
 
 
+def test_parquet_of_datasets_needs_no_package(images: ModuleType, tmp_path: Path) -> None:
+    """The same columns as from the dataset in memory, also through the command line."""
+    dataset = everything(images).remove_columns("translation")  # which `datasets` cannot write
+    dataset.to_parquet(tmp_path / "data.parquet")
+    for source, out in ((dataset, "direct"), (rs.Table(tmp_path / "data.parquet"), "file")):
+        rs.pack(source, tmp_path / out, shuffle=False)
+    direct, file = (list(rs.open(tmp_path / out)) for out in ("direct", "file"))
+    assert [found(example) for example in file] == [found(example) for example in direct]
+    _audio().to_parquet(tmp_path / "audio.parquet")
+    with raises(rs.SourceError, match="Audio"):
+        rs.Table(tmp_path / "audio.parquet").list_samples()
+
+
+@pytest.mark.parametrize("names", [["train", "test"], ["train", "val", "holdout"], ["a.b", "c"]])
+def test_round_trip(names: list[str], images: ModuleType, tmp_path: Path) -> None:
+    """Dataset -> pack -> export -> load_dataset gives equal values."""
+    dataset = everything(images)
+    dataset = dataset.map(lambda row: {"views": [*row["views"], row["image"], row["image"]]})
+    parts = datasets.DatasetDict(
+        {name: dataset.shard(len(names), n) for n, name in enumerate(names)}
+    )
+    rs.pack(parts, tmp_path / "packed", shuffle=False)
+    rs.export(tmp_path / "packed", tmp_path / "exported", format="huggingface")
+    again = datasets.load_dataset(str(tmp_path / "exported"), cache_dir=str(tmp_path / "cache"))
+    assert {*again} == {*names}
+    for name in names:
+        features = again[name].features
+        assert features["label"] == dataset.features["label"]
+        assert isinstance(features["image"], datasets.Image)
+        for row, given in zip(again[name], parts[name], strict=True):
+            values = expected(given)
+            label, flat = values.pop("image/class/label"), {}
+            for key, value in row.items():
+                if key == "image":
+                    flat[IMAGE] = [pixels(value)]
+                elif key == "views":
+                    flat[key] = [*map(pixels, value)]
+                elif key != "label":
+                    flat[key] = value if isinstance(value, list) else [value]
+            assert [row["label"]] == label
+            flat = {key: value for key, value in flat.items() if value not in ([], [None])}
+            assert flat == {k: v for k, v in values.items() if k == IMAGE or "image/" not in k}
+    rs.pack(again, tmp_path / "second", shuffle=False)
+    for name in names:
+        first, second = (rs.open(tmp_path / out, name) for out in ("packed", "second"))
+        assert [found(example) for example in first] == [found(example) for example in second]
+
+
 def test_a_table_is_packed_as_it_is(tmp_path: Path) -> None:
     import pyarrow as pa
 

@@ -9,7 +9,7 @@ import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from json import dumps, loads
+from json import dumps
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,13 +27,18 @@ from recordsmith.sources.boxes.boxes import (
     check_policy,
 )
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.hugging_face.nested_columns import FlatColumn, NestedColumns, image_bytes
 from recordsmith.sources.numbered import NumberedSamples, RowNames
 from recordsmith.sources.pairs.masks import ColoursOption, check_colours, mask_features
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Content, Listing, Note, Sample, SampleReader, ignore_note
 from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.tables.encoded_rows import EncodedRows
+from recordsmith.sources.tables.nested_columns import (
+    FlatColumn,
+    NestedColumns,
+    described_features,
+    image_bytes,
+)
 from recordsmith.sources.tables.table import Table
 
 BoxFormat = Literal["xywh", "xyxy"]
@@ -498,9 +503,7 @@ def _features_of(part: Any, schema: Any = None) -> Mapping[str, Any]:
     """The types of the columns as `datasets` writes them to JSON; empty if they are unknown."""
     if part.features is not None:
         return part.features.to_dict()  # type: ignore[no-any-return]
-    metadata = (None if schema is None else schema.metadata) or {}
-    described = loads(metadata.get(b"huggingface", b"{}"))
-    return described.get("info", {}).get("features", {})  # type: ignore[no-any-return]
+    return {} if schema is None else described_features(schema)
 
 
 def _choose(

@@ -10,7 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,6 +155,56 @@ class NestedColumns:
 
     def _plain(self, array: Any) -> Any:
         return array.storage if isinstance(array, self._pa.ExtensionArray) else array
+
+
+def flat_table(
+    schema: Any, batches: Callable[[], Iterable[Any]], where: str
+) -> tuple[Any, Callable[[], Iterable[Any]]]:
+    """The schema and the batches of a file that `datasets` wrote, with flat columns.
+
+    A file without a description of its features stays as it is.
+
+    Args:
+        schema: pyarrow.Schema.
+        batches: reads the file from its start.
+
+    Raises:
+        SourceError: columns have types that no feature can hold.
+    """
+    features = described_features(schema)
+    if not any(map(_is_nested, features.values())):
+        return schema, batches
+    pa = import_pyarrow()
+    nested = NestedColumns(features)
+    nested.check(where)
+
+    def flat(batch: Any) -> Any:
+        columns = nested.flatten(batch)
+        described = {c.name: dict(c.feature) for c in columns if not c.is_list}
+        fields = [pa.field(column.name, column.array.type) for column in columns]
+        metadata = {"huggingface": json.dumps({"info": {"features": described}})}
+        return pa.RecordBatch.from_arrays(
+            [column.array for column in columns], schema=pa.schema(fields, metadata)
+        )
+
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+    return flat(empty).schema, lambda: map(flat, batches())
+
+
+def described_features(schema: Any) -> Mapping[str, Any]:
+    """The types of the columns from the metadata of a schema, as `datasets` writes them to JSON."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        found = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _is_nested(feature: Any) -> bool:
+    """Whether a column is more than values, images, or a list of values."""
+    if _type_of(feature) in _NESTED_LISTS:
+        return _type_of(_value_feature(feature)) not in ("Value", "ClassLabel")
+    return _type_of(feature) not in ("Value", "ClassLabel", "Image")
 
 
 def image_bytes(images: Any, column: str) -> Any:
