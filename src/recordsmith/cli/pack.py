@@ -312,13 +312,22 @@ def pack(
         ),
     ] = None,
     compression: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Compression of the shards: none, gzip or zlib.",
+            help="Compression of the shards: none, gzip or zlib. [default: none]",
             metavar="NAME",
             rich_help_panel=_RECORDS,
         ),
-    ] = "none",
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            help="Use names of features, image options, compression and class numbers of this "
+            "dataset, so that `recordsmith append` can add the records to it.",
+            metavar="DATASET",
+            rich_help_panel=_RECORDS,
+        ),
+    ] = None,
     check_images: Annotated[
         bool,
         typer.Option(
@@ -410,12 +419,19 @@ def pack(
             max_pixels=max_pixels,
         ),
         "keys": None if keys is None else parse_keys(keys, "keys"),
-        "compression": None if compression == "none" else compression,
+        "compression": compression,
         "check_images": check_images or None,
     }
     options = {name: value for name, value in options.items() if value is not None}
     if detected.reason and not json:
         console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    if like is not None and (write_plan is not None or plan is not None):
+        raise OptionError(
+            f"{option('like')} excludes {option('plan')} and {option('write_plan')}",
+            option="like",
+            value=like,
+            remedy="Pass the options of that dataset to the plan.",
+        )
     if write_plan is not None:
         if plan is not None or only is not None:
             raise OptionError(
@@ -448,7 +464,7 @@ def pack(
     with console.progress_bar("packing") as progress:
         running["progress"] = progress
         if loaded is None:
-            report = rs.pack(detected.source, out, **options, **running)
+            report = rs.pack(detected.source, out, **options, **running, like=like)
         elif only is None:
             report = loaded.pack(detected.source, out, **running)
         else:
@@ -522,6 +538,11 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
     console.print_written(report, "packed", what)
     if report.is_new:
         console.print_line(_checked(report, noun), "  ")
+    print_findings(report)
+
+
+def print_findings(report: PackReport) -> None:
+    """Print what was skipped, changed and noticed."""
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = console.note_text(noted.count, sentence)

@@ -28,6 +28,7 @@ from recordsmith.building import (
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
 from recordsmith.image import ImageOptions
+from recordsmith.packing.like import apply_like
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
@@ -55,6 +56,7 @@ def pack(
     shard_names: str = DEFAULT_TEMPLATE,
     compression: str | None = None,
     check_images: bool = False,
+    like: PlaceLike | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
     threads: int | None = None,
@@ -85,6 +87,8 @@ def pack(
         check_images: decode every image completely, with the decoders used in training. By
             default, only headers and the checksums inside PNGs are checked, and neither in rows
             and records that are packed unchanged.
+        like: another dataset, whose keys, image options, compression and class numbers are used, so
+            that `append` can add the records to it. Classes are matched by name.
         skip_errors: skip and report unreadable samples. By default, the job tries all samples and
             then fails with a list of the unreadable ones.
         overwrite: replace an existing dataset.
@@ -118,6 +122,8 @@ def pack(
         compression=compression,
         check_images=check_images,
     )
+    if like is not None:
+        recipe, source = apply_like(recipe, check_source(source), like)
     return pack_from_recipe(
         recipe,
         source,
