@@ -317,7 +317,8 @@ def test_class_names_with_line_breaks_are_refused(tmp_path: Path, images: Module
 
 def test_image_that_vanished_after_the_listing(tmp_path: Path, images: ModuleType) -> None:
     source = ImageFolder(images.make_folder(tmp_path, {"a": 1}))
-    (sample,) = source.list_samples().samples
+    listing = source.list_samples()
+    (sample,) = listing.samples
     (tmp_path / sample.name).unlink()
     with raises(rs.FileAccessError, path=tmp_path / "a/000.png"):
-        read_sample(source, sample)
+        listing.reader.read(sample)

@@ -73,12 +73,12 @@ def _problems(source: Voc, number: int = 0) -> tuple[str, ...]:
 
 def test_xml_is_read_once_while_listing(tmp_path: Path) -> None:
     source = Voc(voc(tmp_path, FOUR))
-    samples = source.list_samples().samples
-    listed = [read_sample(source, sample) for sample in samples]
+    listing = source.list_samples()
+    listed = [listing.reader.read(sample) for sample in listing.samples]
     for path in tmp_path.rglob("*.xml"):
         path.unlink()
-    for sample, features in zip(samples, listed, strict=True):
-        assert read_sample(source, sample) == features
+    for sample, features in zip(listing.samples, listed, strict=True):
+        assert listing.reader.read(sample) == features
     assert [len(features["image/object/class/text"]) for features in listed] == [1, 2, 0, 1]
 
 
