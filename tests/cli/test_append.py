@@ -56,7 +56,14 @@ def test_invalid_commands(run, packed: Path, more: Path, tmp_path: Path) -> None
 def flowers(run, tmp_path: Path) -> Path:
     """A packed dataset of three classes, with other keys and smaller images."""
     make_folder(tmp_path / "old", {"daisy": 2, "rose": 2, "tulip": 2})
-    options = ("--keys", "image/class/label=y,image/encoded=img", "--store", "png", "--shorter-side", 3)
+    options = (
+        "--keys",
+        "image/class/label=y,image/encoded=img",
+        "--store",
+        "png",
+        "--shorter-side",
+        3,
+    )
     outcome = run("pack", tmp_path / "old", tmp_path / "out", *options, "--compression", "gzip")
     assert outcome.code == 0
     return tmp_path / "out"
