@@ -17,6 +17,7 @@ from recordsmith.cli.options import (
     WritingThreads,
     parse_colour,
     parse_keys,
+    parse_names,
     parse_numbers,
     parse_shares,
     shard_names_option,
@@ -57,6 +58,15 @@ def pack(
             help="Names and shares of random splits, such as train=0.8,test=0.2. "
             "[default: train=1]",
             metavar="NAME=SHARE,…",
+            rich_help_panel=_SPLITS,
+        ),
+    ] = None,
+    resplit: Annotated[
+        str | None,
+        typer.Option(
+            help="Splits of the source to divide into those of --splits; the others are kept. "
+            "Needed if the source has several.",
+            metavar="NAMES",
             rich_help_panel=_SPLITS,
         ),
     ] = None,
@@ -320,13 +330,22 @@ def pack(
         ),
     ] = None,
     compression: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Compression of the shards: none, gzip or zlib.",
+            help="Compression of the shards: none, gzip or zlib. [default: none]",
             metavar="NAME",
             rich_help_panel=_RECORDS,
         ),
-    ] = "none",
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            help="Use names of features, image options, compression and class numbers of this "
+            "dataset, so that `recordsmith append` can add the records to it.",
+            metavar="DATASET",
+            rich_help_panel=_RECORDS,
+        ),
+    ] = None,
     check_images: Annotated[
         bool,
         typer.Option(
@@ -400,6 +419,7 @@ def pack(
     )
     options: dict[str, Any] = {
         "splits": None if splits is None else parse_shares(splits, "splits"),
+        "resplit": None if resplit is None else parse_names(resplit),
         **shard_options(shards, shard_size),
         "seed": seed or None,
         "stratify": stratify or None,
@@ -419,12 +439,19 @@ def pack(
             max_pixels=max_pixels,
         ),
         "keys": None if keys is None else parse_keys(keys, "keys"),
-        "compression": None if compression == "none" else compression,
+        "compression": compression,
         "check_images": check_images or None,
     }
     options = {name: value for name, value in options.items() if value is not None}
     if detected.reason and not json:
         console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    if like is not None and (write_plan is not None or plan is not None):
+        raise OptionError(
+            f"{option('like')} excludes {option('plan')} and {option('write_plan')}",
+            option="like",
+            value=like,
+            remedy="Pass the options of that dataset to the plan.",
+        )
     if write_plan is not None:
         if plan is not None or only is not None:
             raise OptionError(
@@ -457,7 +484,7 @@ def pack(
     with console.progress_bar("packing") as progress:
         running["progress"] = progress
         if loaded is None:
-            report = rs.pack(detected.source, out, **options, **running)
+            report = rs.pack(detected.source, out, **options, **running, like=like)
         elif only is None:
             report = loaded.pack(detected.source, out, **running)
         else:
@@ -531,6 +558,11 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
     console.print_written(report, "packed", what)
     if report.is_new:
         console.print_line(_checked(report, noun), "  ")
+    print_findings(report)
+
+
+def print_findings(report: PackReport) -> None:
+    """Print what was skipped, changed and noticed."""
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = console.note_text(noted.count, sentence)

@@ -5,7 +5,7 @@ The manifest stores the recipe of a dataset; a plan stores it for other machines
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ class Recipe:
     """The options of `pack` that determine the content of the shards; see `pack`."""
 
     splits: Mapping[str, float] | None = None
+    resplit: str | Sequence[str] | None = None
     shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     seed: int = 0
@@ -75,6 +76,7 @@ class Recipe:
         return make_plan(
             listing,
             splits=self.splits,
+            resplit=self.resplit,
             shards=self.shards,
             shard_size_bytes=self.shard_size_bytes,
             seed=self.seed,

@@ -16,6 +16,7 @@ from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.detection import KINDS, DetectedSource, make_source
+from recordsmith.sources.hugging_face.hugging_face import HuggingFace
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.reader_registry import open_reader
 from recordsmith.sources.source import (
@@ -39,6 +40,7 @@ __all__ = [
     "CsvBoxes",
     "Cvat",
     "DetectedSource",
+    "HuggingFace",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",

@@ -8,6 +8,7 @@ from typing import Any
 from recordsmith.errors import OptionError
 from recordsmith.sources.archives.arrays import ArrayReader
 from recordsmith.sources.archives.shards import ShardReader
+from recordsmith.sources.archives.tfds_reader import TfdsReader
 from recordsmith.sources.archives.webdataset import TarReader
 from recordsmith.sources.boxes.coco import CocoReader
 from recordsmith.sources.boxes.csv_boxes import CsvBoxReader
@@ -15,7 +16,6 @@ from recordsmith.sources.boxes.cvat import CvatReader
 from recordsmith.sources.boxes.labelme import LabelMeReader
 from recordsmith.sources.boxes.voc import VocReader
 from recordsmith.sources.boxes.yolo import YoloReader
-from recordsmith.sources.archives.tfds_reader import TfdsReader
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.source import SampleReader, StoredReader

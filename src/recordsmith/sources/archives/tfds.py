@@ -6,7 +6,7 @@ Episodes of RLDS and Open X-Embodiment can be cut into windows of consecutive st
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
