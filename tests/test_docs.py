@@ -139,6 +139,16 @@ def test_the_commands_and_code_of_a_page_run(
     run_python(text, name, lambda: capsys.readouterr().out)
 
 
+def test_the_page_about_hugging_face_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    run_python(page("docs/huggingface.md"), "huggingface.md", lambda: capsys.readouterr().out)
+
+
 def test_the_page_about_stores_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_python(page("docs/stores.md"), "stores.md", lambda: capsys.readouterr().out)
 

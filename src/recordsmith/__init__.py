@@ -42,8 +42,8 @@ _HOMES = {
     "readers": "reader_code",
     "reshaping": "Edits append edit reshard salvage",
     "sources": (
-        "Coco CsvBoxes Cvat ImageFiles ImageFolder ImagePairs LabelMe Rows Shards Table Voc "
-        "WebDataset Yolo"
+        "Arrays Coco CsvBoxes Cvat HuggingFace ImageFiles ImageFolder ImagePairs LabelMe Rows "
+        "Shards Table Tfds Voc WebDataset Yolo"
     ),
     "wire": "read_records",
 }

@@ -61,9 +61,11 @@ from recordsmith.reshaping import append as append
 from recordsmith.reshaping import edit as edit
 from recordsmith.reshaping import reshard as reshard
 from recordsmith.reshaping import salvage as salvage
+from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import Coco as Coco
 from recordsmith.sources import CsvBoxes as CsvBoxes
 from recordsmith.sources import Cvat as Cvat
+from recordsmith.sources import HuggingFace as HuggingFace
 from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder
 from recordsmith.sources import ImagePairs as ImagePairs
@@ -71,6 +73,7 @@ from recordsmith.sources import LabelMe as LabelMe
 from recordsmith.sources import Rows as Rows
 from recordsmith.sources import Shards as Shards
 from recordsmith.sources import Table as Table
+from recordsmith.sources import Tfds as Tfds
 from recordsmith.sources import Voc as Voc
 from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo

@@ -6,6 +6,8 @@ import pytest
 
 import recordsmith as rs
 
+from ..images import make_folder
+
 
 @pytest.fixture
 def more(tmp_path: Path, packed: Path) -> Path:
@@ -48,3 +50,56 @@ def test_invalid_commands(run, packed: Path, more: Path, tmp_path: Path) -> None
     more.write_bytes(more.read_bytes()[:-1])
     assert run("append", more, packed, "--split", "train").code == 1
     assert len(rs.open(packed)) == 9
+
+
+@pytest.fixture
+def flowers(run, tmp_path: Path) -> Path:
+    """A packed dataset of three classes, with other keys and smaller images."""
+    make_folder(tmp_path / "old", {"daisy": 2, "rose": 2, "tulip": 2})
+    options = (
+        "--keys",
+        "image/class/label=y,image/encoded=img",
+        "--store",
+        "png",
+        "--shorter-side",
+        3,
+    )
+    outcome = run("pack", tmp_path / "old", tmp_path / "out", *options, "--compression", "gzip")
+    assert outcome.code == 0
+    return tmp_path / "out"
+
+
+def test_pack_and_append(run, flowers: Path, tmp_path: Path) -> None:
+    new = make_folder(tmp_path / "new", {"rose": 3, "tulip": 1})
+    outcome = run("append", new, flowers)
+    assert outcome.code == 2
+    assert f"recordsmith pack {new} NEW --like {flowers}" in outcome.err.replace("\n", " ")
+    before = {p.name for p in flowers.rglob("*")}
+    document = run("append", new, flowers, "--pack", "--split", "test", "--json").document
+    assert (document["appended"], document["packed"]["samples"]) == (4, 4)
+    added = rs.open(flowers, split="test")
+    assert added.class_names == ("daisy", "rose", "tulip")
+    assert sorted((e["y"][0], e["image/class/text"][0]) for e in added) == [
+        *[(1, b"rose")] * 3,
+        (2, b"tulip"),
+    ]
+    assert {min(e["image/height"][0], e["image/width"][0]) for e in added} == {3}
+    assert {p.name for p in flowers.rglob("*")} - before == {
+        "test-00000-of-00001.tfrecord.gz",
+        "test-00000-of-00001.tfrecord.gz.index",
+    } - before
+    again = run("append", new, flowers, "--pack", "--split", "test")
+    assert (again.code, len(rs.open(flowers))) == (0, 10)
+    assert run("verify", flowers, "--deep").code == 0
+
+
+def test_classes_that_the_dataset_lacks(run, flowers: Path, tmp_path: Path) -> None:
+    before = sorted(flowers.rglob("*"))
+    new = make_folder(tmp_path / "new", {"Rose": 1, "tulip": 1})
+    outcome = run("append", new, flowers, "--pack")
+    assert outcome.code == 1
+    assert "did you mean 'rose'" in outcome.err
+    outcome = run("append", make_folder(tmp_path / "plain", {"x": 2}) / "x", flowers, "--pack")
+    assert outcome.code == 2
+    assert "--allow-missing" in outcome.err
+    assert sorted(flowers.rglob("*")) == before

@@ -68,13 +68,29 @@ def test_datasets_loads_images_and_classes(flowers: Path, tmp_path: Path, datase
     splits = datasets.load_dataset(str(tmp_path / "out"), cache_dir=cache)
     assert splits["train"].features == one.features
     assert one.features["label"].names == ["daisy", "rose"]
-    for name, split in (("train", "train"), ("validation", "val")):
-        examples = list(rs.open(flowers, split))
+    assert {*splits} == {"train", "val"}  # not guessed as train and validation
+    for name in splits:
+        examples = list(rs.open(flowers, name))
         assert len(splits[name]) == len(examples)
         for row, example in zip(splits[name], examples, strict=True):
             assert row["label"] == example["image/class/label"][0]
             pixels = Image.open(io.BytesIO(example["image/encoded"][0]))  # type: ignore[arg-type]
             assert np.array_equal(np.asarray(row["image"]), np.asarray(pixels))
+
+
+def test_names_of_splits_that_datasets_does_not_know(
+    write: Any, tmp_path: Path, datasets: Any
+) -> None:
+    names = ["train", "holdout", "2024-05"]
+    source = write(**{name: [{"x": n}] for n, name in enumerate(names)})
+    report = rs.export(source, tmp_path / "out", "huggingface")
+    found = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert {name: split["x"] for name, split in found.items()} == {
+        "train": [0],
+        "holdout": [1],
+        "2024_05": [2],
+    }
+    assert [(c.name, c.file) for c in report.changed_names] == [("2024-05", "2024_05")]
 
 
 def test_masks_boxes_and_missing_images(

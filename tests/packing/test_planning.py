@@ -40,7 +40,7 @@ def _plan(listing: Listing, **options: Any) -> Plan:
     return make_plan(
         listing,
         **{
-            "splits": {"train": 1.0},
+            "splits": None,
             "shards": None,
             "shard_size_bytes": None,
             "seed": 0,
@@ -298,12 +298,84 @@ def test_invalid_and_conflicting_options(
 
 
 def test_splits_of_the_source_have_precedence() -> None:
-    samples = tuple(Sample(f"{n}", 1, split=("val", "train", "train")[n % 3]) for n in range(30))
-    listing = _listed(samples, splits=("train", "test", "val"))
-    plan = _plan(listing, splits={"a": 0.5, "b": 0.5}, shards={"train": 3, "val": 1})
+    listing = _split_listing(30, ("val", "train", "train"), ("train", "test", "val"))
+    plan = _plan(listing, shards={"train": 3, "val": 1})
     assert plan.splits == ("train", "val")  # no empty split
     assert [len(shard.samples) for shard in plan.shards] == [6, 7, 7, 10]
-    assert _split_of(plan, listing) == {sample.name: sample.split for sample in samples}
+    assert _split_of(plan, listing) == {sample.name: sample.split for sample in listing.samples}
+
+
+def _split_listing(count: int, pattern: Sequence[str], splits: tuple[str, ...]) -> Listing:
+    samples = tuple(
+        Sample(f"{n}", 1, n % 2, split=pattern[n % len(pattern)], group=f"{n // 4}")
+        for n in range(count)
+    )
+    return _listed(samples, splits=splits)
+
+
+@settings(max_examples=100)
+@given(
+    pattern=st.lists(st.sampled_from(["train", "val", "test"]), min_size=1, max_size=5),
+    chosen=st.sets(st.sampled_from(["train", "val", "test"]), min_size=1),
+    shares=SHARES,
+)
+def test_splits_of_the_source_are_divided_only_if_that_is_asked_for(
+    pattern: list[str], chosen: set[str], shares: dict[str, float]
+) -> None:
+    listing = _split_listing(120, pattern, ("train", "val", "test"))
+    given = [split for split in ("train", "val", "test") if split in pattern]
+    if len(given) > 1:
+        with raises(OptionError, option="splits", value=shares):
+            _plan(listing, splits=shares)
+    names = sorted(chosen)
+    if not chosen <= {*given}:
+        with raises(OptionError, option="resplit"):
+            _plan(listing, splits=shares, resplit=names)
+        return
+    try:
+        plan = _plan(listing, splits=shares, resplit=names)
+    except OptionError as error:
+        if error.option != "splits":
+            raise
+        return  # an empty split, as groups are large
+    kept = [split for split in given if split not in chosen]
+    first = given.index(next(split for split in given if split in chosen))
+    assert plan.splits == (*kept[:first], *shares, *kept[first:])
+    found = _split_of(plan, listing)
+    divided: dict[str | None, set[str]] = {}
+    for sample in listing.samples:
+        if sample.split in chosen:
+            assert found[sample.name] in shares
+            divided.setdefault(sample.group, set()).add(found[sample.name])
+        else:
+            assert found[sample.name] == sample.split
+    assert all(len(splits) == 1 for splits in divided.values())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "options", "option"),
+    [
+        (["a", "b"], {"splits": {"x": 1.0}}, "splits"),
+        (["a", "b"], {"splits": {"a": 0.5, "b": 0.5}}, "splits"),
+        (["a", "b"], {"resplit": "a"}, "resplit"),
+        (["a", "b"], {"splits": {"x": 1.0}, "resplit": []}, "resplit"),
+        (["a", "b"], {"splits": {"x": 1.0}, "resplit": ["c"]}, "resplit"),
+        (["a", "b"], {"splits": {"b": 1.0}, "resplit": "a"}, "splits"),
+        (["a", "b"], {"stratify": True}, "stratify"),
+        ([None], {"splits": {"x": 1.0}, "resplit": "a"}, "resplit"),
+    ],
+)
+def test_options_that_contradict_the_splits_of_the_source_are_refused(
+    pattern: list[Any], options: dict[str, Any], option: str
+) -> None:
+    splits = tuple(filter(None, pattern))
+    with raises(OptionError, option=option):
+        _plan(_split_listing(40, pattern, splits), **options)
+
+
+def test_one_split_of_the_source_is_divided_without_asking() -> None:
+    listing = _split_listing(40, ["test"], ("test",))
+    assert _plan(listing, splits={"a": 0.5, "b": 0.5}).splits == ("a", "b")
 
 
 @settings(max_examples=100)

@@ -201,9 +201,38 @@ def test_different_features(packed: Location, place: Location) -> None:
     assert contents(packed) == before
     with rs.ShardWriter(place / "train.tfrecord", overwrite=True) as writer:
         writer.write_example({"id": 3, "new": 1})
-    notices = rs.append(place / "train.tfrecord", packed).notices
+    with raises(rs.OptionError, option="paths", value="name"):
+        rs.append(place / "train.tfrecord", packed)
+    assert contents(packed) == before
+    notices = rs.append(place / "train.tfrecord", packed, allow_missing=True).notices
     ends = ("lack name, score, steps", "lack new")
     assert [any(notice.endswith(end) for notice in notices) for end in ends] == [True, True]
+
+
+@pytest.mark.parametrize("has_manifest", [False, True])
+def test_features_that_only_some_records_lack(place: Location, has_manifest: bool) -> None:
+    """Those that all records of the dataset have must be in all appended records."""
+    for name, rows in (
+        ("out", [{"always": 1, "often": 2}, {"always": 3}]),
+        ("few", [{"always": 1}, {"always": 3}]),
+        ("bad", [{"always": 1}, {"often": 3}, {"often": 4}]),
+    ):
+        rs.pack(rs.Rows(rows), place / name)
+        if name != "out" and not has_manifest:
+            (place / name / "dataset.json").delete()
+    with raises(rs.OptionError, option="paths", value="always", match="2 of 3"):
+        rs.append(place / "bad", place / "out")
+    assert rs.append(place / "few", place / "out").record_count == 4
+    assert rs.append(place / "bad", place / "out", allow_missing=True).record_count == 7
+
+
+def test_data_that_is_not_packed(packed: Location, images: ModuleType, tmp_path: Path) -> None:
+    folder = images.make_folder(tmp_path / "flowers", {"daisy": 1, "rose": 1})
+    with raises(rs.OptionError, option="paths", value=str(folder), match="recordsmith pack"):
+        rs.append(folder, packed)
+    (tmp_path / "empty").mkdir()
+    with raises(rs.OptionError, option="paths", match="it is empty"):
+        rs.append(tmp_path / "empty", packed)
 
 
 # ---- errors -----------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ class SourceContract:
         try:
             document = json.loads(json.dumps(listing.reader.to_json()))
         except OptionError:  # rows that exist only in this process
-            assert type(source).__name__ in ("Rows", "Table")
+            assert type(source).__name__ in ("Rows", "Table", "HuggingFace")
             return
         reader = open_reader(document)
         assert reader.to_json() == listing.reader.to_json()

@@ -198,11 +198,14 @@ def test_folders_of_splits(tmp_path: Path, images: ModuleType) -> None:
     source = ImageFolder(tmp_path)
     source.list_samples()
     assert read_sample(source, listing.samples[-1])["image/class/text"] == b"b"
+    out = tmp_path.parent / f"{tmp_path.name}-out"
+    with raises(rs.OptionError, option="splits", value={"x": 1.0}):
+        rs.pack(ImageFolder(tmp_path), out, splits={"x": 1.0})
     report = rs.pack(
-        ImageFolder(tmp_path), tmp_path.parent / f"{tmp_path.name}-out", splits={"x": 1.0}
+        ImageFolder(tmp_path), out, splits={"x": 0.5, "y": 0.5}, resplit=["train", "Val"]
     )
-    assert report.splits == {"train": 3, "Val": 1, "test": 1}
-    assert any("own splits" in notice and "train, Val, test" in notice for notice in report.notices)
+    assert report.splits == {"x": 2, "y": 2, "test": 1}
+    assert [n for n in report.notices if "train and Val" in n and "x and y" in n]
 
 
 def test_one_class_folder_is_not_nesting(tmp_path: Path, images: ModuleType) -> None:

@@ -17,6 +17,7 @@ from recordsmith.building.finished import (
 from recordsmith.building.folder import (
     WRITING_THREADS,
     check_folder,
+    delete_dataset,
     existing_dataset,
     locked_folder,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "clean_up_after_kill",
     "complete_shard",
     "completed_files",
+    "delete_dataset",
     "done_location",
     "existing_dataset",
     "files_to_replace",

@@ -37,6 +37,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
+from recordsmith.dataset.tfds import TfdsDescription, TfdsSplit, make_documents
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -47,7 +48,7 @@ from recordsmith.errors import (
 )
 from recordsmith.example import Schema
 from recordsmith.stores import Location, folder_error, write_atomically
-from recordsmith.wire import Compression
+from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.work import holding_signals
 
 
@@ -60,6 +61,7 @@ def make_manifest(
     *,
     schemas: Mapping[str, Schema] | None = None,
     arrow_schema: str | None = None,
+    tfds: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Make the manifest of written shards.
 
@@ -68,6 +70,7 @@ def make_manifest(
         results: the split and the result of each shard.
         schemas: known schemas by split; others are merged from the shards.
         arrow_schema: of the table that was packed.
+        tfds: of the TFDS dataset that was packed.
     """
     of_splits: dict[str, list[ShardResult]] = {split: [] for split in splits}
     for split, result in results:
@@ -84,6 +87,7 @@ def make_manifest(
         class_names,
         provenance,
         arrow_schema,
+        tfds,
     )
 
 
@@ -266,7 +270,26 @@ def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, by
         files[LABELS_NAME] = labels_to_bytes(manifest.class_names)
         if has_label_map:
             files[LABEL_MAP_NAME] = label_map_to_bytes(manifest.class_names)
-    return files | {MANIFEST_NAME: manifest.to_bytes()}
+    return files | _tfds_documents(manifest) | {MANIFEST_NAME: manifest.to_bytes()}
+
+
+def _tfds_documents(manifest: Manifest) -> dict[str, bytes]:
+    """The documents with which TensorFlow Datasets loads the folder, if it can."""
+    if manifest.tfds is None or not manifest.tfds.get("file_template"):
+        return {}
+    description = TfdsDescription.from_json(manifest.tfds)
+    splits = [
+        (
+            TfdsSplit(
+                split,
+                tuple(shard.record_count for shard in shards),
+                description.file_template,
+            ),
+            sum(shard.size_bytes - FRAME_BYTES * shard.record_count for shard in shards),
+        )
+        for split, shards in manifest.splits.items()
+    ]
+    return make_documents(description, splits)
 
 
 def names_in(folder: Location) -> list[str]:
@@ -279,8 +302,10 @@ def files_to_replace(
 ) -> set[str]:
     """Files of an earlier dataset or of a killed job, to be removed when the job publishes."""
     names = set()
+    documents: set[str] = set()
     if earlier is not None:
         names.update(_shard_files(earlier))
+        documents.update(_tfds_documents(earlier))
     else:  # no manifest: files that would be taken for shards of the new splits
         for name in names_in(folder):
             number = parse_shard_name(name)
@@ -290,7 +315,7 @@ def files_to_replace(
         if note is not None:
             names.update(note.removed)
     # a manifest or a note may name any file: remove only names of shards
-    return {name for name in names if is_shard_name(name)}
+    return documents | {name for name in names if is_shard_name(name)}
 
 
 @contextmanager

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import recordsmith as rs
+from recordsmith.building import delete_dataset
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, WritingThreads, one_or_all
+from recordsmith.cli.pack import print_findings
+from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.errors import OptionError, option
+from recordsmith.stores import as_folder
 
 if TYPE_CHECKING:
+    from recordsmith.packing import PackReport
     from recordsmith.reshaping import AppendReport
 
 
@@ -35,6 +41,21 @@ def append(
     again: Annotated[
         bool, typer.Option("--again", help="Append files even if they were appended before.")
     ] = False,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing",
+            help="Append records that lack features, such as labels, that all records of OUT have.",
+        ),
+    ] = False,
+    pack: Annotated[
+        bool,
+        typer.Option(
+            "--pack",
+            help="PATH is data such as a folder of images: pack it first, with the options and "
+            "class numbers of OUT.",
+        ),
+    ] = False,
     no_lock_notice: Annotated[
         bool,
         typer.Option(
@@ -52,20 +73,58 @@ def append(
 
     Example: `recordsmith append 'today/*.tfrecord' out --split train`
     """
-    with console.progress_bar("appending", of_bytes=True, speed=False) as progress:
-        report = rs.append(
-            one_or_all(paths),
-            out,
-            split=split,
-            again=again,
-            lock=not no_lock_notice,
-            threads=threads,
-            progress=progress,
-        )
+    packed = _pack(paths, out, threads, json=json) if pack else None
+    try:
+        with console.progress_bar("appending", of_bytes=True, speed=False) as progress:
+            report = rs.append(
+                one_or_all(paths) if packed is None else packed.folder,
+                out,
+                split=split,
+                again=again,
+                allow_missing=allow_missing,
+                lock=not no_lock_notice,
+                threads=threads,
+                progress=progress,
+            )
+    except rs.RecordsmithError:
+        _delete(packed)
+        raise
+    _delete(packed)
     if json:
-        console.print_json(report.to_json())
-    else:
-        print_append_report(report)
+        document = report.to_json()
+        if packed is not None:
+            document["packed"] = packed.to_json()
+        console.print_json(document)
+        return
+    if packed is not None:
+        print_findings(packed)
+    print_append_report(report)
+
+
+def _delete(packed: PackReport | None) -> None:
+    if packed is not None:
+        delete_dataset(packed.folder)
+
+
+def _pack(paths: list[str], out: str, threads: int | None, *, json: bool) -> PackReport:
+    """Pack data like a dataset, into a hidden folder of it."""
+    from recordsmith.sources import make_source
+
+    if len(paths) != 1:
+        raise OptionError(
+            f"{option('pack')} packs one folder or file",
+            option="pack",
+            value=paths,
+            remedy="Append them one by one.",
+        )
+    detected = make_source(paths[0])
+    if detected.reason and not json:
+        console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    folder = as_folder(out) / INTERNAL_FOLDER / "packed"
+    with console.progress_bar("packing") as progress:
+        return rs.pack(
+            detected.source, folder, like=out, overwrite=True, threads=threads, progress=progress
+        )
 
 
 def print_append_report(report: AppendReport) -> None:

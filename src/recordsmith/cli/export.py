@@ -24,8 +24,9 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="folder (one per class), voc, coco, yolo, webdataset, npz; with pyarrow csv, "
-            "parquet, feather or huggingface (Parquet that `datasets` loads with images).",
+            help="folder (one per class), voc, coco, yolo, webdataset, npz, tfds (a folder that "
+            "TensorFlow Datasets loads); with pyarrow csv, parquet, feather or huggingface "
+            "(Parquet that `datasets` loads with images); with array_record array-record.",
             metavar="FORMAT",
         ),
     ] = "folder",
@@ -35,7 +36,8 @@ def export(
     shard_size: Annotated[
         str | None,
         typer.Option(
-            help="webdataset: approximate size of a tar file. [default: 256MB]", metavar="SIZE"
+            help="webdataset, tfds, array-record: approximate size of a file. [default: 256MB]",
+            metavar="SIZE",
         ),
     ] = None,
     skip_errors: Annotated[

@@ -198,6 +198,11 @@ def parse_shares(text: str, name: str) -> dict[str, float]:
     return shares
 
 
+def parse_names(text: str) -> list[str]:
+    """Parse train,test as names."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def parse_counts(text: str, name: str) -> int | dict[str, int]:
     """Parse 8, or train=8,validation=2, as the number for each split."""
     if "=" not in text:

@@ -17,6 +17,7 @@ from recordsmith.cli.options import (
     WritingThreads,
     parse_colour,
     parse_keys,
+    parse_names,
     parse_numbers,
     parse_shares,
     shard_names_option,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from recordsmith.packing import PackReport
 
 
-_NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
+_NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
 _SPLITS, _SOURCE, _IMAGES, _RECORDS, _MACHINES = (
     "Splits and shards",
     "The source",
@@ -45,7 +46,7 @@ def pack(
         str,
         typer.Argument(
             help="Class folders, images and masks, VOC, COCO or YOLO annotations, a table, tar "
-            "files, or TFRecord shards.",
+            "files, a folder of TensorFlow Datasets, or TFRecord shards.",
             metavar="SOURCE",
             show_default=False,
         ),
@@ -57,6 +58,15 @@ def pack(
             help="Names and shares of random splits, such as train=0.8,test=0.2. "
             "[default: train=1]",
             metavar="NAME=SHARE,…",
+            rich_help_panel=_SPLITS,
+        ),
+    ] = None,
+    resplit: Annotated[
+        str | None,
+        typer.Option(
+            help="Splits of the source to divide into those of --splits; the others are kept. "
+            "Needed if the source has several.",
+            metavar="NAMES",
             rich_help_panel=_SPLITS,
         ),
     ] = None,
@@ -83,7 +93,7 @@ def pack(
         typer.Option(
             "--format",
             help="folder, files, pairs, voc, coco, yolo, labelme, cvat, csv-boxes, table, "
-            "webdataset or shards. [default: detected]",
+            "webdataset, tfds or shards. [default: detected]",
             metavar="FORMAT",
             rich_help_panel=_SOURCE,
         ),
@@ -204,6 +214,23 @@ def pack(
             rich_help_panel=_SOURCE,
         ),
     ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            help="tfds: cut episodes into samples of this number of consecutive steps. "
+            "[default: whole episodes]",
+            metavar="STEPS",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            help="tfds: steps between the starts of windows. [default: 1]",
+            metavar="STEPS",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
     store: Annotated[
         str | None,
         typer.Option(
@@ -296,20 +323,30 @@ def pack(
             help="Names of features: new names as OLD=NEW,… (OLD= drops one); or a preset: slim "
             "(standard names; only image, format, label, height, width), raw-pairs (image_raw, "
             "mask_raw, height, width), rows-cols (image, label, filename, rows, cols, channels), "
-            "label-text-encoded (label, text, encoded). [default: image/encoded, "
+            "label-text-encoded (label, text, encoded), tfds (a folder that TensorFlow Datasets "
+            "loads). [default: image/encoded, "
             "image/class/label and other standard names]",
             metavar="NAMES",
             rich_help_panel=_RECORDS,
         ),
     ] = None,
     compression: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Compression of the shards: none, gzip or zlib.",
+            help="Compression of the shards: none, gzip or zlib. [default: none]",
             metavar="NAME",
             rich_help_panel=_RECORDS,
         ),
-    ] = "none",
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            help="Use names of features, image options, compression and class numbers of this "
+            "dataset, so that `recordsmith append` can add the records to it.",
+            metavar="DATASET",
+            rich_help_panel=_RECORDS,
+        ),
+    ] = None,
     check_images: Annotated[
         bool,
         typer.Option(
@@ -378,9 +415,12 @@ def pack(
         group_column=group_column,
         label_column=label_column,
         encoding=encoding,
+        window=window,
+        stride=stride,
     )
     options: dict[str, Any] = {
         "splits": None if splits is None else parse_shares(splits, "splits"),
+        "resplit": None if resplit is None else parse_names(resplit),
         **shard_options(shards, shard_size),
         "seed": seed or None,
         "stratify": stratify or None,
@@ -400,12 +440,19 @@ def pack(
             max_pixels=max_pixels,
         ),
         "keys": None if keys is None else parse_keys(keys, "keys"),
-        "compression": None if compression == "none" else compression,
+        "compression": compression,
         "check_images": check_images or None,
     }
     options = {name: value for name, value in options.items() if value is not None}
     if detected.reason and not json:
         console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    if like is not None and (write_plan is not None or plan is not None):
+        raise OptionError(
+            f"{option('like')} excludes {option('plan')} and {option('write_plan')}",
+            option="like",
+            value=like,
+            remedy="Pass the options of that dataset to the plan.",
+        )
     if write_plan is not None:
         if plan is not None or only is not None:
             raise OptionError(
@@ -438,7 +485,7 @@ def pack(
     with console.progress_bar("packing") as progress:
         running["progress"] = progress
         if loaded is None:
-            report = rs.pack(detected.source, out, **options, **running)
+            report = rs.pack(detected.source, out, **options, **running, like=like)
         elif only is None:
             report = loaded.pack(detected.source, out, **running)
         else:
@@ -512,6 +559,11 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
     console.print_written(report, "packed", what)
     if report.is_new:
         console.print_line(_checked(report, noun), "  ")
+    print_findings(report)
+
+
+def print_findings(report: PackReport) -> None:
+    """Print what was skipped, changed and noticed."""
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = console.note_text(noted.count, sentence)

@@ -7,6 +7,7 @@ from recordsmith.dataset.dataset import (
     preview_schema,
     records_of,
     source_of,
+    tfds_of,
 )
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
@@ -94,5 +95,6 @@ __all__ = [
     "shard_name",
     "source_of",
     "tells_split",
+    "tfds_of",
     "upgrade_manifest",
 ]

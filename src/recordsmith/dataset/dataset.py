@@ -92,12 +92,13 @@ class Dataset(Summarized):
         split_schemas: Mapping[str, Schema | None] | None = None,
         source: DatasetSource | None = None,
         arrow_schema: str | None = None,
+        tfds: Mapping[str, Any] | None = None,
     ) -> None:
         """
         Args:
             split_schemas: the splits of the manifest, with their schemas if they are known.
             source: what was opened.
-            arrow_schema: as in `Manifest`.
+            arrow_schema, tfds: as in `Manifest`.
         """
         self.class_names = class_names
         self._records = joined_shards(shards)
@@ -106,6 +107,7 @@ class Dataset(Summarized):
         self._split_schemas = dict(split_schemas or {})
         self._source = source
         self._arrow_schema = arrow_schema
+        self._tfds = tfds
         self._columns: tuple[str, ...] | None = None  # selected features; None: all
         self._chosen: tuple[str, ...] = ()  # how its records were, for `repr`
 
@@ -272,6 +274,7 @@ class Dataset(Summarized):
             split_schemas={name: schema},
             source=None if self._source is None else self._source._replace(splits=(name,)),
             arrow_schema=self._arrow_schema,
+            tfds=self._tfds,
         )
 
     # -- reading -------------------------------------------------------------------------------
@@ -681,6 +684,11 @@ def preview_schema(dataset: Dataset, record_count: int) -> tuple[Schema, bool]:
 def known_schema(dataset: Dataset) -> Schema | None:
     """Return the schema of exactly these records, if it is known without reading."""
     return dataset._schema  # noqa: SLF001
+
+
+def tfds_of(dataset: Dataset) -> Mapping[str, Any] | None:
+    """How TensorFlow Datasets describes the features, as in `Manifest`; None if unknown."""
+    return dataset._tfds  # noqa: SLF001
 
 
 def source_of(dataset: Dataset) -> DatasetSource:

@@ -2,7 +2,7 @@
 
 A folder with a manifest has the shards of the manifest. A folder without one has all TFRecord files
 in it, detected by their first bytes or by name; if there are none, those in its split folders
-(`train/`, `valid/`).
+(`train/`, `valid/`). A folder of TensorFlow Datasets has the shards of its `dataset_info.json`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from recordsmith.dataset.splits import (
     split_of,
     splits_of_folders,
 )
+from recordsmith.dataset.tfds.folder import INFO_NAME, class_names_in, is_tfds_folder, read_info
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -290,13 +291,41 @@ def _locate_folder(folder: Location, around_defects: bool) -> Located:
             if read_publish_note(folder, BEGUN_NAME) is not None:  # a job has just begun
                 raise _unfinished_error(folder)
             if not (folder / MANIFEST_NAME).exists():
-                return located
+                return _locate_tfds(folder) or located
             return _locate_folder(folder, around_defects)  # or it has just ended
+        return _locate_tfds(folder) or _locate_files(folder)
     except CorruptDataError as error:
         if not around_defects:
             raise
         return replace(_locate_files(folder), ignored=(error,))
-    return _locate_files(folder)
+
+
+def _locate_tfds(folder: Location) -> Located | None:
+    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS.
+
+    Raises:
+        CorruptDataError: broken-manifest.
+    """
+    if not is_tfds_folder(folder):
+        return None
+    info = read_info(folder)
+    if info.file_format != "tfrecord":
+        return None
+    shards, missing = [], []
+    for split in info.splits:
+        for name in split.file_names(info.name):
+            location = folder / name
+            if location.exists():
+                shards.append(Shard(location, split.name))
+                continue
+            error = CorruptDataError(
+                Defect.MISSING_SHARD,
+                f"{INFO_NAME} lists {name}, which is missing",
+                remedy="Fetch it again, or open the existing shards by name or with a glob.",
+                path=location,
+            )
+            missing.append(MissingShard(split.name, location, error))
+    return Located(shards, class_names=class_names_in(folder, info), missing=tuple(missing))
 
 
 def _unfinished_error(folder: Location) -> CorruptDataError:

@@ -79,6 +79,7 @@ class Manifest:
     class_names: names indexed by label, with None for labels without a name; None without classes.
     provenance: source, seed, options and fingerprint of the plan.
     arrow_schema: the schema of the Arrow table that was packed, as base64 of an IPC message.
+    tfds: how TensorFlow Datasets describes the features, as JSON (`dataset.tfds`).
     stated_record_count: the total number of records in the file, correct or not; None if missing.
     """
 
@@ -89,6 +90,7 @@ class Manifest:
     class_names: ClassNames | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrow_schema: str | None = None
+    tfds: Mapping[str, Any] | None = None
     stated_record_count: Any = field(default=None, compare=False)
 
     @property
@@ -102,6 +104,11 @@ class Manifest:
         steps = self.provenance.get("appended")
         step = steps[-1] if isinstance(steps, list) and steps else self.provenance
         return str(step.get("fingerprint", "")) if isinstance(step, Mapping) else ""
+
+    @property
+    def carried_tfds(self) -> Mapping[str, Any] | None:
+        """The description of TFDS features for the same records in other shards."""
+        return None if self.tfds is None else {**self.tfds, "file_template": ""}
 
     @property
     def record_count(self) -> int:
@@ -168,6 +175,8 @@ class Manifest:
         }
         if self.arrow_schema is not None:
             document["arrow_schema"] = self.arrow_schema
+        if self.tfds is not None:
+            document["tfds"] = self.tfds
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
@@ -396,6 +405,7 @@ def _parse(document: Any) -> Manifest:
         None if names is None else tuple(None if name is None else _line(name) for name in names),
         dict(document["provenance"]),
         None if (arrow := document.get("arrow_schema")) is None else str(arrow),
+        None if (tfds := document.get("tfds")) is None else dict(tfds),
         document.get("records"),
     )
 

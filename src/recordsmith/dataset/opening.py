@@ -98,6 +98,7 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
         split_schemas=schemas,
         source=source,
         arrow_schema=None if manifest is None else manifest.arrow_schema,
+        tfds=None if manifest is None else manifest.tfds,
     )
 
 

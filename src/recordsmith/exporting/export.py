@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from recordsmith.errors import (
     option,
 )
 from recordsmith.example import Features, Schema, classify, decode_example
+from recordsmith.exporting.array_record import ArrayRecordFiles
 from recordsmith.exporting.arrow_tables import ArrowTables
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
@@ -34,10 +35,12 @@ from recordsmith.exporting.export_writer import (
     ChangedName,
     Exporter,
     ExportWriter,
+    PayloadExporter,
     TableExporter,
 )
 from recordsmith.exporting.hugging_face import HuggingFaceTables
 from recordsmith.exporting.npz import NpzFiles
+from recordsmith.exporting.tfds import TfdsFiles
 from recordsmith.exporting.voc import VocFiles
 from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
 from recordsmith.exporting.yolo import YoloFiles
@@ -46,7 +49,9 @@ from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.summaries import Report
 from recordsmith.work import Progress
 
-_EXPORTERS: dict[str, Callable[[], Exporter | TableExporter]] = {
+_AnyExporter: TypeAlias = Exporter | TableExporter | PayloadExporter
+
+_EXPORTERS: dict[str, Callable[[], _AnyExporter]] = {
     "folder": ClassFolders,
     "voc": VocFiles,
     "coco": CocoFiles,
@@ -56,9 +61,12 @@ _EXPORTERS: dict[str, Callable[[], Exporter | TableExporter]] = {
     "feather": partial(ArrowTables, "feather"),
     "huggingface": HuggingFaceTables,
     "webdataset": WebDatasetShards,
+    "tfds": partial(TfdsFiles, "dataset"),
+    "array-record": ArrayRecordFiles,
     "npz": NpzFiles,
 }
 FORMATS = tuple(_EXPORTERS)
+_SHARDED = ("webdataset", "tfds", "array-record")
 
 
 @dataclass(repr=False)
@@ -68,7 +76,7 @@ class ExportReport(Report):
     Attributes:
         folder: the folder that was written.
         format: folder, voc, coco, yolo, csv, parquet, feather, huggingface,
-            webdataset or npz.
+            webdataset, tfds, array-record or npz.
         record_count: the number of exported records.
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
@@ -122,10 +130,12 @@ def export(
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create: a path, or a place in another store.
         format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
-            npz; or csv, parquet, feather or huggingface (Parquet with images and class names for
+            npz, tfds (for TensorFlow Datasets); array-record, which needs the extra of that name;
+            or csv, parquet, feather or huggingface (Parquet with images and class names for
             `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
-        shard_size_bytes: for webdataset, the approximate size of a tar file; 256 MB by default.
+        shard_size_bytes: for webdataset, tfds and array-record, the approximate size of a file;
+            256 MB by default.
         skip_errors: skip and report records that cannot be exported. By default, they are an error
             after all records have been tried.
         overwrite: replace an earlier export in this folder, and all files in the way.
@@ -145,7 +155,7 @@ def export(
         report = rs.export("records", "images", "coco", split="train")
     """
     folder = as_folder(out)
-    exporter = _exporter(format, shard_size_bytes)
+    exporter = _exporter(format, shard_size_bytes, folder)
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     dataset = dataset_of(path_or_dataset, split)
@@ -165,6 +175,10 @@ def export(
             count = _Count(dataset, report, progress)
             if isinstance(exporter, TableExporter):
                 _export_columns(dataset, exporter, count)
+            elif isinstance(exporter, PayloadExporter):
+                for shard, _, payload in records_of(dataset).located_records():
+                    exporter.add(payload, shard.split)
+                    count.add(shard.split, 1, 1)
             else:
                 _export_records(dataset, exporter, writer, count)
             report.skipped, report.skipped_count = writer.skipped.first, writer.skipped.count
@@ -183,14 +197,18 @@ def export(
     return report
 
 
-def _exporter(name: str, shard_size_bytes: int | None) -> Exporter | TableExporter:
+def _exporter(name: str, shard_size_bytes: int | None, folder: Location) -> _AnyExporter:
     if name not in _EXPORTERS:
         raise OptionError(option="format", value=name, expected=f"one of {', '.join(FORMATS)}")
     if name == "webdataset":
         return WebDatasetShards(SHARD_SIZE_BYTES if shard_size_bytes is None else shard_size_bytes)
+    if name == "tfds":
+        return TfdsFiles(folder.name, shard_size_bytes)
+    if name == "array-record":
+        return ArrayRecordFiles(shard_size_bytes)
     if shard_size_bytes is not None:
         raise OptionError(
-            f"{option('shard_size_bytes')} needs {option('format', 'webdataset')}, not "
+            f"{option('shard_size_bytes')} needs one of the formats {', '.join(_SHARDED)}, not "
             f"{option('format', name)}",
             option="shard_size_bytes",
             value=shard_size_bytes,

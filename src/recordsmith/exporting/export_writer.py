@@ -260,6 +260,22 @@ class Exporter(Protocol):
         ...
 
 
+class PayloadExporter(ABC):
+    """Writes the payloads of records unchanged. Used by one thread."""
+
+    @abstractmethod
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        """Prepare as `Exporter.begin`."""
+
+    @abstractmethod
+    def add(self, payload: bytes, split: str) -> None:
+        """Write one payload."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write the remaining files."""
+
+
 class TableExporter(ABC):
     """Writes records as columns, one split after the other. Used by one thread.
 

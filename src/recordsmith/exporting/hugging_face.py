@@ -1,6 +1,7 @@
 """Parquet for Hugging Face `datasets`: a table for each split, with images and class names.
 
     <split>.parquet
+    README.md           the names of the splits, which `datasets` otherwise guesses from file names
 
 `load_dataset(folder)` finds the splits and decodes the images. The columns `image` and `mask` have
 the type Image; classes with names are ClassLabels, and that of the image is the column `label`.
@@ -10,6 +11,7 @@ Raw pixels become PNG. Name, format and size of the image have no column. Needs 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +22,7 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
 from recordsmith.exporting.arrow_tables import ArrowTables
-from recordsmith.exporting.export_writer import ExportWriter, original_name
+from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
 from recordsmith.exporting.image_columns import (
     check_names,
     convert_images,
@@ -29,6 +31,8 @@ from recordsmith.exporting.image_columns import (
 )
 from recordsmith.exporting.images import read_image
 
+_CARD = "README.md"
+_NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")
 _NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
 
 
@@ -60,12 +64,35 @@ class HuggingFaceTables(ArrowTables):
             if key in self._images:
                 self._fields[key] = pa.field(name, image)
                 types[name] = {"_type": "Image"}
+            elif field.metadata.get(b"tfrecord.content") == b"image":
+                types[name] = _list_type(field.type, {"_type": "Image"})
+                self._fields[key] = pa.field(name, _of_values(field.type, image))
             elif names and b"tfrecord.class_names" in field.metadata:
                 self._class_counts[key] = len(names)
-                types[name] = _class_type(field.type, names)
+                types[name] = _list_type(field.type, {"names": names, "_type": "ClassLabel"})
         check_names(field.name for field in self._fields.values())
         metadata = {"huggingface": json.dumps({"info": {"features": types}})}
         self._schema = pa.schema(self._fields.values(), metadata)
+
+    def finish(self) -> None:
+        super().finish()
+        if self._tables:
+            self._out.write(_CARD, self._card().encode())
+
+    def _card(self) -> str:
+        """The metadata of the dataset: which file is which split."""
+        names: dict[str, str] = {}
+        for split in self._tables:
+            name = _NO_SPLIT_NAME.sub("_", split)
+            while name in names:
+                name += "_"
+            if name != split:
+                self._out.changed_names.append(ChangedName(None, split, name))
+            names[name] = f"{self._out.split_name(split)}.parquet"
+        lines = ["---", "configs:", "- config_name: default", "  data_files:"]
+        for name, file in names.items():
+            lines += [f"  - split: {json.dumps(name)}", f"    path: {json.dumps(file)}"]
+        return "\n".join([*lines, "---", ""])
 
     def _batch(self, position: Callable[[int], int]) -> Any:
         import pyarrow as pa
@@ -75,7 +102,9 @@ class HuggingFaceTables(ArrowTables):
             _check_classes(key, batch.column(key), count)
         batch, images = convert_images(batch, self._images, self._out, position, self._image)
         columns = [
-            pa.array(images[key], field.type) if key in images else batch.column(key)
+            pa.array(images[key], field.type)
+            if key in images
+            else _as_images(batch.column(key), field.type)
             for key, field in self._fields.items()
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -91,16 +120,43 @@ def _unique_names(class_names: Sequence[str | None] | None) -> list[str] | None:
     return names if names and len(set(names)) == len(names) else None
 
 
-def _class_type(arrow_type: Any, names: list[str]) -> dict[str, Any]:
-    """Return the type of a column of classes as `datasets` writes it."""
+def _of_values(arrow_type: Any, value: Any) -> Any:
+    """Return a type of lists with other values."""
+    import pyarrow as pa
+
+    if pa.types.is_large_list(arrow_type):
+        return pa.large_list(_of_values(arrow_type.value_type, value))
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.list_(_of_values(arrow_type.value_type, value), arrow_type.list_size)
+    return value
+
+
+def _as_images(column: Any, arrow_type: Any) -> Any:
+    """Convert lists of encoded images to structs, as `datasets` requires, if that is the type."""
+    import pyarrow as pa
+
+    if column.type == arrow_type:
+        return column
+    if not hasattr(column, "values"):
+        paths = pa.nulls(len(column), pa.string())
+        return pa.StructArray.from_arrays([column.cast(pa.binary()), paths], ["bytes", "path"])
+    values = _as_images(column.values, arrow_type.value_type)
+    nulls = column.is_null() if column.null_count else None
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.FixedSizeListArray.from_arrays(values, type=arrow_type, mask=nulls)
+    return pa.LargeListArray.from_arrays(column.offsets, values, mask=nulls)
+
+
+def _list_type(arrow_type: Any, value: dict[str, Any]) -> dict[str, Any]:
+    """Return the type of a column of such values, or lists of them, as `datasets` writes it."""
     from pyarrow import types
 
     if types.is_large_list(arrow_type):
-        return {"feature": _class_type(arrow_type.value_type, names), "_type": "LargeList"}
+        return {"feature": _list_type(arrow_type.value_type, value), "_type": "LargeList"}
     if types.is_fixed_size_list(arrow_type):
-        inner = _class_type(arrow_type.value_type, names)
+        inner = _list_type(arrow_type.value_type, value)
         return {"feature": inner, "length": arrow_type.list_size, "_type": "List"}
-    return {"names": names, "_type": "ClassLabel"}
+    return value
 
 
 def _check_classes(key: str, column: Any, class_count: int) -> None:

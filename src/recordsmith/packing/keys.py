@@ -191,6 +191,7 @@ PRESETS: Mapping[str, KeyScheme] = MappingProxyType(
                 },
                 keeps_others=False,
             ),
+            KeyScheme("tfds", {}),  # TensorFlow Datasets: see `packing/tfds_keys.py`
         )
     }
 )

@@ -6,8 +6,10 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
@@ -27,20 +29,25 @@ from recordsmith.building import (
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
 from recordsmith.image import ImageOptions
+from recordsmith.packing.like import apply_like
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.tfds_keys import TfdsKeys
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.sources.in_memory import as_source
+from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.work import Progress, Work, thread_count
 
 
 def pack(
-    source: Source,
+    source: Source | Any,
     out: PlaceLike,
     *,
     splits: Mapping[str, float] | None = None,
+    resplit: str | Sequence[str] | None = None,
     shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     seed: int = 0,
@@ -51,6 +58,7 @@ def pack(
     shard_names: str = DEFAULT_TEMPLATE,
     compression: str | None = None,
     check_images: bool = False,
+    like: PlaceLike | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
     threads: int | None = None,
@@ -61,10 +69,13 @@ def pack(
     An interrupted job leaves no partial output. Rerun it to resume.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`.
+        source: the samples, such as `ImageFolder("flowers")`; or a dataset of Hugging Face, or a
+            table of pyarrow, Polars, pandas or DuckDB.
         out: the folder of the dataset; created if it does not exist.
-        splits: the share of each split; the shares add up to 1. None for a single split, train.
-            Ignored, with a notice, if the source defines its own splits.
+        splits: the share of each split; the shares add up to 1. None for the splits of the source,
+            or a single split, train.
+        resplit: which splits of the source to divide into `splits`; the others are kept. Needed if
+            the source has several splits. With all of them, test samples may move into training.
         shards: the number of shards of each split: one number for all, or a dict by split.
         shard_size_bytes: the approximate size of a shard, instead of `shards`; default 256 MB.
         seed: seed of the shuffle, which also assigns samples to splits.
@@ -72,12 +83,15 @@ def pack(
         shuffle: False keeps the samples in the order of the source.
         image_options: how to store images: re-encoded, resized or shrunk; None keeps their bytes.
         keys: new feature names by canonical key, with None for features to leave out; or a preset:
-            slim, raw-pairs, rows-cols, label-text-encoded.
+            slim, raw-pairs, rows-cols, label-text-encoded, or tfds, whose folder
+            TensorFlow Datasets loads.
         shard_names: a template for file names, with {split}, {shard} and {shards}.
         compression: none (the default, because images are already compressed), gzip or zlib.
         check_images: decode every image completely, with the decoders used in training. By
             default, only headers and the checksums inside PNGs are checked, and neither in rows
             and records that are packed unchanged.
+        like: another dataset, whose keys, image options, compression and class numbers are used, so
+            that `append` can add the records to it. Classes are matched by name.
         skip_errors: skip and report unreadable samples. By default, the job tries all samples and
             then fails with a list of the unreadable ones.
         overwrite: replace an existing dataset.
@@ -99,6 +113,7 @@ def pack(
     """
     recipe = Recipe(
         splits=splits,
+        resplit=resplit,
         shards=shards,
         shard_size_bytes=shard_size_bytes,
         seed=seed,
@@ -110,6 +125,8 @@ def pack(
         compression=compression,
         check_images=check_images,
     )
+    if like is not None:
+        recipe, source = apply_like(recipe, check_source(source), like)
     return pack_from_recipe(
         recipe,
         source,
@@ -123,7 +140,7 @@ def pack(
 
 def pack_from_recipe(
     recipe: Recipe,
-    source: Source,
+    source: Source | Any,
     out: PlaceLike,
     *,
     skip_errors: bool,
@@ -132,7 +149,7 @@ def pack_from_recipe(
     progress: Progress | None,
 ) -> PackReport:
     """Pack with a recipe, which holds the options that determine the bytes of the shards."""
-    folder = check_arguments(source, out, threads)
+    source, folder = check_arguments(source, out, threads)
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     listing = source.list_samples()
@@ -141,9 +158,7 @@ def pack_from_recipe(
         folder, notices=tuple(listing.notices), images_are_checked=recipe.check_images
     )
     if listing.splits and recipe.splits is not None:
-        report.notices += (
-            f"the source defines its own splits, which were used: {', '.join(plan.splits)}",
-        )
+        report.notices += _divided_notice(recipe, plan, listing)
     if listing.class_names is not None:
         report.class_count = sum(name is not None for name in listing.class_names)
     with locked_folder(folder) as notices:
@@ -165,7 +180,8 @@ def pack_from_recipe(
             folder, plan.fingerprint, files, overwrite=overwrite, earlier=earlier
         ) as folder:
             clean_up(folder, keeping=files)
-            jobs = ShardJobs(listing, plan, folder, recipe.preparation(listing), work)
+            preparation = recipe.preparation(listing)
+            jobs = ShardJobs(listing, plan, folder, preparation, work)
             results = jobs.run(trusting=not overwrite)
             _collect(report, plan, listing, results, skip_errors)
             provenance = {
@@ -183,7 +199,15 @@ def pack_from_recipe(
                 listing.class_names,
                 provenance,
                 arrow_schema=listing.arrow_schema if recipe.keys is None else None,
+                tfds=listing.tfds if recipe.keys is None else None,
             )
+            if isinstance(preparation.keys, TfdsKeys):
+                reused = [result.file for result in results if result.was_reused]
+                tfds, problems = preparation.keys.description(
+                    manifest, recipe.file_names, folder, reused
+                )
+                manifest = dataclasses.replace(manifest, tfds=tfds)
+                report.notices += tuple(problems)
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)
             publish_dataset(
@@ -195,6 +219,15 @@ def pack_from_recipe(
             )
     report.fill(manifest)
     return report
+
+
+def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
+    """Report the splits of the source that were divided again."""
+    resplit = recipe.resplit or listing.splits
+    divided = [resplit] if isinstance(resplit, str) else list(resplit)
+    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
+    new = join_names(split for split in plan.splits if split in (recipe.splits or ()))
+    return (f"the source's {what} divided again into {new}",)
 
 
 def _report_existing(
@@ -246,15 +279,15 @@ def _collect(
             )
 
 
-def check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Location:
-    """Validate arguments and return the folder of the dataset.
+def check_arguments(source: object, out: PlaceLike, threads: int | None) -> tuple[Source, Location]:
+    """Validate arguments and return the source and the folder of the dataset.
 
     Raises:
         OptionError: an argument is invalid, or the folder lies inside the source.
         FileAccessError: the path of the folder is unusable.
     """
     folder = as_folder(out)
-    check_source(source)
+    source = check_source(source)
     thread_count(threads)
     root = getattr(source, "root", None)
     if root is not None and (source_folder := as_folder(root)).contains(folder):
@@ -267,11 +300,11 @@ def check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Loca
             remedy="Choose a folder outside the source.",
         )
     check_folder(folder)
-    return folder
+    return source, folder
 
 
-def check_source(source: object) -> None:
-    """Validate that an object is a source.
+def check_source(source: object) -> Source:
+    """Return the source of an object.
 
     Raises:
         OptionError: it is not a source.
@@ -282,13 +315,15 @@ def check_source(source: object) -> None:
             value=source,
             expected=f"an object such as recordsmith.ImageFolder({os.fspath(source)!r})",
         )
-    if not hasattr(source, "list_samples"):
+    found = as_source(source)
+    if found is None:
         raise OptionError(
             option="source",
             value=source,
             expected="an object such as recordsmith.ImageFolder(path), recordsmith.Table(table) or "
             "recordsmith.Rows(rows)",
         )
+    return found
 
 
 def _unreadable(report: PackReport, sample_count: int) -> SourceError:

@@ -67,7 +67,7 @@ class PackPlan(Report):
 
     def pack_shards(
         self,
-        source: Source,
+        source: Source | Any,
         out: PlaceLike,
         numbers: Iterable[int],
         *,
@@ -94,7 +94,7 @@ class PackPlan(Report):
             SourceError: the source differs from the one that was planned.
             FileAccessError: the folder cannot be written, or another job is writing to it.
         """
-        folder = check_arguments(source, out, threads)
+        source, folder = check_arguments(source, out, threads)
         listing, plan = self._matching_plan(source)
         chosen = []
         for number in numbers:
@@ -114,7 +114,7 @@ class PackPlan(Report):
 
     def pack(
         self,
-        source: Source,
+        source: Source | Any,
         out: PlaceLike,
         *,
         skip_errors: bool = False,
@@ -130,6 +130,7 @@ class PackPlan(Report):
             SourceError: the source differs from the one that was planned; or as in
                 `recordsmith.pack`.
         """
+        source = check_source(source)
         self._matching_plan(source)
         return pack_from_recipe(
             self.recipe,
@@ -210,7 +211,7 @@ class PackPlan(Report):
         return listing, plan
 
 
-def plan(source: Source, **options: Any) -> PackPlan:
+def plan(source: Source | Any, **options: Any) -> PackPlan:
     """Plan a packing job without writing anything.
 
     Args:
@@ -224,7 +225,7 @@ def plan(source: Source, **options: Any) -> PackPlan:
         OptionError: options conflict with each other or with the data.
         SourceError: the source is empty.
     """
-    check_source(source)
+    source = check_source(source)
     try:
         recipe = Recipe(**options)
     except TypeError:

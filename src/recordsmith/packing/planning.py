@@ -33,6 +33,7 @@ from recordsmith.dataset.shares import check_shares, share_counts
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources import Listing
 from recordsmith.sources.numbered import RowNames, collect
+from recordsmith.sources.problems import join_names
 from recordsmith.wire import Compression
 
 _AT_ONCE = 1024
@@ -133,6 +134,7 @@ def make_plan(
     listing: Listing,
     *,
     splits: Mapping[str, float] | None = None,
+    resplit: str | Sequence[str] | None = None,
     shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     seed: int = 0,
@@ -160,21 +162,15 @@ def make_plan(
     check_shares(shares)
     survey = SampleColumns(listing, seed)
     order = _order(survey, shuffle=shuffle)
-    if listing.splits:
-        parts = _source_splits(listing.splits, survey, order)
-    else:
-        parts = _random_splits(survey, order, shares, stratify=stratify)
-        every = " of every class" if stratify else ""
-        for split, members in parts.items():
-            if not len(members):
-                whole = "; groups are never divided" if survey.has_groups else ""
-                raise OptionError(
-                    f"split {split!r} would be empty: its share is {shares[split]:g}{every} of "
-                    f"{len(listing.samples)} samples{whole}",
-                    option="splits",
-                    value=split,
-                    remedy="Give it a larger share.",
-                )
+    parts = _source_splits(listing.splits, survey, order)
+    divided = splits_to_divide(tuple(parts), splits, resplit, stratify=stratify)
+    if divided or not parts:
+        places = [listing.splits.index(split) for split in divided]
+        members = order[np.isin(survey.splits[order], places)] if divided else order
+        drawn = _random_splits(survey, members, shares, stratify=stratify)
+        first = tuple(parts).index(divided[0]) if divided else 0
+        kept = [(split, part) for split, part in parts.items() if split not in divided]
+        parts = dict([*kept[:first], *drawn.items(), *kept[first:]])
     counts = shard_counts(
         {split: len(members) for split, members in parts.items()},
         {split: int(survey.sizes[members].sum()) for split, members in parts.items()},
@@ -228,12 +224,106 @@ def _source_splits(
     splits: Sequence[str], survey: SampleColumns, order: Int64Array
 ) -> dict[str, Int64Array]:
     """The samples of each split that the source defines, in order, without empty splits."""
+    if not splits:
+        return {}
     numbers = survey.splits[order]
     parts = {split: order[numbers == number] for number, split in enumerate(splits)}
     return {split: members for split, members in parts.items() if len(members)}
 
 
+def splits_to_divide(
+    given: Sequence[str],
+    splits: Mapping[str, float] | None,
+    resplit: str | Sequence[str] | None,
+    *,
+    stratify: bool = False,
+) -> tuple[str, ...]:
+    """Which splits of the source are divided, in its order; the others are kept.
+
+    Args:
+        given: the splits of the source that have samples.
+
+    Raises:
+        OptionError: the options contradict each other or the splits of the source.
+    """
+    if resplit is None and (splits is None or not given):
+        if stratify and given:
+            raise OptionError(
+                f"{option('stratify')} has no effect on the source's own splits: "
+                f"{join_names(given)}",
+                option="stratify",
+                value=True,
+                remedy=f"Leave it out, or divide splits with {option('splits')} and "
+                f"{option('resplit', [given[0]])}.",
+            )
+        return ()
+    if resplit is None:
+        if len(given) == 1:
+            return tuple(given)
+        raise OptionError(
+            f"the source has its own splits: {join_names(given)}",
+            option="splits",
+            value=splits,
+            remedy=f"Leave out {option('splits')} to keep them, pass "
+            f"{option('resplit', [given[0]])} to divide only that split, or "
+            f"{option('resplit', list(given))} to divide all samples together, which may move "
+            "test samples into training.",
+        )
+    wanted = [resplit] if isinstance(resplit, str) else list(resplit)
+    if splits is None or not wanted:
+        raise OptionError(
+            f"{option('resplit')} divides splits of the source into those of {option('splits')}; "
+            f"both need names",
+            option="resplit",
+            value=resplit,
+            remedy=f"Pass shares with {option('splits')}, or leave out {option('resplit')}.",
+        )
+    for name in wanted:
+        if name not in given:
+            raise OptionError(
+                option="resplit",
+                value=name,
+                expected=f"one of {join_names(given)}" if given else "a source with splits",
+            )
+    for name in given:
+        if name in splits and name not in wanted:
+            raise OptionError(
+                f"the source's split {name!r} is kept, and a new split has the same name",
+                option="splits",
+                value=name,
+                remedy=f"Choose another name, or add {name!r} to {option('resplit')}.",
+            )
+    return tuple(name for name in given if name in wanted)
+
+
 def _random_splits(
+    survey: SampleColumns,
+    order: Int64Array,
+    shares: Mapping[str, float],
+    *,
+    stratify: bool,
+) -> dict[str, Int64Array]:
+    """Divide the samples in `order` by share.
+
+    Raises:
+        OptionError: a split would be empty, or the options conflict.
+    """
+    parts = _divide(survey, order, shares, stratify=stratify)
+    every = " of every class" if stratify else ""
+    for split, members in parts.items():
+        if not len(members):
+            whole = "; groups are never divided" if survey.has_groups else ""
+            raise OptionError(
+                f"split {split!r} would be empty: its share is {shares[split]:g}{every} of "
+                f"{len(order)} samples{whole}",
+                option="splits",
+                value=split,
+                remedy="Give it a larger share.",
+            )
+    return parts
+
+
+def _divide(
     survey: SampleColumns,
     order: Int64Array,
     shares: Mapping[str, float],
@@ -250,7 +340,7 @@ def _random_splits(
             value=True,
             remedy="Use only one of them.",
         )
-    rank = np.empty(len(order), np.int64)
+    rank = np.empty(len(survey), np.int64)
     rank[order] = np.arange(len(order))
     if stratify:
         labels = np.zeros(len(order)) if survey.labels is None else survey.labels[order]
@@ -258,7 +348,9 @@ def _random_splits(
         parts = {split: np.concatenate([run[split] for run in runs]) for split in shares}
     else:
         assert survey.groups is not None
-        parts = _cut_groups(survey.groups, shares)
+        numbers = np.sort(order)
+        in_groups = _cut_groups(survey.groups[numbers], shares)
+        parts = {split: numbers[members] for split, members in in_groups.items()}
     return {split: members[np.argsort(rank[members])] for split, members in parts.items()}
 
 

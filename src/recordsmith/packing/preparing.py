@@ -40,7 +40,7 @@ class Preparation:
         *,
         checks_images: bool = False,
     ) -> None:
-        self._keys = keys
+        self.keys = keys
         self._kinds = kinds if keys is None else keys.renamed(kinds)
         self._images = ImageOptions() if image_options is None else image_options
         self._checks_images = checks_images
@@ -55,7 +55,7 @@ class Preparation:
     @property
     def keeps_records(self) -> bool:
         """Whether the payloads of records are stored unchanged and unchecked."""
-        return not (self.is_heavy or self._keys is not None)
+        return not (self.is_heavy or self.keys is not None)
 
     @property
     def _changes_images(self) -> bool:
@@ -76,7 +76,7 @@ class Preparation:
         return payload
 
     def _payload(self, content: Content, note: Note) -> bytes:
-        changes = self._changes_images or self._keys is not None
+        changes = self._changes_images or self.keys is not None
         if isinstance(content, bytes):
             if not changes:
                 return content
@@ -85,11 +85,11 @@ class Preparation:
             if changes:
                 raise OptionError(
                     f"{option('keys')} and image options do not support SequenceExamples",
-                    option="keys" if self._keys is not None else "image_options",
+                    option="keys" if self.keys is not None else "image_options",
                 )
             return encode_sequence_example(*content, self._kinds)
         check_png_chunks(content)
         content = apply_image_options(content, self._images, note)
-        if self._keys is not None:
-            content = self._keys.apply(content)
+        if self.keys is not None:
+            content = self.keys.apply(content)
         return encode_example(content, self._kinds)

@@ -5,17 +5,18 @@ The manifest stores the recipe of a dataset; a plan stores it for other machines
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.image import ImageOptions
 from recordsmith.packing.keys import KeyScheme, resolve_keys
 from recordsmith.packing.planning import Plan, make_plan
 from recordsmith.packing.preparing import Preparation
+from recordsmith.packing.tfds_keys import PRESET, TfdsKeys, shard_names_for, tfds_template
 from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression
@@ -28,6 +29,7 @@ class Recipe:
     """The options of `pack` that determine the content of the shards; see `pack`."""
 
     splits: Mapping[str, float] | None = None
+    resplit: str | Sequence[str] | None = None
     shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     seed: int = 0
@@ -50,6 +52,8 @@ class Recipe:
             raise OptionError(
                 option="check_images", value=self.check_images, expected="True or False"
             )
+        if self.keys == PRESET:
+            self._check_for_tfds()
 
     def plan(self, source: Source, listing: Listing) -> Plan:
         """Plan the job for a listing.
@@ -72,21 +76,23 @@ class Recipe:
         return make_plan(
             listing,
             splits=self.splits,
+            resplit=self.resplit,
             shards=self.shards,
             shard_size_bytes=self.shard_size_bytes,
             seed=self.seed,
             stratify=self.stratify,
             shuffle=self.shuffle,
             compression=check_compression(self.compression),
-            shard_names=self.shard_names,
+            shard_names=self.file_names,
             other_options=other_options,
         )
 
     def preparation(self, listing: Listing) -> Preparation:
         """Return the converter for the samples of a listing."""
+        scheme = TfdsKeys.of(listing) if self.keys == PRESET else self._scheme()
         return Preparation(
             listing.reader.kinds(),
-            self._scheme(),
+            scheme,
             self.image_options,
             checks_images=self.check_images,
         )
@@ -111,6 +117,29 @@ class Recipe:
         if image_options is not None:
             document = {**document, "image_options": ImageOptions.from_json(image_options)}
         return cls(**document)
+
+    @property
+    def file_names(self) -> str:
+        """The template of shard names."""
+        return shard_names_for(self.keys, self.shard_names)
+
+    def _check_for_tfds(self) -> None:
+        """Raise OptionError for options that TFDS cannot read."""
+        tfds_template(self.file_names)
+        if check_compression(self.compression) != "none":
+            raise OptionError(
+                f"{option('keys', PRESET)} excludes {option('compression')}: TensorFlow Datasets "
+                "reads only plain shards",
+                option="compression",
+                value=self.compression,
+            )
+        if self.image_options is not None and self.image_options.store == "raw":
+            raise OptionError(
+                f"{option('keys', PRESET)} excludes raw images: TensorFlow Datasets reads only "
+                "encoded ones",
+                option="image_options",
+                remedy="Store them as PNG.",
+            )
 
     def _scheme(self) -> KeyScheme | None:
         return resolve_keys(self.keys)

@@ -3,7 +3,9 @@
 To add a source, write a class that implements `source.Source` and add it to `recognition.KINDS`.
 """
 
+from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
+from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes.coco import Coco
 from recordsmith.sources.boxes.csv_boxes import CsvBoxes
@@ -14,6 +16,7 @@ from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.detection import KINDS, DetectedSource, make_source
+from recordsmith.sources.hugging_face.hugging_face import HuggingFace
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.reader_registry import open_reader
 from recordsmith.sources.source import (
@@ -31,11 +34,13 @@ from recordsmith.sources.tables.table import Table
 
 __all__ = [
     "KINDS",
+    "Arrays",
     "Coco",
     "Content",
     "CsvBoxes",
     "Cvat",
     "DetectedSource",
+    "HuggingFace",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
@@ -49,6 +54,7 @@ __all__ = [
     "Source",
     "StoredReader",
     "Table",
+    "Tfds",
     "Voc",
     "WebDataset",
     "Yolo",

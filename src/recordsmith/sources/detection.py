@@ -10,7 +10,9 @@ from typing import Any
 
 from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.errors import FileAccessError, OptionError, SourceError, option
+from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
+from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes.coco import Coco
 from recordsmith.sources.boxes.csv_boxes import CsvBoxes
@@ -56,11 +58,13 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
         "table": _Kind(
             Table,
             (
-                *("image_column", "images", "split_column", "group_column", "label_column"),
-                "encoding",
+                *("table", "image_column", "images", "split_column", "group_column"),
+                *("label_column", "encoding"),
             ),
         ),
+        "arrays": _Kind(Arrays),
         "shards": _Kind(Shards),
+        "tfds": _Kind(Tfds, ("window", "stride")),
         "webdataset": _Kind(WebDataset),
     }
 )
@@ -254,6 +258,7 @@ def _candidates(names: _Names) -> list[tuple[str, str]]:
     is_alone = is_alone if is_alone in _IMAGE_FOLDERS and not top_images else ""
     masked = names.reason("images in {} and masks in {}", images, masks)
     return [
+        ("tfds", names.reason("TensorFlow Datasets' {}", _tfds_features(names))),
         ("shards", names.reason("TFRecord shards such as {}", records)),
         ("webdataset", names.reason("tar files such as {}", names.ending(*_ARCHIVES, depth=0))),
         ("table", names.reason("the table {}", metadata)),
@@ -267,6 +272,18 @@ def _candidates(names: _Names) -> list[tuple[str, str]]:
         ("files", names.reason("images in {}, without classes", is_alone)),
         ("files", "images outside class folders, without classes" if is_flat else ""),
     ]
+
+
+def _tfds_features(names: _Names) -> str | None:
+    """The first `features.json` next to a `dataset_info.json`, but not next to a manifest."""
+    for path in names.files:
+        folder, slash, name = path.rpartition("/")
+        others = {f"{folder}{slash}{other}" for other in ("dataset_info.json", "dataset.json")}
+        if name == "features.json" and others & set(names.files) == {
+            f"{folder}{slash}dataset_info.json"
+        }:
+            return path
+    return None
 
 
 def _annotation_json(names: _Names) -> str | None:

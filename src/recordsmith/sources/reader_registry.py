@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from recordsmith.errors import OptionError
+from recordsmith.sources.archives.arrays import ArrayReader
+from recordsmith.sources.archives.shards import ShardReader
+from recordsmith.sources.archives.tfds_reader import TfdsReader
+from recordsmith.sources.archives.webdataset import TarReader
 from recordsmith.sources.boxes.coco import CocoReader
 from recordsmith.sources.boxes.csv_boxes import CsvBoxReader
 from recordsmith.sources.boxes.cvat import CvatReader
@@ -15,16 +19,22 @@ from recordsmith.sources.boxes.yolo import YoloReader
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.source import SampleReader, StoredReader
+from recordsmith.sources.tables.table_reader import TableReader
 
 _READERS: Mapping[str, type[StoredReader]] = {
     reader.__name__: reader
     for reader in (
+        ArrayReader,
         CocoReader,
         CsvBoxReader,
         CvatReader,
         ImageReader,
         LabelMeReader,
         PairReader,
+        ShardReader,
+        TableReader,
+        TarReader,
+        TfdsReader,
         VocReader,
         YoloReader,
     )

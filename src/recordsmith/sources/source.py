@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.example import Kind, SequenceExample
@@ -13,8 +13,6 @@ from recordsmith.stores import Location, as_place
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
 """The content of a sample: features for `encode_example`, context and feature lists for
 `encode_sequence_example`, or a payload that is stored unchanged."""
-
-_Known = TypeVar("_Known")
 
 Note: TypeAlias = Callable[[str, str], None]
 """`note(what, where)` records that something in a sample was changed, left out or noteworthy.
@@ -144,7 +142,7 @@ class Listing:
     notices: what was skipped: hidden files, empty classes, files of other types.
     splits: names of the source's own splits, in order; each sample then has one of them.
     has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
-    arrow_schema: of a table, see `Manifest`.
+    arrow_schema, tfds: of a table, and of a TFDS dataset; see `Manifest`.
     """
 
     samples: Sequence[Sample]
@@ -154,18 +152,7 @@ class Listing:
     splits: tuple[str, ...] = ()
     has_label_map: bool = False
     arrow_schema: str | None = None
-
-
-def look_up(known: Mapping[str, _Known], sample: Sample) -> _Known:
-    """Look up the entry of a sample by its name.
-
-    Raises:
-        OptionError: the sample is not from a listing of this source.
-    """
-    try:
-        return known[sample.name]
-    except KeyError:
-        raise unlisted_error(sample) from None
+    tfds: Mapping[str, Any] | None = None
 
 
 def unlisted_error(sample: Sample) -> OptionError:

@@ -36,8 +36,8 @@ from recordsmith.dataset import (
     read_publish_note,
 )
 from recordsmith.dataset.labels import read_labels
-from recordsmith.dataset.locate import Paths, locate
-from recordsmith.errors import OptionError
+from recordsmith.dataset.locate import Paths, as_places, locate
+from recordsmith.errors import OptionError, RecordsmithError, option
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
 from recordsmith.reshaping.appending.joined_manifest import (
@@ -55,6 +55,7 @@ from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
 from recordsmith.reshaping.resharding.reshard_report import AppendReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
+from recordsmith.sources import make_source
 from recordsmith.stores import (
     NOTE_BYTES,
     Location,
@@ -73,6 +74,7 @@ def append(
     *,
     split: str | None = None,
     again: bool = False,
+    allow_missing: bool = False,
     lock: bool = True,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -88,6 +90,8 @@ def append(
         out: the folder of a dataset with a manifest.
         split: the split to add the records to; None: the split of each file.
         again: append files even if they were appended before.
+        allow_missing: append records that lack features, such as labels, that all records of the
+            dataset have.
         lock: fail on file systems without locks. With False, the job runs there without a lock;
             make sure that no other job changes the dataset.
         threads: number of threads; None: one per processor, at most 8.
@@ -100,7 +104,8 @@ def append(
 
     Raises:
         OptionError: `out` is not a dataset with a manifest; classes or kinds of features differ;
-            shards are not numbered; the folder cannot be locked.
+            features are missing; shards are not numbered; the folder cannot be locked; `paths` is
+            data that was not packed yet.
         SourceError: the inputs have no records.
         CorruptDataError: an input is damaged, a shard is missing, or a file of class names
             contradicts the manifest. The dataset is unchanged.
@@ -118,11 +123,16 @@ def append(
             remedy="`recordsmith reshard` creates a dataset.",
         )
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
-    inputs = find_inputs(paths, None, folder)
+    try:
+        inputs = find_inputs(paths, None, folder)
+    except OptionError as error:
+        if error.option == "paths":
+            _check_packed(paths, folder)
+        raise
     if split is not None:
         inputs = _of_one_split(inputs, split)
     with locked_folder(folder, needs_lock=lock) as notices:
-        report = _Job(inputs, folder, work).run(again=again)
+        report = _Job(inputs, folder, work, allow_missing=allow_missing).run(again=again)
     report.notices += notices
     return report
 
@@ -130,7 +140,10 @@ def append(
 class _Job:
     """One call of `append`, with the folder locked."""
 
-    def __init__(self, inputs: Inputs, folder: Location, work: Work) -> None:
+    def __init__(
+        self, inputs: Inputs, folder: Location, work: Work, *, allow_missing: bool
+    ) -> None:
+        self._allow_missing = allow_missing
         self._inputs = inputs
         self._folder = folder
         self._work = work
@@ -147,6 +160,14 @@ class _Job:
             if manifest is not None and folder.store.can_rename:
                 publish_note_location(folder).delete()
         manifest = self._checked(manifest)
+        if manifest.tfds is not None and manifest.tfds.get("file_template"):
+            raise OptionError(
+                f"{folder} has documents of TensorFlow Datasets, which append does not update",
+                option="out",
+                value=str(folder),
+                remedy="Reshard it together with the new records, and export the result with "
+                f"{option('format', 'tfds')}.",
+            )
         for step in append_history(manifest):
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.from_manifest(folder, manifest, step)
@@ -204,7 +225,8 @@ class _Job:
         if old_names is None:
             old_names = read_labels(folder)
         names, more = merge_class_names(old_names, inputs.class_names, folder)
-        check_schemas_match(manifest.schema, Schema.merged(list(inputs.schemas.values())))
+        known = Schema.merged(list(inputs.schemas.values()))
+        check_schemas_match(manifest.schema, known, allow_missing=self._allow_missing)
         job = self._fingerprint(base)
         records, notices = open_records(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
@@ -214,7 +236,8 @@ class _Job:
         work.total += plan.size_bytes
         results = ShardCopies(folder, plan, job, inputs, records, work, surveyed=plan.pools).run()
         schema = Schema.merged(result.schema for result in results)
-        notices += [*plan.notices, *more, *check_schemas_match(manifest.schema, schema)]
+        notices += [*plan.notices, *more]
+        notices += check_schemas_match(manifest.schema, schema, allow_missing=self._allow_missing)
         notices += repeated_shard_notices(manifest, results)
         step = {
             "fingerprint": job,
@@ -263,6 +286,23 @@ class _Job:
                 value=str(self._folder),
                 remedy="Move it to another folder.",
             )
+
+
+def _check_packed(paths: Paths, out: Location) -> None:
+    """Raise OptionError if one of the paths is a folder of data that can be packed."""
+    for place in as_places(paths):
+        try:
+            found = make_source(place)
+        except RecordsmithError:
+            continue
+        if found.kind != "shards" and found.reason:
+            raise OptionError(
+                f"{place} has no records yet but data to pack: {found.reason}",
+                option="paths",
+                value=str(place),
+                remedy=f"Pack it with the options of the dataset first: `recordsmith pack {place} "
+                f"NEW --like {out}`, then append NEW. `recordsmith append --pack` does both.",
+            ) from None
 
 
 def _of_one_split(inputs: Inputs, split: str) -> Inputs:

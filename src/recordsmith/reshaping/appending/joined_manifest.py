@@ -8,8 +8,8 @@ from typing import Any
 
 from recordsmith.building import ShardResult
 from recordsmith.dataset import ClassNames, Manifest
-from recordsmith.errors import OptionError
-from recordsmith.example import Schema
+from recordsmith.errors import OptionError, option
+from recordsmith.example import FeatureSchema, Schema
 from recordsmith.stores import Location
 from recordsmith.words import first_of
 
@@ -51,11 +51,14 @@ def merge_class_names(
     return tuple(names), []
 
 
-def check_schemas_match(old: Schema, new: Schema) -> list[str]:
+def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool = False) -> list[str]:
     """Compare the schemas of a dataset and of appended records, and return notices.
 
+    Args:
+        allow_missing: whether appended records may lack features that all existing records have.
+
     Raises:
-        OptionError: payloads or kinds of features differ.
+        OptionError: payloads or kinds of features differ, or features are missing.
     """
     if not old.record_count or not new.record_count:
         return []
@@ -79,6 +82,8 @@ def check_schemas_match(old: Schema, new: Schema) -> list[str]:
                     value=key,
                     remedy="Drop or rename it with `recordsmith edit` first.",
                 )
+        if not allow_missing and old.is_complete and new.is_complete:
+            _check_present(old, new, before, after)
         for ones, others, whose in (
             (before, after, "the appended records lack"),
             (after, before, "the existing records lack"),
@@ -87,6 +92,37 @@ def check_schemas_match(old: Schema, new: Schema) -> list[str]:
             if lacking and both.is_complete:
                 notices.append(f"{whose} {first_of(lacking, _NAMED)}")
     return notices
+
+
+def _check_present(
+    old: Schema,
+    new: Schema,
+    before: Mapping[str, FeatureSchema],
+    after: Mapping[str, FeatureSchema],
+) -> None:
+    """Check that the appended records have the features that all existing records have.
+
+    Raises:
+        OptionError: some lack a feature.
+    """
+    lacking = [
+        (key, new.record_count - (after[key].present if key in after else 0))
+        for key, feature in before.items()
+        if feature.present == old.record_count
+    ]
+    lacking = [(key, number) for key, number in lacking if number > 0]
+    if not lacking:
+        return
+    names = [repr(key) for key, _ in lacking]
+    number = max(number for _, number in lacking)
+    raise OptionError(
+        f"{number:,} of {new.record_count:,} appended records lack features that all records of "
+        f"the dataset have: {first_of(names, _NAMED)}",
+        option="paths",
+        value=lacking[0][0],
+        remedy="Pack them with the options of the dataset (`recordsmith pack --like`), or pass "
+        f"{option('allow_missing', True)}.",
+    )
 
 
 def _check_related(old: Schema, new: Schema) -> None:
@@ -155,6 +191,7 @@ def merge_manifest(
             "fingerprint": step["fingerprint"],
             "appended": [*append_history(manifest), step],
         },
+        tfds=manifest.carried_tfds,
     )
 
 

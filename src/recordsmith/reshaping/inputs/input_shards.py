@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from recordsmith.dataset import (
     ClassNames,
@@ -32,6 +32,7 @@ from recordsmith.wire import Compression
 from recordsmith.words import first_of
 
 _NAMED = 5  # files in a notice
+_Value = TypeVar("_Value")
 _MOST_STEPS = 20  # of the history of the inputs
 
 
@@ -84,7 +85,7 @@ class Inputs:
     has_label_map: whether the class names come with a label map.
     names: of the given paths.
     provenance: the history of the inputs from their manifests, the newest step last.
-    arrow_schema: that of all manifests, if it is the same.
+    arrow_schema, tfds: those of all manifests, if they are the same.
     """
 
     shards: tuple[InputShard, ...]
@@ -96,6 +97,7 @@ class Inputs:
     provenance: tuple[Any, ...]
     notices: tuple[str, ...]
     arrow_schema: str | None
+    tfds: Mapping[str, Any] | None
 
     @property
     def size_bytes(self) -> int:
@@ -158,6 +160,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
     notices = [f"empty files: {first_of(empty, _NAMED)}"] if empty else []
     notices += joined_notice(found, of_each)
     class_names, has_label_map = _classes(listed, parts)
+    manifests = [part.manifest for part in parts]
     return Inputs(
         shards,
         tuple(dict.fromkeys(shard.split for shard in shards)),
@@ -167,13 +170,15 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
         tuple(place.name for place in listed),
         tuple(_history(part.manifest for part in parts)),
         tuple(notices),
-        _arrow_schema(parts),
+        _of_all(None if each is None else each.arrow_schema for each in manifests),
+        _of_all(None if each is None else each.carried_tfds for each in manifests),
     )
 
 
-def _arrow_schema(parts: Sequence[Located]) -> str | None:
-    found = {None if part.manifest is None else part.manifest.arrow_schema for part in parts}
-    return found.pop() if len(found) == 1 else None
+def _of_all(values: Iterable[_Value | None]) -> _Value | None:
+    """The value, if all are equal."""
+    first, *others = values
+    return first if all(value == first for value in others) else None
 
 
 def check_separate(out: Location, places: Sequence[Location]) -> None:

@@ -323,6 +323,7 @@ class _Job:
             provenance,
             schemas=schemas,
             arrow_schema=None if self._options.edits else self._inputs.arrow_schema,
+            tfds=None if self._options.edits else self._inputs.tfds,
         )
         notices += [  # `provenance` has the same list
             f"feature {key!r} has several kinds"

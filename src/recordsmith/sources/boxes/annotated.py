@@ -41,7 +41,7 @@ from recordsmith.sources.files.file_index import FileIndex, Found
 from recordsmith.sources.files.folders import last_name
 from recordsmith.sources.files.images import read_image
 from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import NumberedSamples
+from recordsmith.sources.numbered import ComputedReferences, NumberedSamples
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import (
     Listing,
@@ -337,7 +337,7 @@ def make_listing(
             else None
         ),
         version=versions,
-        reference_of=reference,
+        references=ComputedReferences(len(names), reference),
     )
     return Listing(
         samples,

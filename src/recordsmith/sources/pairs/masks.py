@@ -63,8 +63,13 @@ def read_mask(
         SourceError: the size differs from the image's, or pixels are not class numbers.
         FileAccessError: the mask cannot be read.
     """
-    name = str(location)
-    data = location.read()
+    return mask_features(str(location), location.read(), image, colours, note)
+
+
+def mask_features(
+    name: str, data: bytes, image: Mapping[str, Any], colours: Colours | None, note: Note
+) -> dict[str, Any]:
+    """The features of a mask from its encoded bytes; `name` is for messages, others as above."""
     with located(name):
         info = probe_mask(data)
     _check_size(name, info, image, note)

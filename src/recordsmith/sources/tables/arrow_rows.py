@@ -7,7 +7,6 @@ of bytes and path, becomes `image/encoded` and `image/filename`.
 from __future__ import annotations
 
 import io
-import json
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind, RaggedArray
 from recordsmith.example.keys import FILENAME, IMAGE
 from recordsmith.sources.problems import count_notice, raise_problems
+from recordsmith.sources.tables.nested_columns import described_features, flat_table
 from recordsmith.sources.tables.table_rows import LostDigits, RowBatch, TableRows
 from recordsmith.stores import Location, ObjectReader
 
@@ -123,7 +123,11 @@ class ArrowRows(TableRows):
         return schema_as_text(self._pa.schema(kept))
 
     def notices(self) -> list[str]:
-        found = [f"{nulls:,} in {name!r}" for name, nulls in self.nulls.items() if nulls]
+        found = [
+            f"{nulls:,} in {name!r}"
+            for name, nulls in self.nulls.items()
+            if nulls and not (name == FILENAME and self.image is not None)
+        ]
         if found:
             return [*self._notices, f"nulls left out of their rows: {', '.join(found)}"]
         return self._notices
@@ -136,11 +140,7 @@ class ArrowRows(TableRows):
                 class names.
         """
         pa = self._pa
-        features: Any = {}
-        with suppress(ValueError, KeyError, TypeError, RecursionError):
-            features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        if not isinstance(features, dict):
-            features = {}
+        features = described_features(schema)
         described = {
             name: feature for name, feature in features.items() if isinstance(feature, dict)
         }
@@ -429,7 +429,8 @@ def _open_file(path: Location) -> _Input:
     pa = import_pyarrow()
     is_parquet = path.read(0, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     try:
-        return _parquet_file(path) if is_parquet else _feather_file(path)
+        found = _parquet_file(path) if is_parquet else _feather_file(path)
+        return _Input(*flat_table(*found, where=str(path)))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         form = "Parquet" if is_parquet else "Feather"
         raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None

@@ -1,0 +1,274 @@
+"""Reads the documents of a TensorFlow Datasets folder: splits, shards, features and class names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any
+
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, text_of
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import (
+    CLASS_LABEL,
+    LABELED_IMAGE,
+    TfdsFeature,
+    parse_features,
+)
+from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.stores import Location, read_document
+
+INFO_NAME = "dataset_info.json"
+FEATURES_NAME = "features.json"
+LABELS_SUFFIX = ".labels.txt"
+TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+"""The template of shard names that TFDS uses by default."""
+
+_MOST_SHARDS = 1_000_000
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_MOST_LEVELS = 3
+
+
+@dataclass(frozen=True)
+class TfdsSplit:
+    """A split: the number of records of each shard, and the template of their names."""
+
+    name: str
+    shard_lengths: tuple[int, ...]
+    template: str = TEMPLATE
+
+    def file_names(self, dataset: str) -> list[str]:
+        """The names of the shards, relative to the folder.
+
+        Raises:
+            ValueError: the template leads out of the folder, or has unknown fields.
+        """
+        count = len(self.shard_lengths)
+        fields = {field for _, field, *_ in Formatter().parse(self.template) if field is not None}
+        values = {"DATASET": dataset, "SPLIT": self.name, "FILEFORMAT": "tfrecord"}
+        unknown = fields - {*values, "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y"}
+        if unknown:
+            raise ValueError(f"unknown field {unknown.pop()!r:.60} in a filepathTemplate")
+        digits = max(5, len(str(count)))
+        names = []
+        for number in range(count):
+            index, total = f"{number:0{digits}d}", f"{count:0{digits}d}"
+            name = self.template
+            for field, value in {
+                **values,
+                "SHARD_INDEX": index,
+                "NUM_SHARDS": total,
+                "SHARD_X_OF_Y": f"{index}-of-{total}",
+            }.items():
+                name = name.replace(f"{{{field}}}", value)
+            names.append(_check_name(name))
+        return names
+
+
+@dataclass(frozen=True)
+class TfdsInfo:
+    """The content of `dataset_info.json`.
+
+    supervised: the paths of the features for input and output, if they are stated.
+    """
+
+    name: str
+    version: str
+    file_format: str
+    splits: tuple[TfdsSplit, ...]
+    supervised: tuple[str, ...] = ()
+
+
+def find_tfds_folder(root: Location) -> Location:
+    """Find the folder with `features.json`: the root, or the only dataset below it.
+
+    TFDS stores a dataset as `name/version` or `name/config/version`. Of several versions, the last
+    one is chosen.
+
+    Raises:
+        OptionError: there is none, or there are several datasets.
+    """
+    folder = root
+    for _ in range(_MOST_LEVELS):
+        if is_tfds_folder(folder):
+            return folder
+        below = [entry.name for entry in folder.list_entries() if entry.kind == "folder"]
+        names = sorted(name for name in below if not name.startswith(".") and name != "downloads")
+        versions = sorted(filter(_VERSION.fullmatch, names), key=_version_number)
+        if versions:
+            folder = folder / versions[-1]
+        elif len(names) == 1:
+            folder = folder / names[0]
+        else:
+            break
+    if is_tfds_folder(folder):
+        return folder
+    found = f"; found the folders {', '.join(names[:5])}" if names else ""
+    raise OptionError(
+        f"{root} has no {FEATURES_NAME} and {INFO_NAME}{found}",
+        option="root",
+        value=str(root),
+        expected="a folder that TensorFlow Datasets wrote, such as mnist/3.0.1",
+    )
+
+
+def is_tfds_folder(folder: Location) -> bool:
+    """Whether a folder has both documents of a TFDS dataset."""
+    return (folder / FEATURES_NAME).exists() and (folder / INFO_NAME).exists()
+
+
+def read_info(folder: Location) -> TfdsInfo:
+    """Read `dataset_info.json`.
+
+    Raises:
+        CorruptDataError: broken-manifest: it has another structure, or names files elsewhere.
+    """
+    location = folder / INFO_NAME
+    try:
+        return parse_info(json_of(read_document(location)))
+    except NOT_AS_EXPECTED as error:
+        raise _broken(location, error) from None
+
+
+def parse_info(document: Any) -> TfdsInfo:
+    """Parse the content of `dataset_info.json`.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: it has another structure.
+    """
+    if not isinstance(document["splits"], list):
+        raise TypeError("the splits are not a list")
+    splits = tuple(map(_parse_split, document["splits"]))
+    names = [split.name for split in splits]
+    if len(set(names)) < len(names):
+        raise ValueError("two splits have the same name")
+    info = TfdsInfo(
+        str(document["name"]),
+        str(document.get("version", "")),
+        str(document.get("fileFormat") or "tfrecord"),
+        splits,
+        _supervised(document.get("supervisedKeys") or {}),
+    )
+    if sum(len(split.shard_lengths) for split in splits) > _MOST_SHARDS:
+        raise ValueError(f"it has more than {_MOST_SHARDS:,} shards")
+    files: set[str] = set()
+    for split in splits:
+        for name in split.file_names(info.name):
+            if name in files:
+                raise ValueError(f"the shard {name!r:.60} is listed twice")
+            files.add(name)
+    return info
+
+
+def read_features(folder: Location) -> TfdsFeature:
+    """Read `features.json`.
+
+    Raises:
+        CorruptDataError: broken-manifest: it has another structure.
+    """
+    location = folder / FEATURES_NAME
+    try:
+        return parse_features(json_of(read_document(location), with_keys_once=True))
+    except NOT_AS_EXPECTED as error:
+        raise _broken(location, error) from None
+
+
+def read_description(folder: Location) -> TfdsDescription | None:
+    """Describe the records of a folder as TFDS stores them; None if it is not one of TFDS.
+
+    Raises:
+        CorruptDataError: broken-manifest: a document has another structure.
+    """
+    if not is_tfds_folder(folder):
+        return None
+    info, features = read_info(folder), read_features(folder)
+    names = read_class_names(folder, features)
+    return TfdsDescription(features, names, {}, info.supervised, info.name, is_stored=True)
+
+
+def read_class_names(folder: Location, features: TfdsFeature) -> dict[str, tuple[str, ...]]:
+    """Read the class names of labels and labeled images, by the path of the feature.
+
+    Raises:
+        CorruptDataError: broken-manifest: there are more or fewer names than classes.
+    """
+    found = {}
+    for leaf in features.leaves():
+        if leaf.feature.type not in (CLASS_LABEL, LABELED_IMAGE):
+            continue
+        location = folder / leaf.labels_name if is_plain_name(leaf.labels_name) else None
+        if location is None or not location.exists():
+            continue
+        names = _names(location)
+        count = leaf.feature.class_count
+        if count is not None and count != len(names):
+            raise CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                "the number of class names is wrong",
+                found=str(len(names)),
+                expected=f"{count}, as in {FEATURES_NAME}",
+                path=location,
+            )
+        found[leaf.path] = names
+    return found
+
+
+def class_names_in(folder: Location, info: TfdsInfo) -> ClassNames | None:
+    """The class names of a folder: those of the supervised label, or the only ones."""
+    entries = folder.list_entries()
+    files = [entry.name for entry in entries if entry.name.endswith(LABELS_SUFFIX)]
+    wanted = [f"{path}{LABELS_SUFFIX}" for path in (*reversed(info.supervised), "label")]
+    chosen = [name for name in wanted if name in files] or (files if len(files) == 1 else [])
+    return _names(folder / chosen[0]) if chosen else None
+
+
+def _names(location: Location) -> tuple[str, ...]:
+    """The lines of a file of class names, without empty ones, as TFDS reads it."""
+    try:
+        lines = text_of(read_document(location)).split("\n")
+    except ValueError as error:
+        raise _broken(location, error) from None
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+def _broken(location: Location, error: Exception) -> CorruptDataError:
+    return CorruptDataError(
+        Defect.BROKEN_MANIFEST,
+        f"the description of a TFDS dataset is invalid: {describe_fault(error)}",
+        remedy="Fetch it again, or open the shards by name or with a glob.",
+        path=location,
+    )
+
+
+def _parse_split(document: Mapping[str, Any]) -> TfdsSplit:
+    lengths = tuple(int(length) for length in document.get("shardLengths", ()))
+    if any(not 0 <= length < 2**63 for length in lengths):
+        raise ValueError("a shard has an impossible number of records")
+    return TfdsSplit(
+        str(document["name"]), lengths, str(document.get("filepathTemplate") or TEMPLATE)
+    )
+
+
+def _supervised(document: Mapping[str, Any]) -> tuple[str, ...]:
+    if "tuple" in document:
+        items = document["tuple"].get("items", ())
+        return tuple(str(item["featureKey"]) for item in items if "featureKey" in item)
+    return tuple(str(document[name]) for name in ("input", "output") if name in document)
+
+
+def _check_name(name: str) -> str:
+    """Validate the name of a shard, which must not lead out of the folder."""
+    if not all(map(is_plain_name, name.split("/"))):
+        raise ValueError(f"the shard name {name!r:.80} leads out of the folder")
+    return name
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name is one part of a path, on every system."""
+    return name not in ("", ".", "..") and not set(name) & set("/\\\0:") and len(name) <= 255
+
+
+def _version_number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))

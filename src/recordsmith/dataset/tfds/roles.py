@@ -1,0 +1,122 @@
+"""Finds the features of a TFDS dataset that have standard keys, such as the image and its class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recordsmith.dataset.tfds.features import (
+    BOX,
+    BOX_FORMAT,
+    CLASS_LABEL,
+    LABELED_IMAGE,
+    SEQUENCE,
+    TEXT,
+    Leaf,
+    TfdsFeature,
+)
+from recordsmith.example.keys import (
+    BOX as BOX_KEYS,
+)
+from recordsmith.example.keys import (
+    CLASS_LABEL as LABEL_KEY,
+)
+from recordsmith.example.keys import (
+    FILENAME,
+    IMAGE,
+    MASK,
+    OBJECT_DIFFICULT,
+    OBJECT_IS_CROWD,
+    OBJECT_LABEL,
+    OBJECT_TRUNCATED,
+    is_mask_key,
+)
+
+BOXES = BOX_KEYS[0].rpartition("/")[0]
+"""Stands for the four keys of boxes, which TFDS stores as one feature."""
+
+_OBJECT_KEYS = {
+    "is_crowd": OBJECT_IS_CROWD,
+    "is_difficult": OBJECT_DIFFICULT,
+    "is_truncated": OBJECT_TRUNCATED,
+}
+_FILE_NAMES = ("image/filename", "file_name", "filename")
+
+
+def standard_keys(features: TfdsFeature, supervised: Sequence[str] = ()) -> dict[str, str]:
+    """Map the paths of features to standard keys, where their role is unambiguous.
+
+    Args:
+        supervised: the paths of input and output, if the dataset states them.
+    """
+    leaves = {leaf.path: leaf for leaf in features.leaves()}
+    single = {path: leaf for path, leaf in leaves.items() if not leaf.lengths}
+    found: dict[str, str] = {}
+
+    def choose(key: str, paths: Sequence[str], *usual: str) -> None:
+        wanted = [path for path in (*supervised, *usual) if path in paths]
+        if not wanted and len(paths) == 1:
+            wanted = [paths[0]]
+        if wanted and wanted[0] not in found:
+            found[wanted[0]] = key
+
+    pictures = [path for path, leaf in single.items() if _is_picture(leaf)]
+    masks = [path for path in pictures if _is_mask(single[path], supervised)]
+    choose(IMAGE, [path for path in pictures if path not in masks], "image")
+    if IMAGE in found.values():
+        choose(MASK, masks, "segmentation_mask", "mask")
+        labels = [path for path, leaf in single.items() if leaf.feature.type == CLASS_LABEL]
+        choose(LABEL_KEY, labels, "label")
+        for path in _FILE_NAMES:
+            if (
+                path in single
+                and single[path].feature.type == TEXT
+                and FILENAME not in (found.values())
+            ):
+                found[path] = FILENAME
+        found |= _object_keys(features, list(leaves.values()))
+    return found
+
+
+def _is_picture(leaf: Leaf) -> bool:
+    """Whether a leaf is one image whose pixels are stored as such: floats are not."""
+    feature = leaf.feature
+    return feature.is_image and feature.dtype != "float32" and len(feature.shape) == 3
+
+
+def _is_mask(leaf: Leaf, supervised: Sequence[str]) -> bool:
+    feature = leaf.feature
+    if feature.type == LABELED_IMAGE:
+        return True
+    is_output = len(supervised) == 2 and leaf.path == supervised[1]
+    return feature.shape[-1] == 1 and (is_output or is_mask_key(leaf.path))
+
+
+def _object_keys(features: TfdsFeature, leaves: Sequence[Leaf]) -> dict[str, str]:
+    """The keys of objects, if exactly one sequence of dicts has boxes."""
+    boxes = [
+        leaf
+        for leaf in leaves
+        if leaf.feature.type == BOX and len(leaf.lengths) == 1 and len(leaf.parts) == 2
+    ]
+    if len(boxes) != 1:
+        return {}
+    name, box = boxes[0].parts
+    sequence = features.items[name]
+    if (
+        sequence.type != SEQUENCE
+        or boxes[0].feature.other.get("bboxFormat", BOX_FORMAT) != BOX_FORMAT
+    ):
+        return {}
+    inner = [leaf for leaf in leaves if leaf.parts[0] == name and len(leaf.parts) == 2]
+    found = {f"{name}/{box}": BOXES}
+    labels = [leaf.path for leaf in inner if leaf.feature.type == CLASS_LABEL]
+    if f"{name}/label" in labels or len(labels) == 1:
+        found[f"{name}/label" if f"{name}/label" in labels else labels[0]] = OBJECT_LABEL
+    for leaf in inner:
+        if (
+            leaf.parts[1] in _OBJECT_KEYS
+            and not leaf.feature.shape
+            and leaf.feature.dtype in ("bool", "int64")
+        ):
+            found[leaf.path] = _OBJECT_KEYS[leaf.parts[1]]
+    return found

@@ -1,0 +1,134 @@
+"""A folder that TensorFlow Datasets loads: `tfds.builder_from_directory(folder).as_dataset()`.
+
+    <name>-<split>.tfrecord-00000-of-00001, …
+    features.json, dataset_info.json, <label>.labels.txt
+
+The image is the feature `image`, its class `label`, its mask `mask`, and its objects are the
+sequence `objects`; other features keep their keys. A dataset that was packed from TFDS gets the
+features that it had there. Raw pixels become PNG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from recordsmith.dataset import Dataset, tfds_of
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
+from recordsmith.dataset.tfds import (
+    RecordConverter,
+    TfdsDescription,
+    TfdsImages,
+    TfdsSplit,
+    dataset_name,
+    describe_records,
+    make_documents,
+    read_description,
+)
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import Features, SchemaSurvey, encode_example
+from recordsmith.example.keys import DEPTH, DTYPE, IMAGE, MASK, MASK_DTYPE
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.images import read_image, read_mask
+from recordsmith.exporting.record_shards import RecordFiles, count_files
+from recordsmith.exporting.values import get_bytes
+from recordsmith.wire import RecordWriter
+
+_RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
+
+
+class TfdsFiles:
+    """Writes the records as TFDS stores them, and the documents that describe them."""
+
+    def __init__(self, name: str, shard_size_bytes: int | None = None) -> None:
+        """`name`: of the dataset, unless it has a name from TFDS."""
+        self._name = name
+        self._shard_size_bytes = shard_size_bytes
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        self._out = out
+        known = _known(dataset)
+        self._name = dataset_name(self._name if known is None else known.name)
+        self._converter = RecordConverter(dataset.class_names, known)
+        self._images = TfdsImages(self._converter)
+        self._survey = SchemaSurvey()
+        self._splits = {}
+        for split, (count, files) in count_files(dataset, self._shard_size_bytes).items():
+            of_split = TfdsSplit(out.split_name(split), (0,) * files)
+            names = of_split.file_names(self._name)
+            self._splits[split] = of_split, _Shards(out, names, count)
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        record = self._converter.convert(self._with_encoded_images(example))
+        self._images.add(record)
+        payload = encode_example(record)
+        size = np.array([len(payload)], np.int64)
+        self._survey.update(payload, np.zeros(1, np.int64), size)
+        self._splits[split][1].add(payload)
+
+    def finish(self) -> None:
+        splits = []
+        for split, shards in self._splits.values():
+            shards.finish()
+            splits.append((replace(split, shard_lengths=tuple(shards.lengths)), shards.size_bytes))
+        schema = self._survey.finish()
+        description, problems = describe_records(schema, self._converter, self._images, self._name)
+        for problem in problems:
+            self._out.problems.add(problem)
+        for name, data in make_documents(description, splits).items():
+            self._out.write(name, data)
+
+    def _with_encoded_images(self, example: Features) -> Mapping[str, Any]:
+        """The example with raw pixels as PNG."""
+        if self._converter.is_stored or not _RAW & example.keys():
+            return example
+        image = read_image(example, self._out.warn)
+        mask = read_mask(example, image, self._out.warn)
+        found: dict[str, Any] = dict(example)
+        for key, encoded in ((IMAGE, image), (MASK, mask)):
+            if encoded is not None and encoded.data is not get_bytes(example, key):
+                found[key] = [encoded.data]
+                for dropped in (DEPTH, DTYPE) if key == IMAGE else (MASK_DTYPE,):
+                    found.pop(dropped, None)
+        return found
+
+
+class _Shards(RecordFiles):
+    """Writes the shards of one split.
+
+    size_bytes: of the records written so far.
+    """
+
+    def __init__(self, out: ExportWriter, names: Sequence[str], record_count: int) -> None:
+        super().__init__(names, record_count)
+        self.size_bytes = 0
+        self._out = out
+
+    def begin(self, name: str) -> None:
+        self._writer = RecordWriter(self._out.open(name))
+
+    def write(self, payload: bytes) -> None:
+        self._writer.write(payload)
+        self.size_bytes += len(payload)
+
+    def end(self, name: str) -> None:
+        self._out.close(name)
+
+
+def _known(dataset: Dataset) -> TfdsDescription | None:
+    """How TFDS described the dataset, if it was packed from TFDS or is a folder of TFDS."""
+    document = tfds_of(dataset)
+    if document is not None:
+        try:
+            return TfdsDescription.from_json(document)
+        except NOT_AS_EXPECTED as error:
+            raise CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                f"the description of the TFDS features is invalid: {describe_fault(error)}",
+                remedy="Pack again.",
+            ) from None
+    folders = {shard.location.parent for shard in dataset.shards}
+    return read_description(folders.pop()) if len(folders) == 1 else None

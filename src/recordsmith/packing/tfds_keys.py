@@ -1,0 +1,106 @@
+"""The preset `tfds`: records and shard names that TensorFlow Datasets loads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from recordsmith.building import partial_location
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, Shard
+from recordsmith.dataset.tfds import (
+    BOXES,
+    RecordConverter,
+    TfdsDescription,
+    TfdsImages,
+    describe_records,
+)
+from recordsmith.errors import OptionError, option
+from recordsmith.example import Kind, decode_example
+from recordsmith.example.keys import BOX
+from recordsmith.packing.keys import KeyScheme
+from recordsmith.sources import Listing
+from recordsmith.stores import Location
+
+PRESET = "tfds"
+SHARD_NAMES = "dataset-{split}.tfrecord-{shard:05d}-of-{shards:05d}"
+_NUMBERS = "{shard:05d}-of-{shards:05d}"
+_NAME = re.compile(r"([A-Za-z]\w*)-\{split\}")
+
+
+@dataclass(frozen=True)
+class TfdsKeys(KeyScheme):
+    """Converts records to those that TFDS stores.
+
+    converter: converts each record.
+    images: has seen the images of the converted records.
+    """
+
+    converter: RecordConverter = field(default_factory=lambda: RecordConverter(None, None))
+    images: TfdsImages = field(
+        default_factory=lambda: TfdsImages(RecordConverter(None, None)), compare=False
+    )
+
+    @classmethod
+    def of(cls, listing: Listing) -> TfdsKeys:
+        """The scheme for the samples of a listing."""
+        known = None if listing.tfds is None else TfdsDescription.from_json(listing.tfds)
+        converter = RecordConverter(listing.class_names, known)
+        return cls(PRESET, {}, converter=converter, images=TfdsImages(converter))
+
+    def new_key(self, key: str) -> str | None:
+        return self.converter.path_of(BOXES if key in BOX else key)
+
+    def apply(self, features: Mapping[str, Any]) -> dict[str, Any]:
+        record = self.converter.convert(features)
+        self.images.add(record)
+        return record
+
+    def renamed(self, values: Mapping[str, Kind]) -> dict[str, Kind]:  # type: ignore[override]
+        return self.converter.kinds(values)
+
+    def description(
+        self, manifest: Manifest, shard_names: str, folder: Location, reused: Iterable[str]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Describe the packed records, for the manifest; with notices.
+
+        Args:
+            folder: of the shards, before they have their final names.
+            reused: shards that an earlier job wrote, whose images are read here.
+        """
+        for file in reused:
+            place = partial_location(folder, file)
+            shard = Shard(place if place.exists() else folder / file, "", keeps_index=False)
+            for block in shard.blocks():
+                for payload in block.payloads():
+                    self.images.add(decode_example(payload))
+        name, template = tfds_template(shard_names)
+        found, problems = describe_records(manifest.schema, self.converter, self.images, name)
+        return replace(found, file_template=template).to_json(), problems
+
+
+def tfds_template(shard_names: str) -> tuple[str, str]:
+    """The name of the dataset and TFDS's template for a template of shard names.
+
+    Raises:
+        OptionError: TFDS has no such template.
+    """
+    template = shard_names.replace("{split}", "{SPLIT}").replace(_NUMBERS, "{SHARD_X_OF_Y}")
+    if "tfrecord" not in template:
+        template += ".tfrecord"
+    template = template.replace("tfrecord", "{FILEFORMAT}", 1)
+    if re.sub(r"\{(SPLIT|SHARD_X_OF_Y|FILEFORMAT)\}", "", template).count("{"):
+        raise OptionError(
+            f"{option('keys', PRESET)} does not support these shard names",
+            option="shard_names",
+            value=shard_names,
+            expected=f"{SHARD_NAMES!r}, with another name at the start",
+        )
+    match = _NAME.match(shard_names)
+    return match[1].lower() if match else "dataset", template
+
+
+def shard_names_for(keys: object, shard_names: str) -> str:
+    """The template of shard names: by default that of TFDS for its preset."""
+    return SHARD_NAMES if keys == PRESET and shard_names == DEFAULT_TEMPLATE else shard_names

@@ -1,0 +1,365 @@
+"""Folders of TensorFlow Datasets, written here without it; `tests/interop` compares with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset.tfds import parse_features
+from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
+from recordsmith.sources import Source, Tfds, make_source
+
+from ..raising import raises
+from .source_contract import SourceContract
+
+
+def _write(folder: Path, images: ModuleType) -> Path:
+    """A folder with images of two classes, in two splits of two shards."""
+    work = folder.parent / f"{folder.name} work"
+    pictures = images.make_folder(work / "images", {"ant": 5, "bee": 4})
+    rs.pack(rs.ImageFolder(pictures), work / "packed", splits={"train": 0.6, "test": 0.4})
+    rs.export(work / "packed", folder, "tfds", shard_size_bytes=2000)
+    shutil.rmtree(work)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, images: ModuleType) -> Path:
+    return _write(tmp_path / "flowers", images)
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:
+        return Tfds(_write(folder, images))
+
+    def test_labels_are_numbers_of_classes(self, source: Source) -> None:
+        listing = source.list_samples()
+        assert listing.class_names == ("ant", "bee")
+        assert {sample.label for sample in listing.samples} == {None}  # listing reads no records
+
+
+class TestContractOfWindows(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:
+        """Four episodes of four steps."""
+        step = {"observation": _image(), "action": _tensor("float32", [2])}
+        records = [
+            {
+                "steps/observation": [images.jpeg(n * 4 + k, 8, 6) for k in range(4)],
+                "steps/action": [float(k) for k in range(8)],
+                "name": f"episode {n}",
+            }
+            for n in range(4)
+        ]
+        return Tfds(
+            _handmade(folder, {"steps": _steps(step), "name": _text()}, records),
+            window=3,
+        )
+
+
+def _document(type_: str, module: str, **content: Any) -> dict[str, Any]:
+    return {"pythonClassName": f"tensorflow_datasets.core.features.{module}.{type_}", **content}
+
+
+def _image() -> dict[str, Any]:
+    shape = {"dimensions": ["-1", "-1", "3"]}
+    return _document("Image", "image_feature", image={"shape": shape, "dtype": "uint8"})
+
+
+def _text() -> dict[str, Any]:
+    return _document("Text", "text_feature", text={})
+
+
+def _tensor(dtype: str, shape: list[int], encoding: str = "none") -> dict[str, Any]:
+    dimensions = {"dimensions": list(map(str, shape))}
+    content = {"shape": dimensions, "dtype": dtype, "encoding": encoding}
+    return _document("Tensor", "tensor_feature", tensor=content)
+
+
+def _dict(features: dict[str, Any]) -> dict[str, Any]:
+    return _document("FeaturesDict", "features_dict", featuresDict={"features": features})
+
+
+def _steps(step: dict[str, Any]) -> dict[str, Any]:
+    content = {"feature": _dict(step), "length": "-1"}
+    return _document("Dataset", "dataset_feature", sequence=content)
+
+
+def _info(count: int, **changes: Any) -> dict[str, Any]:
+    split = {"name": "train", "shardLengths": [str(count)], "numBytes": "1"}
+    return {"name": "x", "version": "1.0.0", "splits": [split]} | changes
+
+
+def _handmade(
+    folder: Path, features: dict[str, Any], records: list[dict[str, Any]], **info: Any
+) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "features.json").write_text(json.dumps(_dict(features)))
+    (folder / "dataset_info.json").write_text(json.dumps(_info(len(records), **info)))
+    with rs.ShardWriter(folder / "x-train.tfrecord-00000-of-00001") as writer:
+        for record in records:
+            writer.write_example(record)
+    return folder
+
+
+def test_splits_shards_and_classes(folder: Path) -> None:
+    listing = Tfds(folder).list_samples()
+    assert set(listing.splits) == {"train", "test"}
+    assert len(listing.samples) == 9
+    assert len({sample.name.partition("/")[0] for sample in listing.samples}) > 2  # shards
+    dataset = rs.open(folder)
+    assert {split: len(part) for split, part in dataset.splits.items()} == {"train": 5, "test": 4}
+
+
+@pytest.mark.parametrize("above", ["name", "data"])
+def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above: str) -> None:
+    version = tmp_path / "data/config/flowers" if above == "data" else tmp_path / above / "inner"
+    for name in ("1.0.0", "0.9.0"):
+        shutil.copytree(folder, version / name)
+    (version / "0.9.0/features.json").write_text("{}")  # the last version counts
+    shutil.rmtree(folder)
+    detected = make_source(tmp_path / above, "tfds")
+    assert len(detected.source.list_samples().samples) == 9
+
+
+def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:
+    (tmp_path / "name").mkdir()
+    folder.rename(tmp_path / "name/1.0.0")
+    assert make_source(tmp_path / "name").kind == "tfds"
+    assert make_source(tmp_path / "name/1.0.0").kind == "tfds"
+    (tmp_path / "name/1.0.0/features.json").unlink()
+    assert make_source(tmp_path / "name/1.0.0").kind == "shards"
+
+
+def test_features_of_old_versions() -> None:
+    """The form of TFDS 4.0 to 4.4, with types and contents."""
+    prefix = "tensorflow_datasets.core.features."
+    document = {
+        "type": f"{prefix}features_dict.FeaturesDict",
+        "content": {
+            "image": {
+                "type": f"{prefix}image_feature.Image",
+                "content": {"shape": [28, None, 1], "dtype": "uint8", "encoding_format": "png"},
+            },
+            "label": {
+                "type": f"{prefix}class_label_feature.ClassLabel",
+                "content": {"num_classes": 10},
+            },
+            "words": {
+                "type": f"{prefix}sequence_feature.Sequence",
+                "content": {
+                    "feature": {"type": f"{prefix}text_feature.Text", "content": {}},
+                    "length": None,
+                },
+            },
+            "by proto": {
+                "type": f"{prefix}tensor_feature.Tensor",
+                "content": '{"shape": {"dimensions": ["2"]}, "dtype": "int8"}',
+                "proto_cls": "tensorflow_datasets.TensorFeature",
+            },
+        },
+    }
+    image, label, words, tensor = parse_features(document).leaves()
+    assert (image.feature.shape, image.feature.other) == (
+        (28, None, 1),
+        {"encodingFormat": "png"},
+    )
+    assert label.feature.class_count == 10
+    assert (words.lengths, words.feature.type) == ((None,), "Text")
+    assert (tensor.feature.shape, tensor.feature.dtype) == ((2,), "int8")
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    found = _text()
+    for _ in range(depth):
+        found = _dict({"a": found})
+    return found
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        b"",
+        b"[]",
+        b"\xff\xfe\x00",
+        b'{"a": ' * 1000 + b"1" + b"}" * 1000,
+        b"[" * 100_000,
+        json.dumps(_nested(300)).encode(),
+        json.dumps(_dict({"a": 3})).encode(),
+        json.dumps(_dict({"a": _document("Tensor", "x", tensor=[1])})).encode(),
+        json.dumps(_dict({"a": _tensor("int8", [2**40])})).encode(),
+        json.dumps(_dict({"a": _tensor("int8", [], "lz4")})).encode(),
+        json.dumps(_dict({"a": _document("Sequence", "x", sequence={"length": 3})})).encode(),
+        json.dumps(_dict({"a/b": _text(), "a": _dict({"b": _text()})})).encode(),
+        json.dumps(_text()).encode(),
+        json.dumps(_dict({"a": {"pythonClassName": 3}})).encode(),
+        b'{"pythonClassName": "a", "pythonClassName": "b"}',
+    ],
+)
+def test_hostile_features_are_refused(folder: Path, features: bytes) -> None:
+    (folder / "features.json").write_bytes(features)
+    with raises(CorruptDataError, defect=Defect.BROKEN_MANIFEST, path=folder / "features.json"):
+        Tfds(folder).list_samples()
+
+
+def _split(**changes: Any) -> dict[str, Any]:
+    return {"name": "train", "shardLengths": ["5"], **changes}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"splits": {}},
+        {"splits": [3]},
+        {"splits": [_split(name="../../train")]},
+        {"splits": [_split(filepathTemplate="../secret.tfrecord")]},
+        {"splits": [_split(filepathTemplate="/etc/{SPLIT}")]},
+        {"splits": [_split(filepathTemplate="{SPLIT}//x")]},
+        {"splits": [_split(filepathTemplate="{HOME}")]},
+        {"splits": [_split(filepathTemplate="{")]},
+        {"splits": [_split(filepathTemplate="same", shardLengths=["1", "1"])]},
+        {"name": "..\\x"},
+        {"name": "../x"},
+        {"splits": [_split(shardLengths=["-1"])]},
+        {"splits": [_split(shardLengths=["many"])]},
+        {"splits": [_split(shardLengths=["9" * 30])]},
+        {"splits": [_split(shardLengths=["1"] * 1_000_001)]},
+        {"splits": [_split(), _split()]},
+        {"supervisedKeys": {"tuple": 3}},
+    ],
+)
+@pytest.mark.parametrize("read", [lambda folder: Tfds(folder).list_samples(), rs.open])
+def test_hostile_descriptions_are_refused(
+    folder: Path, tmp_path: Path, changes: dict[str, Any], read: Callable[[Path], Any]
+) -> None:
+    for name in ("secret.tfrecord", "train", "x-train.tfrecord-00000-of-00001"):
+        (tmp_path / name).mkdir()  # reading it would raise another error
+    document = json.loads((folder / "dataset_info.json").read_bytes()) | changes
+    (folder / "dataset_info.json").write_text(json.dumps(document))
+    path = folder / "dataset_info.json"
+    with raises(CorruptDataError, defect=Defect.BROKEN_MANIFEST, path=path):
+        read(folder)
+
+
+def test_lengths_that_disagree_are_refused(folder: Path) -> None:
+    path = folder / "dataset_info.json"
+    document = json.loads(path.read_bytes())
+    document["splits"][0]["shardLengths"][0] = "7"
+    path.write_text(json.dumps(document))
+    with raises(CorruptDataError, defect=Defect.RECORD_COUNT, expected="7"):
+        Tfds(folder).list_samples()
+
+
+def test_missing_shards_are_named(folder: Path) -> None:
+    first = min(folder.glob("*-train.*"))
+    first.unlink()
+    with raises(CorruptDataError, defect=Defect.MISSING_SHARD, path=first):
+        Tfds(folder).list_samples()
+    with raises(CorruptDataError, defect=Defect.MISSING_SHARD, path=first):
+        rs.open(folder)
+    assert len(rs.open(folder, "test")) == 4
+
+
+def test_wrong_numbers_of_class_names_are_refused(folder: Path) -> None:
+    path = folder / "label.labels.txt"
+    path.write_text("ant\n")
+    with raises(CorruptDataError, defect=Defect.BROKEN_MANIFEST, path=path, found="1"):
+        Tfds(folder).list_samples()
+
+
+def test_a_dataset_of_others_with_such_a_file_is_opened(folder: Path) -> None:
+    """Hugging Face's `save_to_disk` writes a `dataset_info.json` as well."""
+    (folder / "features.json").unlink()
+    (folder / "dataset_info.json").write_text('{"splits": {"train": {}}}')
+    assert len(rs.open(folder)) == 9
+
+
+@pytest.mark.parametrize("format_", ["array_record", "riegeli"])
+def test_other_file_formats_are_refused(folder: Path, format_: str) -> None:
+    path = folder / "dataset_info.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"fileFormat": format_}))
+    with raises(SourceError, path=path):
+        Tfds(folder).list_samples()
+
+
+def test_features_of_unknown_type_are_named(tmp_path: Path) -> None:
+    features = {
+        "a": _document("Video", "video_feature", video={}),
+        "b": {"pythonClassName": "my.project.Thing"},
+        "c": _text(),
+    }
+    folder = _handmade(tmp_path / "x", features, [{"c": "text"}])
+    with raises(SourceError, problems=("a is a Video", "b is a Thing")):
+        Tfds(folder).list_samples()
+
+
+@pytest.mark.parametrize(
+    ("feature", "record", "defect"),
+    [
+        (_text(), {}, Defect.MISSING_FEATURE),
+        (_text(), {"a": 3}, Defect.FEATURE_KIND),
+        (_tensor("float32", [2]), {"a": [1.0]}, Defect.FEATURE_SHAPE),
+        (_tensor("float32", [-1, 2]), {"a": [1.0]}, Defect.FEATURE_SHAPE),
+        (_tensor("float32", [2], "bytes"), {"a": b"1234567"}, Defect.FEATURE_VALUE),
+        (_tensor("float32", [-1], "bytes"), {"a": b"1234567"}, Defect.FEATURE_VALUE),
+        (_tensor("float32", [2], "zlib"), {"a": b"no zlib"}, Defect.FEATURE_VALUE),
+        (_tensor("float32", [2], "zlib"), {"a": b"x\x9c"}, Defect.FEATURE_VALUE),
+        (_image(), {"a": b"no image"}, Defect.UNREADABLE_IMAGE),
+    ],
+)
+def test_records_that_do_not_match_are_refused(
+    tmp_path: Path, feature: dict[str, Any], record: dict[str, Any], defect: Defect
+) -> None:
+    folder = _handmade(tmp_path / "x", {"a": feature}, [record])
+    listing = Tfds(folder).list_samples()
+    path = folder / "x-train.tfrecord-00000-of-00001"
+    with raises(CorruptDataError, defect=defect, path=path, record=0):
+        listing.reader.read(listing.samples[0])
+
+
+def test_episodes_with_different_numbers_of_steps_are_refused(tmp_path: Path) -> None:
+    step = {"a": _tensor("int64", []), "b": _tensor("int64", [2])}
+    records = [{"steps/a": [1, 2, 3], "steps/b": [1, 2, 3, 4]}]
+    folder = _handmade(tmp_path / "x", {"steps": _steps(step)}, records)
+    listing = Tfds(folder, window=2).list_samples()
+    assert listing.reader.read(listing.samples[0])["steps/b"].tolist() == [1, 2, 3, 4]
+    with raises(CorruptDataError, defect=Defect.FEATURE_SHAPE, feature="steps/b"):
+        listing.reader.read(listing.samples[1])
+
+
+def test_a_record_that_changed_is_refused(folder: Path) -> None:
+    listing = Tfds(folder).list_samples()
+    path = folder / listing.samples[0].name.partition("/")[0]
+    data = bytearray(path.read_bytes())
+    data[40] ^= 1
+    path.write_bytes(data)
+    with raises(CorruptDataError, defect=Defect.PAYLOAD_CRC, path=path):
+        listing.reader.read(listing.samples[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        ({"window": 0}, "window"),
+        ({"window": "3"}, "window"),
+        ({"window": 3, "stride": 0}, "stride"),
+        ({"stride": 2}, "stride"),
+    ],
+)
+def test_wrong_options(folder: Path, options: dict[str, Any], wrong: str) -> None:
+    with raises(OptionError, option=wrong):
+        Tfds(folder, **options)
+
+
+def test_windows_need_steps(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(SourceError):
+        Tfds(folder, window=2).list_samples()
+    (tmp_path / "empty").mkdir()
+    with raises(OptionError, option="root"):
+        Tfds(tmp_path / "empty").list_samples()
