@@ -494,6 +494,8 @@ def test_layouts_are_detected(layout: tuple[Layout, Path]) -> None:
     chosen, root = layout
     readings = list(find_readings(Survey(as_folder(root))))
     assert [reading.format for reading in readings] == [chosen.format]
+    assert readings[0].strength >= Strength.ANNOTATED
+    assert readings[0].problem == ""
 
 
 def test_layouts_are_packed_as_others_read_them(

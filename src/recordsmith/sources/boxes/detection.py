@@ -72,13 +72,15 @@ def _csv_readings(survey: Survey) -> Iterator[Reading]:
     if found := [path for path, head in heads.items() if is_box_csv(head)]:
         what = f"images and boxes of {join_names(found)} (a row for each box)"
         problem = remedy = ""
-        if unknown := [path for path in found if find_columns(heads[path]) is None]:
-            problem = f"{unknown[0]} has boxes in columns that are not known"
+        columns = [find_columns(heads[path]) for path in found]
+        # a path, four numbers and a class in each row, without a header: nothing else is like it
+        is_bare = all(each is not None and not each.has_header for each in columns)
+        if None in columns:
+            problem = f"{found[columns.index(None)]} has boxes in columns that are not known"
             remedy = "Name its columns filename, xmin, ymin, xmax, ymax, class."
         files = tuple(found)
-        yield Reading(
-            "csv-boxes", what, Strength.ANNOTATED, files=files, problem=problem, remedy=remedy
-        )
+        strength = Strength.MARKED if is_bare else Strength.ANNOTATED
+        yield Reading("csv-boxes", what, strength, files=files, problem=problem, remedy=remedy)
 
 
 def _yolo_readings(survey: Survey, images: int) -> Iterator[Reading]:
