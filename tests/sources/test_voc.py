@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.sources import Listing, Source, Voc
-from recordsmith.sources.boxes.voc_layout import _without_class_mark
+from recordsmith.sources.boxes.image_annotation_files import _without_class_mark
 
 from ..raising import places, raises
 from ..reading import read_sample

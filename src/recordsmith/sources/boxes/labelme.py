@@ -15,13 +15,13 @@ from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError, located
 from recordsmith.sources.boxes.annotated import AnnotatedImages, make_listing
 from recordsmith.sources.boxes.boxes import Corners, number
+from recordsmith.sources.boxes.image_annotation_files import FileFormat, find_samples
 from recordsmith.sources.boxes.image_annotations import (
     ImageAnnotation,
     ImageAnnotationReader,
     ObjectRow,
     reference_of,
 )
-from recordsmith.sources.boxes.voc_layout import FileFormat, find_samples
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.images import image_features

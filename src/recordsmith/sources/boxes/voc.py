@@ -14,12 +14,12 @@ from recordsmith.example import Kind
 from recordsmith.example.keys import OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW
 from recordsmith.sources.boxes.annotated import AnnotatedImages, make_listing
 from recordsmith.sources.boxes.boxes import BoxPolicy, PlacedBox
+from recordsmith.sources.boxes.image_annotation_files import FileFormat, find_samples
 from recordsmith.sources.boxes.image_annotations import (
     ImageAnnotation,
     ImageAnnotationReader,
     reference_of,
 )
-from recordsmith.sources.boxes.voc_layout import FileFormat, find_samples
 from recordsmith.sources.boxes.voc_xml import read_voc_xml
 from recordsmith.sources.classes import make_classes
 from recordsmith.sources.files.file_index import FileIndex
