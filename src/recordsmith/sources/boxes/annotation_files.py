@@ -12,12 +12,19 @@ from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.boxes.annotated import AnnotatedImages, Entry, Masks, path_notes
 from recordsmith.sources.boxes.boxes import BoxPolicy
-from recordsmith.sources.files.file_index import FOUND_WITH_SUFFIX, FileIndex, Found, not_found
+from recordsmith.sources.files.file_index import (
+    FOUND_WITH_SUFFIX,
+    FileIndex,
+    Found,
+    no_files,
+    not_found,
+)
 from recordsmith.sources.files.folders import inside, is_file
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
+_HEAD_BYTES = 1 << 16
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
 
 Kept_co = TypeVar("Kept_co", covariant=True)
@@ -182,6 +189,24 @@ def path_inside(root: Location, place: Location) -> str | None:
     if not root.contains(place):
         return None
     return place.identity[len(root.identity) :].lstrip("/")
+
+
+def find_by_content(
+    index: FileIndex, suffix: str, fits: Callable[[bytes], bool], expected: str
+) -> dict[str, str]:
+    """Find the files that start as expected, and the split of each; a single one has the split "".
+
+    Raises:
+        SourceError: there are none, or they are ambiguous.
+    """
+    paths = [
+        path
+        for path in index.paths
+        if path.lower().endswith(suffix) and fits((index.root / path).read(0, _HEAD_BYTES))
+    ]
+    if not paths:
+        raise no_files(index.root, expected, index)
+    return group_by_split(paths)
 
 
 def group_by_split(paths: Sequence[str]) -> dict[str, str]:

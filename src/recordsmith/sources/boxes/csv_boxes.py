@@ -17,7 +17,7 @@ from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.boxes.annotated import AnnotatedReader, Annotation, make_listing
 from recordsmith.sources.boxes.annotation_files import (
     FileAnnotatedImages,
-    group_by_split,
+    find_by_content,
 )
 from recordsmith.sources.boxes.box_csv import BoxCsv, read_rows, reference_of
 from recordsmith.sources.boxes.boxes import (
@@ -29,7 +29,7 @@ from recordsmith.sources.boxes.boxes import (
 )
 from recordsmith.sources.boxes.detection import is_box_csv
 from recordsmith.sources.classes import make_classes
-from recordsmith.sources.files.file_index import FileIndex, no_files
+from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.files.name_files import read_text
 from recordsmith.sources.files.versions import common_version
@@ -41,7 +41,6 @@ _EXPECTED = (
     "a .csv file with columns such as filename, xmin, ymin, xmax, ymax, class, next to or above "
     "its images"
 )
-_HEAD_BYTES = 1 << 16
 _CLASS_DESCRIPTIONS = re.compile(r"(oidv\d+-)?class-descriptions.*\.csv", re.IGNORECASE)
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _FEATURES = {"is_crowd": OBJECT_IS_CROWD, "truncated": OBJECT_TRUNCATED}
@@ -98,7 +97,7 @@ class CsvBoxes(FileAnnotatedImages):
             FileAccessError: a folder or file cannot be read.
         """
         index = FileIndex(self.root)
-        paths = self._files(index, find_csv_files)
+        paths = self._files(index, _find_files)
         files = {split: BoxCsv(path, name) for split, (path, name) in paths.items()}
         first, *others = files.values()
         for other in others:
@@ -187,20 +186,8 @@ class CsvBoxReader(AnnotatedReader):
         }
 
 
-def find_csv_files(index: FileIndex) -> dict[str, str]:
-    """Find the CSV files of boxes and the split of each; a single one has the split "".
-
-    Raises:
-        SourceError: there are none, or they are ambiguous.
-    """
-    paths = [
-        path
-        for path in index.paths
-        if path.lower().endswith(".csv") and is_box_csv((index.root / path).read(0, _HEAD_BYTES))
-    ]
-    if not paths:
-        raise no_files(index.root, _EXPECTED, index)
-    return group_by_split(paths)
+def _find_files(index: FileIndex) -> dict[str, str]:
+    return find_by_content(index, ".csv", is_box_csv, _EXPECTED)
 
 
 def _class_descriptions(index: FileIndex) -> list[str]:

@@ -18,20 +18,19 @@ from recordsmith.sources.boxes.annotated import (
 from recordsmith.sources.boxes.annotation_files import (
     DescribedImage,
     FileAnnotatedImages,
-    group_by_split,
+    find_by_content,
 )
 from recordsmith.sources.boxes.boxes import AnnotatedBox, number
 from recordsmith.sources.boxes.detection import is_cvat
 from recordsmith.sources.boxes.voc_xml import parse_xml
 from recordsmith.sources.classes import make_classes
-from recordsmith.sources.files.file_index import FileIndex, no_files
+from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.files.versions import size_and_version
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import Location
 
 _EXPECTED = "annotations.xml of CVAT's export 'CVAT for images 1.1', next to or above its images"
-_HEAD_BYTES = 1 << 16
 _OTHER_SHAPES = "shapes and tags were left out that are neither boxes nor polygons"
 _ATTRIBUTES = "attributes of objects were left out"
 _SHAPES = ("box", "polygon", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask")
@@ -225,11 +224,4 @@ def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
 
 
 def _find_files(index: FileIndex) -> dict[str, str]:
-    paths = [
-        path
-        for path in index.paths
-        if path.lower().endswith(".xml") and is_cvat((index.root / path).read(0, _HEAD_BYTES))
-    ]
-    if not paths:
-        raise no_files(index.root, _EXPECTED, index)
-    return group_by_split(paths)
+    return find_by_content(index, ".xml", is_cvat, _EXPECTED)
