@@ -162,15 +162,17 @@ def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
 
 
 def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: ModuleType) -> None:
-    _images(tmp_path / "images", [f"{n}.png" for n in range(10)], images)
-    _images(tmp_path / "images", ["7.jpg"], images, "JPEG")
+    folder = tmp_path / "d"
+    _images(folder / "images", [f"{n}.png" for n in range(10)], images)
+    _images(folder / "images", ["7.jpg"], images, "JPEG")
     names = [*range(9), "gone", "also gone"]
-    _table(tmp_path / "t.csv", "id,label", [f"{name},a" for name in names])
-    _, source = _source(tmp_path)
-    rows, orphans = source.list_samples().notices
-    assert rows.startswith("3 rows without an image file")
-    assert "gone" in rows
-    assert orphans.startswith("3 images without a row")
+    _table(folder / "t.csv", "id,label", [f"{name},a" for name in names])
+    _, source = _source(folder)
+    notices = source.list_samples().notices
+    (rows,) = [each for each in notices if each.startswith("3 rows without an image file")]
+    assert rows.endswith(": 7, gone and also gone")
+    (orphans,) = [each for each in notices if each.startswith("3 images without a row")]
+    assert all(name in orphans for name in ("7.jpg", "7.png", "9.png"))
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(source, tmp_path / "out")
     assert caught.value.problem_count == 3
@@ -242,6 +244,8 @@ def test_roboflow_classes(tmp_path: Path, images: ModuleType) -> None:
         assert features["image/encoded"] == path.read_bytes()
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of datasets
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("splits", [("",), ("train", "test")])
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_image_folders_of_hugging_face(
@@ -298,7 +302,7 @@ def test_a_table_that_names_no_images_is_no_reading_of_them(
     tmp_path: Path, images: ModuleType
 ) -> None:
     _images(tmp_path, [f"{c}/{n}.png" for c in "ab" for n in range(3)], images)
-    _table(tmp_path / "log.csv", "epoch,loss", ["1,2.5", "2,2.25"])
+    _table(tmp_path / "log.csv", "epoch,width,loss", ["1,1,2.5", "2,2,2.25"])
     assert _readings(tmp_path) == []
 
 
@@ -326,7 +330,7 @@ def test_hostile_tables_are_no_readings(tmp_path: Path, images: ModuleType, cont
     assert _readings(tmp_path / "d") == []
 
 
-@pytest.mark.parametrize("value", ["../secret.png", "/etc/passwd", "x/../../secret.png", "a\0b"])
+@pytest.mark.parametrize("value", ["../secret.png", "/etc/passwd", "x/../../secret.png", "."])
 def test_names_that_lead_elsewhere_are_refused(
     tmp_path: Path, images: ModuleType, value: str
 ) -> None:

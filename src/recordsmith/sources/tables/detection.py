@@ -35,6 +35,7 @@ _LABEL_NAMES = frozenset(
 )
 _BOX_NAMES = ({"xmin", "xmax"}, {"x1", "x2", "y1", "y2"}, {"bbox"}, {"xcenter", "ycenter"})
 _FEW_INTEGERS = 20
+_ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|number|index|key|case")
 
 
 class _Found(NamedTuple):
@@ -172,6 +173,8 @@ def _find_images(survey: Survey, head: TableHead) -> _Found | None:
         distinct = list(dict.fromkeys(values))
         if not distinct or any(len(value) > 1000 or "\0" in value for value in distinct[:_PROBED]):
             continue
+        if _are_integers(distinct) and not _ID.search(column.lower()):
+            continue  # such as epochs, which may be names of images by chance
         step = max(1, len(distinct) // _PROBED)
         probed = distinct[::step][:_PROBED]
         for folder in _near_folders(survey, head):

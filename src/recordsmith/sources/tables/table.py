@@ -125,6 +125,13 @@ class Table:
         else:
             self.path = as_place(path)
         self._table = table
+        if table is not None and self.root is None:
+            raise OptionError(
+                f"{option('table')} chooses a file in a folder",
+                option="table",
+                value=table,
+                remedy=f"Leave it out: {self.path} is a file.",
+            )
         self._image_folder = (
             None if images is None else relative_place(self.root, images, as_folder)
         )
