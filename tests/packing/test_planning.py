@@ -414,8 +414,8 @@ def test_plan_is_the_same_in_every_process() -> None:
     script = (
         "from recordsmith.packing import make_plan; from recordsmith.sources import *\n"
         "samples = tuple(Sample(f'{n}', n, n % 3) for n in range(50))\n"
-        "plan = make_plan(Listing(samples, None, ('a', 'b', 'c')), splits={'x': .5, 'y': .5}, shards=3,"
-        " shard_size_bytes=None, seed=5, stratify=True, compression='none',"
+        "plan = make_plan(Listing(samples, None, ('a', 'b', 'c')), splits={'x': .5, 'y': .5},"
+        " shards=3, shard_size_bytes=None, seed=5, stratify=True, compression='none',"
         " other_options={'kind': 'x'})\n"
         "print(plan.fingerprint, [[*shard.samples] for shard in plan.shards])"
     )

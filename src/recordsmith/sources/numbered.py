@@ -210,9 +210,22 @@ class StreamedSamples(LazySequence[Sample]):
         """`walk` yields all samples, the same at each call."""
         self._walk = walk
         self._collected: NumberedSamples | None = None
+        self._started: Iterator[Sample] | None = None
 
     def __iter__(self) -> Iterator[Sample]:
-        return self._walk() if self._collected is None else iter(self._collected)
+        if self._collected is not None:
+            return iter(self._collected)
+        started, self._started = self._started, None
+        return self._walk() if started is None else started
+
+    def __bool__(self) -> bool:
+        """Whether there is a sample; the next iteration goes on from there."""
+        if self._collected is None:
+            walk = iter(self)
+            first = list(itertools.islice(walk, 1))
+            self._started = itertools.chain(first, walk)
+            return bool(first)
+        return len(self._collected) > 0
 
     def __len__(self) -> int:
         return len(self.collected())
@@ -225,7 +238,7 @@ class StreamedSamples(LazySequence[Sample]):
     def collected(self) -> NumberedSamples:
         """All samples in arrays: about 32 bytes each in addition to names and references."""
         if self._collected is None:
-            self._collected = collect(self._walk())
+            self._collected = collect(iter(self))
         return self._collected
 
     def _item(self, number: int) -> Sample:

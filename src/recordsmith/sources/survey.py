@@ -1,4 +1,4 @@
-"""What a folder contains, for the detector: names, listed once, and the beginnings of some files."""
+"""What a folder contains, for the detector: names, and the beginnings of some files."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from recordsmith.sources.files.folders import (
     check_folder,
     has_images,
     last_name,
-    read_folder,
     walk_images,
 )
+from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Sample
 from recordsmith.sources.splits import are_split_names, sort_splits
-from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.stores import FolderEntry, Location, PlaceLike, as_folder
 
 
 class ImageFiles:
@@ -74,7 +74,7 @@ class ImageFiles:
         classes = None if self._pattern is None else self._classes()
         walk = _Walk(self.root, self._pattern, classes)
         samples = StreamedSamples(walk.samples)
-        if next(iter(samples), None) is None:
+        if not samples:
             others = walk.tree.others
             what = f"found {summarize_paths(others)}" if others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self.root)
@@ -125,9 +125,8 @@ class _Walk:
         self.tree = ImageTree(root)
         self._pattern = pattern
         self._labels = {name: label for label, name in enumerate(classes or ())}
-        top = read_folder(root)
-        filled = [] if top.images else [f for f in top.folders if has_images(root / f)]
-        self.splits = filled if are_split_names(filled) else []
+        filled = {entry.name for entry in root.list_entries() if _has_images(root, entry)}
+        self.splits = sorted(filled) if are_split_names(filled) else []
 
     def samples(self) -> Iterator[Sample]:
         """Yield all samples, sorted by path."""
@@ -147,6 +146,13 @@ class _Walk:
             *count_notice(tree.links, "link to a folder", "not followed", "links to folders"),
             *count_notice(tree.others, "non-image file", "skipped"),
         ]
+
+
+def _has_images(root: Location, entry: FolderEntry) -> bool:
+    """Whether an entry of the root is an image, or a folder with images."""
+    if entry.name.startswith("."):
+        return False
+    return has_images(root / entry.name) if entry.kind == "folder" else is_image_file(root, entry)
 
 
 def _group(match: re.Match[str] | None) -> str:

@@ -29,6 +29,7 @@ from recordsmith.sources.splits import are_split_names, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.words import count
 
+_IMAGES_KEPT = 100_000
 _LAYOUT = "one folder per class, {}/<class>/<image>"
 
 
@@ -76,11 +77,11 @@ class ImageFolder:
             for split, part in ({**parts} if parts else {None: base}).items()
             for name in part.folders
         ]
-        classes = sorted({each.path.name for each in folders if has_direct_image(each.path)})
+        walk = _Walk(base, folders)
+        classes = walk.find_classes()
         if not classes:
             raise self._nothing_found(root, [read_folder(each.path) for each in folders])
         check_class_names(classes, "class folder")
-        walk = _Walk(base, folders, classes)
         walk.above = [*([] if base is root else [root]), base, *parts.values()]
         samples = StreamedSamples(walk.samples)
         return Listing(
@@ -141,18 +142,35 @@ class ClassFolder(NamedTuple):
 class _Walk:
     """Yields the samples of class folders, and keeps what it skips."""
 
-    def __init__(self, base: Folder, folders: list[ClassFolder], classes: list[str]) -> None:
+    def __init__(self, base: Folder, folders: list[ClassFolder]) -> None:
         self._base = base
         self._folders = folders
-        self._labels = {name: label for label, name in enumerate(classes)}
+        self._labels: dict[str, int] = {}
+        self._listed: dict[Location, Folder] = {}  # for the first walk, so that it lists less
         self._skipped: list[Folder] = []
         self.above: list[Folder] = []
+
+    def find_classes(self) -> list[str]:
+        """The names of the folders with images, sorted."""
+        found = set()
+        kept_count = 0
+        for path, _ in self._folders:
+            if kept_count < _IMAGES_KEPT:
+                folder = self._listed[path] = read_folder(path)
+                kept_count += len(folder.images)
+                has_images = bool(folder.images)
+            else:
+                has_images = has_direct_image(path)
+            if has_images:
+                found.add(path.name)
+        self._labels = {name: label for label, name in enumerate(sorted(found))}
+        return list(self._labels)
 
     def samples(self) -> Iterator[Sample]:
         """Yield all samples; one folder is held at a time."""
         self._skipped = []
         for path, split in self._folders:
-            folder = read_folder(path)
+            folder = self._listed.pop(path, None) or read_folder(path)
             prefix = "/".join(filter(None, (split, path.name)))
             label = self._labels.get(path.name)
             for name, size, version in folder.images:
