@@ -130,8 +130,7 @@ def test_kaggle_competition(tmp_path: Path, images: ModuleType) -> None:
     _table(tmp_path / "sample_submission.csv", "image_id,label", ["0.jpg,4"])
     _table(tmp_path / "test.csv", "image_id", [f"{n}.jpg" for n in range(5)])
     _table(tmp_path / "label_names.csv", "number,text", ["0,a", "1,b"])
-    readings = [each for each in _readings(tmp_path) if each.options["table"] == "train.csv"]
-    (reading,) = readings
+    (reading,) = _readings(tmp_path)
     assert reading.options == {
         "table": "train.csv",
         "image_column": "image_id",
@@ -139,7 +138,7 @@ def test_kaggle_competition(tmp_path: Path, images: ModuleType) -> None:
         "label_column": "label",
     }
     left_out = " ".join(reading.left_out)
-    for name in ("test.csv", "sample_submission.csv", "label_names.csv"):
+    for name in ("test.csv", "sample_submission.csv", "label_names.csv", "test_images/ (5 images)"):
         assert name in left_out
     source = make_source(tmp_path, reading.format, **reading.options).source
     _check(source, [(tmp_path / f"train_images/{n}.jpg", str(n % 4)) for n in range(18)])
@@ -289,13 +288,27 @@ def test_tables_without_images(tmp_path: Path) -> None:
     ]
 
 
-def test_other_tables_than_the_training_one_are_left_out_aloud(tmp_path: Path) -> None:
-    _table(tmp_path / "train.csv", "x,y", ["1,2"])
-    _table(tmp_path / "test.csv", "x", ["1"])
+def test_a_column_of_splits(tmp_path: Path, images: ModuleType) -> None:
+    _images(tmp_path, [f"{c}/{n}.png" for c in "ab" for n in range(6)], images)
+    rows = [f"{c}/{n}.png,{c},{'train' if n < 4 else 'test'}" for c in "ab" for n in range(6)]
+    _table(tmp_path / "all.csv", "path,label,part", rows)
     reading, source = _source(tmp_path)
-    assert reading.options == {"table": "train.csv"}
-    assert reading.left_out == ("test.csv (other columns)",)
-    assert len(source.list_samples().samples) == 1
+    assert reading.options == {
+        "image_column": "path",
+        "label_column": "label",
+        "split_column": "part",
+    }
+    assert reading.left_out == ()
+    listing = source.list_samples()
+    assert listing.splits == ("train", "test")
+    assert [x.split for x in listing.samples] == (["train"] * 4 + ["test"] * 2) * 2
+
+
+def test_numbers_of_splits_are_no_classes(tmp_path: Path, images: ModuleType) -> None:
+    _images(tmp_path / "images", [f"{n}.png" for n in range(6)], images)
+    _table(tmp_path / "parts.csv", "image_id,partition", [f"{n}.png,{n // 2}" for n in range(6)])
+    (reading,) = _readings(tmp_path)
+    assert "label_column" not in reading.options
 
 
 def test_a_table_that_names_no_images_is_no_reading_of_them(

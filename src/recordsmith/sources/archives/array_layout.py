@@ -280,6 +280,7 @@ def _add_extras(found: FoundArrays, part: ArrayPart, own: Sequence[NamedArray]) 
             f"{row_count:,} images in {part.images.place}, but {label_count:,} labels in "
             f"{part.labels.place}",
             path=found.root,
+            remedy="Save arrays with as many labels as images.",
         )
     for each in own:
         if each.role:

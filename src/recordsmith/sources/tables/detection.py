@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.splits import has_split_word
+from recordsmith.dataset.splits import has_split_word, is_split_name
 from recordsmith.sources.files.folders import is_file
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
 from recordsmith.sources.files.images import has_image_name
@@ -20,10 +20,12 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.survey import Reading, Strength, Survey
 from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES
 from recordsmith.sources.tables.table_head import TableHead, read_table_head
+from recordsmith.words import count
 
 _MOST_TABLES = 50
 _MOST_FOLDERS = 100
 _MOST_COLUMNS = 50
+_SHOWN_FOLDERS = 5
 _PROBED = 24  # values of a column that are looked up
 _FIRST = 7
 _LABEL_NAMES = frozenset(
@@ -33,6 +35,7 @@ _LABEL_NAMES = frozenset(
         *("diagnosis", "disease"),
     )
 )
+_SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
 _BOX_NAMES = ({"xmin", "xmax"}, {"x1", "x2", "y1", "y2"}, {"bbox"}, {"xcenter", "ycenter"})
 _FEW_INTEGERS = 20
 _ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|number|index|key|case")
@@ -52,7 +55,11 @@ def find_readings(survey: Survey) -> Iterator[Reading]:
         yield found
         return
     tables = list(itertools.islice(survey.files(*_endings(), depth=2), _MOST_TABLES))
-    heads = [head for path in tables if (head := read_table_head(survey, path)) is not None]
+    heads = [
+        head
+        for path in tables
+        if not _is_submission(path) and (head := read_table_head(survey, path)) is not None
+    ]
     with_images: dict[TableHead, _Found] = {}
     for head in heads:
         if _has_boxes(head):
@@ -60,7 +67,7 @@ def find_readings(survey: Survey) -> Iterator[Reading]:
         if images := _find_images(survey, head):
             with_images[head] = images
     if with_images:
-        yield from _image_readings(heads, with_images, tables)
+        yield from _image_readings(survey, heads, with_images, tables)
     elif not sum(folder.image_count for folder in survey.folders.values()):
         yield from _plain_readings(heads, tables)
 
@@ -92,6 +99,7 @@ def _metadata(survey: Survey) -> Reading | None:
 
 
 def _image_readings(
+    survey: Survey,
     heads: Sequence[TableHead],
     with_images: dict[TableHead, _Found],
     tables: Sequence[str],
@@ -127,16 +135,21 @@ def _image_readings(
             options["images"] = images.folder
         if label is not None:
             options["label_column"] = label
+        split = _split_column(head)
+        if split is not None:
+            options["split_column"] = split
         where = f" in {images.folder}/" if images.folder else ""
         what = (
             f"rows of {join_names(_paths(group))} with images{where} (column {images.column})"
             + (f", classes in column {label}" if label is not None else "")
+            + (f", splits in column {split}" if split is not None else "")
         )
         others = [path for path in tables if path not in _paths(group)]
         left_out = tuple(
             f"{path} ({_why_left_out(path, heads, with_images, labels)})" for path in others
         )
-        yield Reading("table", what, Strength.ANNOTATED, options, "rows", left_out)
+        folders = _other_folders(survey, images.folder, head.columns[images.column])
+        yield Reading("table", what, Strength.ANNOTATED, options, "rows", left_out + folders)
 
 
 def _paths(heads: Iterable[TableHead]) -> list[str]:
@@ -158,12 +171,30 @@ def _why_left_out(
     with_images: dict[TableHead, _Found],
     labels: dict[TableHead, str | None],
 ) -> str:
+    if _is_submission(path):
+        return "a submission"
     head = next((head for head in heads if head.path == path), None)
     if head is None:
         return "not a table with column names"
     if head not in with_images:
         return "no column of images"
     return "no classes" if labels[head] is None else "other columns or images"
+
+
+def _other_folders(survey: Survey, folder: str, values: Sequence[str]) -> tuple[str, ...]:
+    """The folders whose images the rows do not name, such as test images."""
+    is_below = any("/" in value or "\\" in value for value in values)
+    counts: dict[str, int] = {}
+    for path, other in survey.folders.items():
+        is_read = path == folder or (is_below and (not folder or path.startswith(f"{folder}/")))
+        if other.image_count and not is_read:
+            top = path.partition("/")[0]
+            above = path if folder == top or folder.startswith(f"{top}/") else top
+            counts[above] = counts.get(above, 0) + other.image_count
+    shown = [f"{path or '.'}/ ({count(number, 'image')})" for path, number in counts.items()]
+    more = len(shown) - _SHOWN_FOLDERS
+    rest = [f"{more} more folders with images"] if more > 0 else []
+    return (*shown[:_SHOWN_FOLDERS], *rest)
 
 
 def _find_images(survey: Survey, head: TableHead) -> _Found | None:
@@ -233,9 +264,7 @@ def _is_image(survey: Survey, path: str) -> bool:
 
 def _affinity(folder: str, table: str) -> int:
     """How much the name of a folder is like that of a table: train_images and train.csv."""
-    word = re.match(r"[a-z]*", table.lower())
-    last = posixpath.basename(folder).lower()
-    return bool(word and word[0] and last.startswith(word[0]))
+    return len(posixpath.commonprefix([posixpath.basename(folder).lower(), table.lower()]))
 
 
 # -- classes --------------------------------------------------------------------------------------
@@ -243,7 +272,12 @@ def _affinity(folder: str, table: str) -> int:
 
 def _label_column(head: TableHead, image_column: str) -> str | None:
     """The column of classes, if there is one clear one."""
-    others = [name for name in head.columns if name != image_column]
+    split = _split_column(head)
+    others = [
+        name
+        for name in head.columns
+        if name not in (image_column, split) and _plain(name) not in _SPLIT_NAMES
+    ]
     named = [
         name
         for name in others
@@ -259,6 +293,16 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
     if len(others) == 1 and _are_classes(head, others[0], is_named=False):
         return others[0]
     return None
+
+
+def _split_column(head: TableHead) -> str | None:
+    """The column of splits, if there is one."""
+    found = [
+        name
+        for name, values in head.columns.items()
+        if len(set(values)) > 1 and all(map(is_split_name, set(values)))
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _are_classes(head: TableHead, name: str, *, is_named: bool) -> bool:
@@ -294,6 +338,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
+def _is_submission(path: str) -> bool:
+    """Whether a table is the form for predictions of a Kaggle competition."""
+    return "submission" in posixpath.basename(path).lower()
+
+
 def _has_boxes(head: TableHead) -> bool:
     names = set(map(_plain, head.columns))
     return any(each <= names for each in _BOX_NAMES)
@@ -315,7 +364,7 @@ def _plain_readings(heads: Sequence[TableHead], tables: Sequence[str]) -> Iterat
         left_out = tuple(f"{path} (in another folder)" for path in others)
         yield Reading("table", what, Strength.ANNOTATED, {}, "rows", left_out)
         return
-    for head in _preferred(top):
+    for head in top:
         left_out = tuple(f"{path} (other columns)" for path in tables if path != head.path)
         options = {"table": head.path}
         what = f"rows of {head.path}"
