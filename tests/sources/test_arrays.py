@@ -159,6 +159,7 @@ def test_emnist_and_its_mapping(tmp_path: Path) -> None:
     mapping = {f"{head}-mapping.txt": b"0 48\n1 65 97\n2 66 98\n3 67 99\n"}
     listing = Arrays(_put(tmp_path, files | mapping)).list_samples()
     assert listing.class_names == ("0", "A", "B", "C")
+    assert any("transposed" in notice for notice in listing.notices)
     assert listing.splits == ("train", "test")
     _put(tmp_path, {name.replace("letters", "digits"): data for name, data in files.items()})
     with raises(rs.SourceError, path=tmp_path, match="emnist letters"):

@@ -160,7 +160,9 @@ def find_arrays(path: Location) -> FoundArrays:
     result.files = {each.file: opened[each.file] for each in used}
     result.class_names = _class_names(root, known)
     others = [name for name in known if name not in array_files] if is_folder else []
+    is_emnist = any("emnist" in each.rest for each in used)
     result.notices = [
+        *(["images are transposed, as in the files of EMNIST"] if is_emnist else []),
         *count_notice(unused, "array", "that belong to no images skipped"),
         *count_notice(
             sorted(set(array_files) - set(files)), "compressed copy", "skipped", "compressed copies"
