@@ -146,6 +146,31 @@ def test_kaggle_competition(tmp_path: Path, images: ModuleType) -> None:
     assert notice.startswith("2 images without a row skipped")
 
 
+@pytest.mark.parametrize("above", ["", "images"])
+def test_images_in_several_folders(tmp_path: Path, images: ModuleType, above: str) -> None:
+    _images(tmp_path / above / "part_1", [f"ISIC_{n}.jpg" for n in range(6)], images, "JPEG")
+    _images(tmp_path / above / "part_2", [f"ISIC_{n}.jpg" for n in range(6, 11)], images, "JPEG")
+    _images(tmp_path / above / "test", [f"x{n}.jpg" for n in range(3)], images, "JPEG")
+    _table(tmp_path / "metadata_of_all.csv", "image,dx", [f"ISIC_{n},{n % 2}" for n in range(10)])
+    reading, source = _source(tmp_path)
+    assert reading.options["images"] == (above or ".")
+    assert reading.left_out == (f"{above + '/' if above else ''}test/ (3 images)",)
+    paths = [tmp_path / above / f"part_{1 + (n > 5)}" / f"ISIC_{n}.jpg" for n in range(10)]
+    _check(source, [(path, str(n % 2)) for n, path in enumerate(paths)])
+    (notice,) = source.list_samples().notices
+    assert "ISIC_10.jpg" in notice
+    assert json.dumps(source.describe()).count(str(tmp_path.name)) <= 1
+
+
+def test_names_in_several_folders_are_ambiguous(tmp_path: Path, images: ModuleType) -> None:
+    for folder in ("a", "b"):
+        _images(tmp_path / folder, ["1.png"], images)
+    _table(tmp_path / "t.csv", "image", ["1.png"])
+    source = rs.Table(tmp_path, table="t.csv", image_column="image", images=".")
+    with raises(rs.SourceError):
+        read_sample(source, source.list_samples().samples[0])
+
+
 def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
     _images(tmp_path / "images", [f"{n}.png" for n in range(12)], images)
     for name, numbers in (("train", range(8)), ("val", range(8, 10)), ("test", range(10, 12))):

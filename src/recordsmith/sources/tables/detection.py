@@ -9,7 +9,8 @@ import itertools
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.splits import has_split_word, is_split_name
@@ -42,11 +43,14 @@ _ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|number|index|ke
 
 
 class _Found(NamedTuple):
-    """The images of a table: the column, their folder and how many of the probed values hit."""
+    """The images of a table: the column, and their folder.
+
+    spread: if not empty, the folders in it in which the images are.
+    """
 
     column: str
     folder: str
-    hits: int
+    spread: tuple[str, ...] = ()
 
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
@@ -113,7 +117,7 @@ def _image_readings(
         head
         for head in chosen
         if head.columns.keys() == first.columns.keys()
-        and with_images[head][:2] == with_images[first][:2]
+        and with_images[head] == with_images[first]
         and head.folder == first.folder
     ]
     is_whole = (
@@ -131,14 +135,15 @@ def _image_readings(
         options: dict[str, Any] = {"image_column": images.column}
         if not is_whole:
             options = {"table": head.path} | options
-        if images.folder != head.folder:
-            options["images"] = images.folder
+        if images.folder != head.folder or images.spread:
+            options["images"] = images.folder or "."
         if label is not None:
             options["label_column"] = label
         split = _split_column(head)
         if split is not None:
             options["split_column"] = split
-        where = f" in {images.folder}/" if images.folder else ""
+        places = images.spread or ([images.folder] if images.folder else [])
+        where = f" in {join_names(f'{place}/' for place in places)}" if places else ""
         what = (
             f"rows of {join_names(_paths(group))} with images{where} (column {images.column})"
             + (f", classes in column {label}" if label is not None else "")
@@ -148,7 +153,7 @@ def _image_readings(
         left_out = tuple(
             f"{path} ({_why_left_out(path, heads, with_images, labels)})" for path in others
         )
-        folders = _other_folders(survey, images.folder, head.columns[images.column])
+        folders = _other_folders(survey, images, head.columns[images.column])
         yield Reading("table", what, Strength.ANNOTATED, options, "rows", left_out + folders)
 
 
@@ -181,12 +186,14 @@ def _why_left_out(
     return "no classes" if labels[head] is None else "other columns or images"
 
 
-def _other_folders(survey: Survey, folder: str, values: Sequence[str]) -> tuple[str, ...]:
+def _other_folders(survey: Survey, images: _Found, values: Sequence[str]) -> tuple[str, ...]:
     """The folders whose images the rows do not name, such as test images."""
+    folder = images.folder
     is_below = any("/" in value or "\\" in value for value in values)
     counts: dict[str, int] = {}
     for path, other in survey.folders.items():
-        is_read = path == folder or (is_below and (not folder or path.startswith(f"{folder}/")))
+        is_read = path == folder or path in images.spread
+        is_read |= is_below and (not folder or path.startswith(f"{folder}/"))
         if other.image_count and not is_read:
             top = path.partition("/")[0]
             above = path if folder == top or folder.startswith(f"{top}/") else top
@@ -199,7 +206,8 @@ def _other_folders(survey: Survey, folder: str, values: Sequence[str]) -> tuple[
 
 def _find_images(survey: Survey, head: TableHead) -> _Found | None:
     """The column of a table whose values are images that are there."""
-    found = []
+    best: tuple[Any, ...] = ()
+    found: _Found | None = None
     for column, values in itertools.islice(head.columns.items(), _MOST_COLUMNS):
         distinct = list(dict.fromkeys(values))
         if not distinct or any(len(value) > 1000 or "\0" in value for value in distinct[:_PROBED]):
@@ -208,17 +216,28 @@ def _find_images(survey: Survey, head: TableHead) -> _Found | None:
             continue  # such as epochs, which may be names of images by chance
         step = max(1, len(distinct) // _PROBED)
         probed = distinct[::step][:_PROBED]
-        for folder in _near_folders(survey, head):
-            hits = _count_images(survey, folder, probed)
-            if 2 * hits >= len(probed):
-                found.append((len(distinct), _affinity(folder, head.name), column, folder, hits))
-    if not found:
-        return None
-    most = max(each[0] for each in found)
-    _, _, column, folder, hits = max(
-        (each for each in found if each[0] == most), key=lambda each: (each[4], each[1])
-    )
-    return _Found(column, folder, hits)
+        hits = {folder: _hits(survey, folder, probed) for folder in _near_folders(survey, head)}
+        candidates = [(len(here), _Found(column, folder)) for folder, here in hits.items()]
+        for number, each in [*candidates, *_spread_images(column, hits)]:
+            name = posixpath.basename(each.folder).lower()
+            affinity = len(posixpath.commonprefix([name, head.name.lower()]))
+            rank = (len(distinct), number, not each.spread, affinity, name.startswith("train"))
+            if 2 * number >= len(probed) and rank > best:
+                best, found = rank, each
+    return found
+
+
+def _spread_images(column: str, hits: Mapping[str, set[str]]) -> Iterator[tuple[int, _Found]]:
+    """Images that are in several folders of one folder, each in one of them."""
+    for above in {posixpath.dirname(folder) for folder in hits if folder}:
+        inside = {
+            folder: here
+            for folder, here in hits.items()
+            if folder and here and posixpath.dirname(folder) == above
+        }
+        counts = Counter(value for here in inside.values() for value in here)
+        if len(inside) > 1 and set(counts.values()) == {1}:
+            yield len(counts), _Found(column, above, tuple(inside))
 
 
 def _near_folders(survey: Survey, head: TableHead) -> Iterator[str]:
@@ -235,15 +254,17 @@ def _near_folders(survey: Survey, head: TableHead) -> Iterator[str]:
     return itertools.islice(found, _MOST_FOLDERS)
 
 
-def _count_images(survey: Survey, folder: str, values: Sequence[str]) -> int:
-    """How many of these values are names of images relative to a folder; 0 if not the first."""
-    hits = 0
+def _hits(survey: Survey, folder: str, values: Sequence[str]) -> set[str]:
+    """Which of these values are names of images relative to a folder; none if not the first."""
+    hits = set()
     for number, value in enumerate(values):
         name = value.replace("\\", "/")
         if not is_absolute(name) and not leaves_folder(name):
-            hits += _is_image(survey, posixpath.normpath(posixpath.join(folder, name)))
+            path = posixpath.normpath(posixpath.join(folder, name))
+            if _is_image(survey, path):
+                hits.add(value)
         if number == _FIRST and not hits:
-            return 0
+            break
     return hits
 
 
@@ -260,11 +281,6 @@ def _is_image(survey: Survey, path: str) -> bool:
     if len(known.names) == known.file_count:
         return False
     return any(is_file(survey.root / posixpath.join(folder, each)) for each in names)
-
-
-def _affinity(folder: str, table: str) -> int:
-    """How much the name of a folder is like that of a table: train_images and train.csv."""
-    return len(posixpath.commonprefix([posixpath.basename(folder).lower(), table.lower()]))
 
 
 # -- classes --------------------------------------------------------------------------------------

@@ -12,13 +12,14 @@ import posixpath
 from array import array
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import FileAccessError, SourceError
-from recordsmith.sources.files.file_index import name_key
+from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.numbered import LazySequence, RowNames, RowReferences
@@ -80,11 +81,24 @@ class ImageNames:
 class NamedImages:
     """The images in a column; receives the values of the column while the table is listed."""
 
-    def __init__(self, column: str, folder: Location, table_folders: Sequence[str]) -> None:
-        """`folder` contains all images; `table_folders` are the folders of the tables in it."""
+    def __init__(
+        self,
+        column: str,
+        folder: Location,
+        table_folders: Sequence[str],
+        *,
+        searches_below: bool = False,
+    ) -> None:
+        """
+        Args:
+            folder: contains all images.
+            table_folders: the folders of the tables in it.
+            searches_below: whether images without a folder may be in any folder in `folder`.
+        """
         self.folder = folder
         self._column = column
         self._table_folders = table_folders
+        self._searches_below = searches_below
         self._names: dict[str, ImageNames] = {}  # by folder
         self.clear()
 
@@ -151,16 +165,27 @@ class NamedImages:
         return notices + count_notice(unnamed, "image", "without a row skipped")
 
     def _find(self, path: str) -> tuple[str, int, int] | None:
+        found = self._find_directly(path)
+        if found is None and self._searches_below and "/" not in path:
+            below = self._index.find_image(path, [""])
+            if isinstance(below, Found):
+                found = self._find_directly(below.path)
+        return found
+
+    def _find_directly(self, path: str) -> tuple[str, int, int] | None:
         folder, _, name = path.rpartition("/")
         names = self._names.get(folder)
         if names is None:
-            names = self._names[folder] = ImageNames(
-                self.folder / folder if folder else self.folder
-            )
+            below = self.folder / folder if folder else self.folder
+            names = self._names[folder] = ImageNames(below)
         found = names.find(name)
         if found is None or not folder:
             return found
         return (f"{folder}/{found[0]}", *found[1:])
+
+    @cached_property
+    def _index(self) -> FileIndex:
+        return FileIndex(self.folder)
 
 
 class ImageReferences(LazySequence[Mapping[str, Any]]):
