@@ -21,6 +21,7 @@ from recordsmith.stores import as_folder
 
 from ..raising import raises
 from ..reading import read_sample
+from .source_contract import SourceContract
 
 CLASSES = ("cat", "dog", "horse")
 
@@ -45,6 +46,16 @@ def _readings(folder: Path) -> list[Reading]:
 def _source(folder: Path) -> tuple[Reading, Source]:
     (reading,) = _readings(folder)
     return reading, make_source(folder, reading.format, **reading.options).source
+
+
+class TestContract(SourceContract):
+    """Names without suffix, in a folder next to the table."""
+
+    def make_source(self, folder: Path, images: ModuleType) -> Source:
+        _images(folder / "train", [f"{n}.png" for n in range(6)], images)
+        _table(folder / "train.csv", "id,label", [f"{n},{CLASSES[n % 3]}" for n in range(6)])
+        _table(folder / "test.csv", "id", ["7"])
+        return _source(folder)[1]
 
 
 def _check(source: Source, expected: Sequence[tuple[Path, str | None]]) -> None:
@@ -167,6 +178,7 @@ def test_names_in_several_folders_are_ambiguous(tmp_path: Path, images: ModuleTy
         _images(tmp_path / folder, ["1.png"], images)
     _table(tmp_path / "t.csv", "image", ["1.png"])
     source = rs.Table(tmp_path, table="t.csv", image_column="image", images=".")
+    assert any("several files fit" in notice for notice in source.list_samples().notices)
     with raises(rs.SourceError):
         read_sample(source, source.list_samples().samples[0])
 
@@ -195,6 +207,7 @@ def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: Mod
     notices = source.list_samples().notices
     (rows,) = [each for each in notices if each.startswith("3 rows without an image file")]
     assert rows.endswith(": 7, gone and also gone")
+    assert sum("1 row without an image, as several files fit" in each for each in notices) == 1
     (orphans,) = [each for each in notices if each.startswith("3 images without a row")]
     assert all(name in orphans for name in ("7.jpg", "7.png", "9.png"))
     with pytest.raises(rs.SourceError) as caught:

@@ -65,10 +65,11 @@ def find_readings(survey: Survey) -> Iterator[Reading]:
         if not _is_submission(path) and (head := read_table_head(survey, path)) is not None
     ]
     with_images: dict[TableHead, _Found] = {}
+    lookup = _Lookup(survey)
     for head in heads:
         if _has_boxes(head):
             return  # a table of boxes, which has rows for each box
-        if images := _find_images(survey, head):
+        if images := _find_images(survey, lookup, head):
             with_images[head] = images
     if with_images:
         yield from _image_readings(survey, heads, with_images, tables)
@@ -204,10 +205,11 @@ def _other_folders(survey: Survey, images: _Found, values: Sequence[str]) -> tup
     return (*shown[:_SHOWN_FOLDERS], *rest)
 
 
-def _find_images(survey: Survey, head: TableHead) -> _Found | None:
+def _find_images(survey: Survey, lookup: _Lookup, head: TableHead) -> _Found | None:
     """The column of a table whose values are images that are there."""
     best: tuple[Any, ...] = ()
     found: _Found | None = None
+    near = list(_near_folders(survey, head))
     for column, values in itertools.islice(head.columns.items(), _MOST_COLUMNS):
         distinct = list(dict.fromkeys(values))
         if not distinct or any(len(value) > 1000 or "\0" in value for value in distinct[:_PROBED]):
@@ -216,7 +218,7 @@ def _find_images(survey: Survey, head: TableHead) -> _Found | None:
             continue  # such as epochs, which may be names of images by chance
         step = max(1, len(distinct) // _PROBED)
         probed = distinct[::step][:_PROBED]
-        hits = {folder: _hits(survey, folder, probed) for folder in _near_folders(survey, head)}
+        hits = {folder: lookup.hits(folder, probed) for folder in near}
         candidates = [(len(here), _Found(column, folder)) for folder, here in hits.items()]
         for number, each in [*candidates, *_spread_images(column, hits)]:
             name = posixpath.basename(each.folder).lower()
@@ -254,33 +256,47 @@ def _near_folders(survey: Survey, head: TableHead) -> Iterator[str]:
     return itertools.islice(found, _MOST_FOLDERS)
 
 
-def _hits(survey: Survey, folder: str, values: Sequence[str]) -> set[str]:
-    """Which of these values are names of images relative to a folder; none if not the first."""
-    hits = set()
-    for number, value in enumerate(values):
-        name = value.replace("\\", "/")
-        if not is_absolute(name) and not leaves_folder(name):
-            path = posixpath.normpath(posixpath.join(folder, name))
-            if _is_image(survey, path):
-                hits.add(value)
-        if number == _FIRST and not hits:
-            break
-    return hits
+class _Lookup:
+    """Looks up names of images in the folders of a survey, of which some names are known."""
 
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._known: dict[str, tuple[frozenset[str], list[str], bool]] = {}
 
-def _is_image(survey: Survey, path: str) -> bool:
-    """Whether an image is at a path, or at a path with a suffix that images in its folder have."""
-    folder, _, name = path.rpartition("/")
-    known = survey.folders.get(folder)
-    if known is None or not known.image_count:
-        return False
-    suffixes = {os.path.splitext(each)[1] for each in known.names if has_image_name(each)}
-    names = [name] if has_image_name(name) else [name + suffix for suffix in sorted(suffixes)]
-    if any(each in known.names for each in names):
-        return True
-    if len(known.names) == known.file_count:
-        return False
-    return any(is_file(survey.root / posixpath.join(folder, each)) for each in names)
+    def hits(self, folder: str, values: Sequence[str]) -> set[str]:
+        """Which values are names of images relative to a folder; none if not the first."""
+        hits = set()
+        for number, value in enumerate(values):
+            name = value.replace("\\", "/")
+            if not is_absolute(name) and not leaves_folder(name):
+                path = posixpath.normpath(posixpath.join(folder, name))
+                if self._is_image(path):
+                    hits.add(value)
+            if number == _FIRST and not hits:
+                break
+        return hits
+
+    def _is_image(self, path: str) -> bool:
+        """Whether an image is at a path, or at a path with a suffix that images there have."""
+        folder, _, name = path.rpartition("/")
+        known, suffixes, is_whole = self._names(folder)
+        if not suffixes:
+            return False
+        names = [name] if has_image_name(name) else [name + suffix for suffix in suffixes]
+        if not known.isdisjoint(names):
+            return True
+        root = self._survey.root
+        return not is_whole and any(is_file(root / posixpath.join(folder, each)) for each in names)
+
+    def _names(self, path: str) -> tuple[frozenset[str], list[str], bool]:
+        """The known names in a folder, the suffixes of images, and whether all are known."""
+        if path not in self._known:
+            folder = self._survey.folders.get(path)
+            names = folder.names if folder is not None else []
+            suffixes = {os.path.splitext(name)[1] for name in names if has_image_name(name)}
+            is_whole = folder is None or len(names) == folder.file_count
+            self._known[path] = frozenset(names), sorted(suffixes), is_whole
+        return self._known[path]
 
 
 # -- classes --------------------------------------------------------------------------------------

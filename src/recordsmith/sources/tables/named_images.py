@@ -36,11 +36,13 @@ class ImageNames:
     """The files in one folder, for lookups with other suffixes and in other letter case.
 
     named: those that were found.
+    ambiguous_count: how many lookups found several.
     """
 
     def __init__(self, folder: Location) -> None:
         """`folder`: has no files if it does not exist."""
         self.named: set[str] = set()
+        self.ambiguous_count = 0
         self._files: dict[str, tuple[int, int]] = {}
         self._by_key: dict[str, list[str]] | None = None
         with suppress(FileAccessError):
@@ -54,7 +56,8 @@ class ImageNames:
         """Name, size and version number of a file; None without one, or with several."""
         found = name
         if name not in self._files:
-            candidates = self._like(name)
+            candidates = self.like(name)
+            self.ambiguous_count += len(candidates) > 1
             if len(candidates) != 1:
                 return None
             found = candidates[0]
@@ -65,7 +68,7 @@ class ImageNames:
         """The images that were not found."""
         return [name for name in self._files if name not in self.named and has_image_name(name)]
 
-    def _like(self, name: str) -> list[str]:
+    def like(self, name: str) -> list[str]:
         """Images with another spelling of a name, then those with another suffix."""
         if self._by_key is None:
             self._by_key = {}
@@ -126,9 +129,10 @@ class NamedImages:
         self._sizes, self._versions = array("q"), array("q")
         self._paths, self._path_ends = bytearray(), array("q", [0])
         self._missing: list[str] = []
-        self._missing_count = 0
+        self._missing_count = self._ambiguous_count = 0
         for names in self._names.values():
             names.named.clear()
+            names.ambiguous_count = 0
 
     @property
     def are_missing(self) -> bool:
@@ -156,6 +160,9 @@ class NamedImages:
             rows = count(self._missing_count, "row")
             shown = f": {join_names(self._missing)}" if self._missing else ""
             notices.append(f"{rows} without an image file in {self.folder}{shown}")
+        ambiguous = self._ambiguous_count + sum(n.ambiguous_count for n in self._names.values())
+        if ambiguous:
+            notices.append(f"{count(ambiguous, 'row')} without an image, as several files fit")
         unnamed = [
             posixpath.join(folder, name)
             for folder, names in self._names.items()
@@ -166,10 +173,15 @@ class NamedImages:
 
     def _find(self, path: str) -> tuple[str, int, int] | None:
         found = self._find_directly(path)
-        if found is None and self._searches_below and "/" not in path:
+        if (
+            found is None
+            and self._searches_below
+            and not ("/" in path or self._names[""].like(path))
+        ):
             below = self._index.find_image(path, [""])
             if isinstance(below, Found):
                 found = self._find_directly(below.path)
+            self._ambiguous_count += isinstance(below, list) and len(below) > 1
         return found
 
     def _find_directly(self, path: str) -> tuple[str, int, int] | None:
