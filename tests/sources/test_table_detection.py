@@ -195,6 +195,23 @@ def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
     assert listing.splits == ("train", "val", "test")
     by_split = {s: [x.split for x in listing.samples].count(s) for s in listing.splits}
     assert by_split == {"train": 8, "val": 2, "test": 2}
+    _table(tmp_path / "names.csv", "number,text", ["0,a", "1,b"])
+    reading, other = _source(tmp_path)
+    assert reading.options["table"].split(",") == ["test.csv", "train.csv", "val.csv"]
+    assert reading.left_out == ("names.csv (no column of images)",)
+    assert other.list_samples().samples == listing.samples
+
+
+def test_tables_of_different_images_are_several_readings(
+    tmp_path: Path, images: ModuleType
+) -> None:
+    for split in ("train", "val"):
+        _images(tmp_path / split, [f"{split}{n}.png" for n in range(4)], images)
+        rows = [f"{split}{n}.png,{CLASSES[n % 2]}" for n in range(4)]
+        _table(tmp_path / f"{split}.csv", "file,class", rows)
+    options = [each.options for each in _readings(tmp_path)]
+    assert [each["images"] for each in options] == ["train", "val"]
+    assert [each["table"] for each in options] == ["train.csv", "val.csv"]
 
 
 def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: ModuleType) -> None:

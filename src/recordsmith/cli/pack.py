@@ -167,7 +167,8 @@ def pack(
     table: Annotated[
         str | None,
         typer.Option(
-            help="table: file to read in a folder with several tables. [default: all]",
+            help="table: file to read in a folder with several tables; or several, with commas "
+            "between them. [default: all]",
             metavar="FILE",
             rich_help_panel=_SOURCE,
         ),

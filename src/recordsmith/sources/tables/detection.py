@@ -39,7 +39,7 @@ _LABEL_NAMES = frozenset(
 _SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
 _BOX_NAMES = ({"xmin", "xmax"}, {"x1", "x2", "y1", "y2"}, {"bbox"}, {"xcenter", "ycenter"})
 _FEW_INTEGERS = 20
-_ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|number|index|key|case")
+_ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|case")
 
 
 class _Found(NamedTuple):
@@ -88,7 +88,7 @@ def _metadata(survey: Survey) -> Reading | None:
             posixpath.join(folder, name)
             for folder in folders
             for name in METADATA_COLUMNS
-            if name in survey.folders[folder].names
+            if folder in survey.folders and name in survey.folders[folder].names
         ]
         heads = [head for path in paths if (head := read_table_head(survey, path)) is not None]
         if heads and all(METADATA_COLUMNS[head.name] in head.columns for head in heads):
@@ -112,30 +112,16 @@ def _image_readings(
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
     labels = {head: _label_column(head, with_images[head].column) for head in with_images}
     labelled = [head for head in with_images if labels[head] is not None]
-    chosen = labelled or list(with_images)
-    first = chosen[0]
-    alike = [
-        head
-        for head in chosen
-        if head.columns.keys() == first.columns.keys()
-        and with_images[head] == with_images[first]
-        and head.folder == first.folder
-    ]
-    is_whole = (
-        len(alike) == len(chosen)
-        and first.folder in ("", "data")
-        and {posixpath.dirname(path) for path in tables if path not in _paths(chosen)}.isdisjoint(
-            {first.folder}
-        )
-        and len({os.path.splitext(head.name)[1] for head in alike}) == 1
-        and (len(alike) == 1 or all(has_split_word(head.name) for head in alike))
-    )
-    for group in [alike] if is_whole else [[head] for head in _preferred(chosen)]:
+    groups = _groups(labelled or list(with_images), with_images)
+    if not labelled:
+        groups = _preferred(groups)
+    for group in groups:
         head = group[0]
         images, label = with_images[head], labels[head]
+        others = [path for path in tables if path not in _paths(group)]
         options: dict[str, Any] = {"image_column": images.column}
-        if not is_whole:
-            options = {"table": head.path} | options
+        if head.folder not in ("", "data") or {"", head.folder} & set(map(_folder, others)):
+            options = {"table": ",".join(_paths(group))} | options
         if images.folder != head.folder or images.spread:
             options["images"] = images.folder or "."
         if label is not None:
@@ -150,7 +136,6 @@ def _image_readings(
             + (f", classes in column {label}" if label is not None else "")
             + (f", splits in column {split}" if split is not None else "")
         )
-        others = [path for path in tables if path not in _paths(group)]
         left_out = tuple(
             f"{path} ({_why_left_out(path, heads, with_images, labels)})" for path in others
         )
@@ -162,13 +147,29 @@ def _paths(heads: Iterable[TableHead]) -> list[str]:
     return [head.path for head in heads]
 
 
-def _preferred(heads: Sequence[TableHead]) -> list[TableHead]:
-    """The table for training, if one has that name and all others are for something else."""
-    train = [head for head in heads if head.name.lower().startswith("train")]
-    others = [head for head in heads if head not in train]
-    if len(train) == 1 and all(has_split_word(head.name) for head in others):
+def _groups(
+    heads: Iterable[TableHead], with_images: Mapping[TableHead, _Found]
+) -> list[list[TableHead]]:
+    """Tables of splits, which have the same columns and images, and each other table alone."""
+    groups: dict[Any, list[TableHead]] = {}
+    for head in heads:
+        suffix = os.path.splitext(head.name)[1]
+        alike = with_images[head], head.folder, suffix, frozenset(head.columns)
+        groups.setdefault(alike if has_split_word(head.name) else head, []).append(head)
+    return list(groups.values())
+
+
+def _preferred(groups: list[list[TableHead]]) -> list[list[TableHead]]:
+    """The tables for training, if one has that name and all others are for something else."""
+    train = [group for group in groups if group[0].name.lower().startswith("train")]
+    others = [group for group in groups if group not in train]
+    if len(train) == 1 and all(has_split_word(group[0].name) for group in others):
         return train
-    return list(heads)
+    return groups
+
+
+def _folder(path: str) -> str:
+    return posixpath.dirname(path)
 
 
 def _why_left_out(

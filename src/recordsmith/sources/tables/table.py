@@ -102,7 +102,8 @@ class Table:
                 format; a folder of images with `metadata.csv`, `.jsonl` or `.parquet` in it or in
                 its folders, which are then the splits; or any object with `__arrow_c_stream__`,
                 such as a table of pyarrow, Polars, pandas or DuckDB, which is read once.
-            table: the file to read of a folder with several tables.
+            table: the file to read of a folder with several tables; or several, with commas
+                between them.
             image_column: the column with the paths of images, relative to the table's folder, or
                 with encoded images. Paths may lack their suffix.
             images: another folder that these paths are relative to; itself relative to the folder
@@ -309,11 +310,11 @@ class Table:
         if self._stream is not None or not is_folder(self.path):
             self._paths = [self.path]
             return []
+        own = None if self._table is not None else _find_metadata(self.path)
         if self._table is not None:
-            self._paths = [self.path / self._table]
-            return []
-        own = _find_metadata(self.path)
-        tables = [] if own is not None else _find_tables(self.path)
+            tables = [self.path / name.strip() for name in self._table.split(",")]
+        else:
+            tables = [] if own is not None else _find_tables(self.path)
         if not tables and own is None and (self.path / "data").is_folder():
             tables = _find_tables(self.path / "data")  # as in repositories of Hugging Face
         if tables:
