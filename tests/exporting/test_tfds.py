@@ -91,9 +91,9 @@ def test_images_classes_and_objects(
     ]
     folder = write({**BOX_KINDS, "image/object/area": "float"}, train=examples)
     (folder / "labels.txt").write_text("0:a\n1:b\n")
-    report = rs.export(folder, tmp_path / "flower set", "tfds")
+    report = rs.export(folder, tmp_path / "out", "tfds")
     assert (report.problems, report.dropped_features) == ([], {})
-    out = tmp_path / "flower set"
+    out = tmp_path / "out"
     assert _features(out) == {
         "image": ("Image", (-1, -1, 3), "uint8"),
         "image/filename": ("Text", (), None),
@@ -111,7 +111,7 @@ def test_images_classes_and_objects(
     assert (out / "objects-label.labels.txt").read_text() == "a\nb\n"
     info = json.loads((out / "dataset_info.json").read_bytes())
     (split,) = info["splits"]
-    assert (info["name"], split["name"], split["shardLengths"]) == ("flower_set", "train", ["3"])
+    assert (info["name"], split["name"], split["shardLengths"]) == ("dataset", "train", ["3"])
     for n, record in enumerate(rs.open(out)):
         assert record["image"] == [examples[n]["image/encoded"]]
         assert record["objects/bbox"].tolist() == np.float32([0.2, 0.1, 0.4, 0.3] * n).tolist()

@@ -48,16 +48,16 @@ def test_documents_agree_with_the_manifest(source: rs.ImageFolder, place: Any) -
 
 def test_documents_are_those_of_an_export(source: rs.ImageFolder, tmp_path: Path) -> None:
     rs.pack(source, tmp_path / "packed", shuffle=False)
-    rs.export(tmp_path / "packed", tmp_path / "dataset", "tfds")
+    rs.export(tmp_path / "packed", tmp_path / "exported", "tfds")
     rs.pack(source, tmp_path / "direct", keys="tfds", shuffle=False)
-    exported, direct = map(_documents, (tmp_path / "dataset", tmp_path / "direct"))
+    exported, direct = map(_documents, (tmp_path / "exported", tmp_path / "direct"))
     assert exported["features.json"] == direct["features.json"]
     infos = [json.loads(found["dataset_info.json"]) for found in (exported, direct)]
     for info in infos:
         info["splits"][0].pop("filepathTemplate")
     assert infos[0] == infos[1]
-    (name,) = (path.name for path in (tmp_path / "dataset").glob("*.tfrecord-*"))
-    assert (tmp_path / "dataset" / name).read_bytes() == (tmp_path / "direct" / name).read_bytes()
+    (name,) = (path.name for path in (tmp_path / "exported").glob("*.tfrecord-*"))
+    assert (tmp_path / "exported" / name).read_bytes() == (tmp_path / "direct" / name).read_bytes()
 
 
 def test_a_resumed_job_writes_the_same_documents(source: rs.ImageFolder, tmp_path: Path) -> None:

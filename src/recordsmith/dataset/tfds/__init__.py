@@ -2,7 +2,6 @@
 
 from recordsmith.dataset.tfds.describing import (
     TfdsImages,
-    dataset_name,
     describe_records,
     make_documents,
 )
@@ -44,7 +43,6 @@ __all__ = [
     "TfdsSplit",
     "class_names_in",
     "cut_steps",
-    "dataset_name",
     "describe_records",
     "find_tfds_folder",
     "is_tfds_folder",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -188,16 +187,8 @@ def describe_records(
         supervised = tuple(pair)
     if not set(supervised) <= paths:
         supervised = ()
-    description = TfdsDescription(
-        tree, names, supervised=supervised, name=dataset_name(name), is_stored=True
-    )
+    description = TfdsDescription(tree, names, supervised=supervised, name=name, is_stored=True)
     return description, problems
-
-
-def dataset_name(name: str) -> str:
-    """A name that TFDS accepts: letters, digits and underscores."""
-    plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower() or "dataset"
-    return plain if plain[0].isalpha() else f"dataset_{plain}"
 
 
 def make_documents(

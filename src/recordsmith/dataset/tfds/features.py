@@ -12,6 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+MOST_LEVELS = 32
+"""The maximum depth of the tree."""
+
+MOST_LEAVES = 65_536
+"""The maximum number of leaves."""
+
 Shape: TypeAlias = tuple[int | None, ...]
 
 DICT, SEQUENCE, DATASET = "FeaturesDict", "Sequence", "Dataset"
@@ -50,8 +56,6 @@ _CONTENTS = {
 }
 _TENSORS = (TENSOR, SCALAR)
 _ENCODINGS = ("none", "bytes", "zlib")
-_MOST_LEVELS = 32
-_MOST_LEAVES = 65_536
 _LARGEST = 2**31
 
 
@@ -101,8 +105,8 @@ class TfdsFeature:
             if leaf.path in found:
                 raise ValueError(f"two features have the path {leaf.path!r:.60}")
             found[leaf.path] = leaf
-            if len(found) > _MOST_LEAVES:
-                raise ValueError(f"it has more than {_MOST_LEAVES:,} features")
+            if len(found) > MOST_LEAVES:
+                raise ValueError(f"it has more than {MOST_LEAVES:,} features")
         return list(found.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -255,7 +259,7 @@ def parse_features(document: Any) -> TfdsFeature:
 
 
 def _parse(document: Any, level: int) -> TfdsFeature:
-    if level > _MOST_LEVELS:
+    if level > MOST_LEVELS:
         raise ValueError("it is nested too deeply")
     if not isinstance(document, Mapping):
         raise TypeError("a feature is not an object")
