@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.stores import as_folder
 
 from ..raising import raises
@@ -82,6 +82,20 @@ def test_another_dataset_replaces_the_documents(source: rs.ImageFolder, place: A
     rs.pack(source, place / "out", keys="tfds")
     rs.pack(source, place / "out", overwrite=True)
     assert _documents(place / "out") == {}
+
+
+@pytest.mark.parametrize("tfds", [{"file_template": "x"}, {}, {"features": 3, "file_template": 1}])
+def test_a_manifest_with_a_broken_description(
+    source: rs.ImageFolder, tmp_path: Path, tfds: Any
+) -> None:
+    rs.pack(source, tmp_path / "out", keys="tfds")
+    path = tmp_path / "out/dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"tfds": tfds}))
+    with raises(CorruptDataError, defect=Defect.BROKEN_MANIFEST):
+        rs.export(tmp_path / "out", tmp_path / "exported", "tfds")
+    assert len(rs.open(tmp_path / "out")) == 9
+    rs.pack(source, tmp_path / "out", overwrite=True)
+    assert rs.verify(tmp_path / "out").is_good
 
 
 def test_planned_jobs_write_them_as_well(source: rs.ImageFolder, tmp_path: Path) -> None:
