@@ -30,7 +30,7 @@ from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
 
 from .reading import read_sample
-from .sources.tfds_folder import steps_feature, tensor_feature, write_by_hand
+from .sources.tfds_folder import image_feature, steps_feature, tensor_feature, write_by_hand
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -148,8 +148,12 @@ def test_the_page_about_tfds_runs(flowers: Path, capsys: pytest.CaptureFixture[s
     """With folders like those that it reads: `tests/interop` has real ones."""
     rs.pack(rs.ImageFolder("flowers"), "packed")
     rs.export("packed", "tensorflow_datasets/mnist/3.0.1", "tfds")
-    step = {"action": tensor_feature("float32", [2])}
-    records = [{"steps/action": [0.5] * 2 * count} for count in (8, 12, 3, 20) * 10]
+    step = {"observation/image": image_feature(), "action": tensor_feature("float32", [2])}
+    photo = next(flowers.glob("*/*.*")).read_bytes()
+    records = [
+        {"steps/action": [0.5] * 2 * count, "steps/observation/image": [photo] * count}
+        for count in (8, 12, 3, 20) * 5
+    ]
     write_by_hand(Path("bridge/0.1.0"), {"steps": steps_feature(step)}, records)
     text = page("docs/tfds.md")
     if find_spec("array_record") is None:
