@@ -142,6 +142,27 @@ def test_images_that_tensorflow_cannot_decode_are_skipped(
     assert (report.record_count, report.skipped_positions) == (1, [1, 2])
 
 
+@pytest.mark.parametrize("value", [3, 0.5, "a.jpg", [], ["a", "b"]])
+def test_other_features_called_image(write: Any, tmp_path: Path, value: Any) -> None:
+    rs.export(write(train=[{"image": value, "x": 1}]), tmp_path / "out", "tfds")
+    assert "Image" not in str(_features(tmp_path / "out"))
+    assert next(iter(rs.open(tmp_path / "out")))["x"] == [1]
+
+
+def test_edited_records_that_tfds_can_load(
+    write: Any, image: Any, tmp_path: Path, images: ModuleType
+) -> None:
+    """Without the description of their types, which an edit drops."""
+    folder = images.make_folder(tmp_path / "images", {"a": 2})
+    rs.pack(rs.ImageFolder(folder), tmp_path / "packed", keys="tfds")
+    rs.edit(tmp_path / "packed", tmp_path / "edited", drop=["image/filename"])
+    rs.export(tmp_path / "edited", tmp_path / "out", "tfds")
+    assert _features(tmp_path / "out") == {
+        "image": ("Image", (-1, -1, 3), "uint8"),
+        "label": ("ClassLabel", (), None),
+    }
+
+
 def test_depths_that_differ_are_refused(write: Any, images: ModuleType, tmp_path: Path) -> None:
     encoded = [images.encode(images.noise(8, 8, mode), "PNG") for mode in ("L", "I;16")]
     with pytest.raises(OptionError):
