@@ -88,8 +88,10 @@ def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above
         shutil.copytree(folder, version / name)
     (version / "0.9.0/features.json").write_text("{}")  # the last version counts
     shutil.rmtree(folder)
-    detected = make_source(tmp_path / above, "tfds")
-    assert len(detected.source.list_samples().samples) == 9
+    listing = make_source(tmp_path / above, "tfds").source.list_samples()
+    assert len(listing.samples) == 9
+    assert list(listing.notices) == ["version 1.0.0 was read, not 0.9.0"]
+    assert not Tfds(version / "1.0.0").list_samples().notices
 
 
 def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:

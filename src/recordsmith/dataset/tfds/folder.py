@@ -116,6 +116,13 @@ def find_tfds_folder(root: Location) -> Location:
     )
 
 
+def other_versions(folder: Location) -> list[str]:
+    """The other versions of the dataset next to a folder."""
+    names = [entry.name for entry in folder.parent.list_entries() if entry.kind == "folder"]
+    found = filter(_VERSION.fullmatch, names)
+    return sorted((name for name in found if name != folder.name), key=_version_number)
+
+
 def is_tfds_folder(folder: Location) -> bool:
     """Whether a folder has both documents of a TFDS dataset."""
     return (folder / FEATURES_NAME).exists() and (folder / INFO_NAME).exists()

@@ -21,6 +21,7 @@ from recordsmith.dataset.tfds import (
     TfdsFeature,
     TfdsInfo,
     find_tfds_folder,
+    other_versions,
     read_class_names,
     read_features,
     read_info,
@@ -110,11 +111,13 @@ class Tfds:
             raise SourceError("the dataset has no records", path=folder)
         files = (*(shard.location for shard in shards.values()), folder / INFO_NAME)
         version = files_version((*files, folder / FEATURES_NAME))
-        notices: tuple[str, ...] = ()
+        notices: list[str] = []
+        if folder != self.root and (others := other_versions(folder)):
+            notices.append(f"version {folder.name} was read, not {join_names(others)}")
         if self.window is None:
             samples = _records(shards, version)
         else:
-            samples, notices = _windows(shards, features, self.window, self.stride, version)
+            samples = _windows(shards, features, (self.window, self.stride), version, notices)
         splits = tuple(samples.splits[0]) if samples.splits is not None else ()
         if len(splits) < 2:
             splits, samples.splits = (), None
@@ -122,7 +125,7 @@ class Tfds:
             samples,
             TfdsReader(folder, json.dumps(description.to_json(), sort_keys=True)),
             _class_names(description),
-            notices,
+            tuple(notices),
             splits,
             tfds=description.to_json(),
         )
@@ -227,9 +230,17 @@ def _records(shards: Mapping[str, Shard], version: int) -> NumberedSamples:
 
 
 def _windows(
-    shards: Mapping[str, Shard], features: TfdsFeature, window: int, stride: int, version: int
-) -> tuple[NumberedSamples, tuple[str, ...]]:
-    """Each window of steps is a sample, and notices on steps that are in no window."""
+    shards: Mapping[str, Shard],
+    features: TfdsFeature,
+    lengths: tuple[int, int],
+    version: int,
+    notices: list[str],
+) -> NumberedSamples:
+    """Each window of steps is a sample; adds notices on steps that are in no window.
+
+    lengths: of a window, and between the starts of windows.
+    """
+    window, stride = lengths
     leaf = _counted_leaf(features)
     short, left = 0, 0
 
@@ -259,14 +270,13 @@ def _windows(
         raise SourceError(
             f"no episode has {window} steps", remedy=f"Choose a smaller {option('window')}."
         )
-    notices = []
     if short:
         notices.append(f"{count(short, 'episode')} with fewer than {window} steps left out")
     if left:
         notices.append(
             f"{count(left, 'step')} between or after the windows of their episode left out"
         )
-    return samples, tuple(notices)
+    return samples
 
 
 def _counted_leaf(features: TfdsFeature) -> Leaf:
