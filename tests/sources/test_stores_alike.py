@@ -20,6 +20,13 @@ from recordsmith.stores import Location, PlaceLike, as_folder
 from ..raising import raises
 from ..stores.delayed import DelayedStore
 from .annotated import coco, image, voc, write
+from .tfds_folder import (
+    image_feature,
+    steps_feature,
+    tensor_feature,
+    text_feature,
+    write_by_hand,
+)
 
 PAIRS = [("images/a.jpg", "masks/a.png")]
 BOX = ("cat", 1, 2, 30, 18)
@@ -101,6 +108,19 @@ def _metadata(root: Path, images: ModuleType) -> None:
         write(root / split / "metadata.csv", "file_name,x\na.jpg,1\n")
 
 
+def _tfds(root: Path, images: ModuleType) -> None:
+    step = {"image": image_feature(), "action": tensor_feature("float32", [2])}
+    records = [
+        {
+            "steps/image": [images.encode(images.noise(8, 6), "PNG")] * count,
+            "steps/action": [float(number)] * 2 * count,
+            "name": f"episode {number}",
+        }
+        for number, count in enumerate((5, 2, 3, 6))
+    ]
+    write_by_hand(root, {"steps": steps_feature(step), "name": text_feature()}, records)
+
+
 CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Source]]] = {
     "class folders": (_class_folders, rs.ImageFolder),
     "files": (_class_folders, lambda root: rs.ImageFiles(root, class_pattern="^[a-z]+")),
@@ -135,6 +155,8 @@ CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Sourc
     "parquet": (_arrow, lambda root: rs.Table(as_folder(root) / "rows.parquet")),
     "feather": (_arrow, lambda root: rs.Table(as_folder(root) / "rows.feather")),
     "metadata": (_metadata, rs.Table),
+    "tfds": (_tfds, rs.Tfds),
+    "tfds windows": (_tfds, lambda root: rs.Tfds(root, window=3)),
 }  # fmt: skip
 
 
@@ -186,7 +208,9 @@ def test_two_folders_in_two_stores(place: PlaceLike, tmp_path: Path, images: Mod
     assert _packed(apart, tmp_path / "two") == expected
 
 
-@pytest.mark.parametrize("kind", ["class folders", "pairs", "voc", "coco", "yolo", "archives"])
+@pytest.mark.parametrize(
+    "kind", ["class folders", "pairs", "voc", "coco", "yolo", "archives", "tfds"]
+)
 def test_the_type_is_detected_in_every_store(
     kind: str, place: PlaceLike, tmp_path: Path, images: ModuleType
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset.tfds import parse_features
+from recordsmith.dataset.tfds import parse_features, standard_keys
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.sources import Source, Tfds, make_source
 
@@ -101,6 +101,86 @@ def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:
     assert make_source(tmp_path / "name/1.0.0").kind == "tfds"
     (tmp_path / "name/1.0.0/features.json").unlink()
     assert make_source(tmp_path / "name/1.0.0").kind == "shards"
+
+
+def _label(count: int) -> dict[str, Any]:
+    content = {"numClasses": str(count)}
+    return document_of("ClassLabel", "class_label_feature", classLabel=content)
+
+
+def _grey(**content: Any) -> dict[str, Any]:
+    shape = {"dimensions": ["-1", "-1", "1"]}
+    return document_of(
+        "Image", "image_feature", image={"shape": shape, "dtype": "uint8", **content}
+    )
+
+
+def _objects(**features: Any) -> dict[str, Any]:
+    box = {"shape": {"dimensions": ["4"]}, "dtype": "float32"}
+    found = {"bbox": document_of("BBoxFeature", "bounding_boxes", boundingBox=box), **features}
+    content = {"feature": features_dict(found), "length": "-1"}
+    return document_of("Sequence", "sequence_feature", sequence=content)
+
+
+IMAGE, MASK = "image/encoded", "image/segmentation/class/encoded"
+LABEL, OBJECT_LABEL = "image/class/label", "image/object/class/label"
+
+
+@pytest.mark.parametrize(
+    ("features", "supervised", "expected"),
+    [
+        ({"x": image_feature(), "y": _label(2)}, (), {"x": IMAGE, "y": LABEL}),
+        ({"text": text_feature(), "label": _label(2)}, (), {}),
+        ({"a": image_feature(), "b": image_feature()}, (), {}),
+        ({"a": image_feature(), "b": image_feature()}, ("b", "a"), {"b": IMAGE}),
+        ({"a": image_feature(), "image": image_feature()}, (), {"image": IMAGE}),
+        (
+            {"image": _grey(), "label": _label(2), "other": _label(3)},
+            (),
+            {"image": IMAGE, "label": LABEL},
+        ),
+        ({"image": image_feature(), "u": _label(2), "v": _label(3)}, (), {"image": IMAGE}),
+        (
+            {"image": image_feature(), "u": _label(2), "v": _label(3)},
+            ("image", "v"),
+            {"image": IMAGE, "v": LABEL},
+        ),
+        ({"image": image_feature(), "the_mask": _grey()}, (), {"image": IMAGE, "the_mask": MASK}),
+        ({"image": image_feature(), "m": _grey(useColormap=True)}, (), {"image": IMAGE, "m": MASK}),
+        ({"noisy": _grey(), "clean": _grey()}, ("noisy", "clean"), {"noisy": IMAGE}),
+        (
+            {
+                "image": image_feature(),
+                "o": _objects(label=_label(2), is_crowd=tensor_feature("bool", [])),
+            },
+            (),
+            {
+                "image": IMAGE,
+                "o/bbox": "image/object/bbox",
+                "o/label": OBJECT_LABEL,
+                "o/is_crowd": "image/object/is_crowd",
+            },
+        ),
+        ({"image": image_feature(), "o": _objects(), "p": _objects()}, (), {"image": IMAGE}),
+        (
+            {"image": image_feature(), "image/filename": text_feature()},
+            (),
+            {"image": IMAGE, "image/filename": "image/filename"},
+        ),
+    ],
+)
+def test_roles(
+    features: dict[str, Any], supervised: tuple[str, ...], expected: dict[str, str]
+) -> None:
+    assert standard_keys(parse_features(features_dict(features)), supervised) == expected
+
+
+def test_class_names_of_a_dataset_without_images(tmp_path: Path) -> None:
+    features = {"text": text_feature(), "label": _label(2)}
+    folder = write_by_hand(tmp_path / "x", features, [{"text": "good", "label": 1}])
+    (folder / "label.labels.txt").write_text("neg\npos\n")
+    listing = Tfds(folder).list_samples()
+    assert listing.class_names == rs.open(folder).class_names == ("neg", "pos")
 
 
 def test_features_of_old_versions() -> None:

@@ -154,12 +154,14 @@ def _check_supported(folder: Location, info: TfdsInfo, features: TfdsFeature) ->
 
 
 def _class_names(description: TfdsDescription) -> ClassNames | None:
-    """The class names of the image, or else of its objects or its mask."""
+    """The class names of the image, or else of its objects, its mask or another label."""
     paths = {key: path for path, key in description.keys.items()}
-    for key in (CLASS_LABEL, OBJECT_LABEL, MASK):
-        if paths.get(key) in description.class_names:
-            return description.class_names[paths[key]]
-    return None
+    standard = (paths.get(key) for key in (CLASS_LABEL, OBJECT_LABEL, MASK))
+    names = description.class_names
+    chosen = [path for path in (*standard, *description.supervised, "label") if path in names]
+    if not chosen and len(names) == 1:
+        chosen = list(names)
+    return names[chosen[0]] if chosen and chosen[0] is not None else None
 
 
 def _shards_of(folder: Location, info: TfdsInfo) -> dict[str, Shard]:
