@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset.tfds import parse_features, standard_keys
+from recordsmith.dataset.tfds.features import parse_features
+from recordsmith.dataset.tfds.roles import standard_keys
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.sources import Source, Tfds, make_source
 

@@ -38,7 +38,9 @@ from recordsmith.dataset import (
 from recordsmith.dataset.documents import NOT_AS_EXPECTED
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
-from recordsmith.dataset.tfds import TfdsDescription, TfdsSplit, make_documents
+from recordsmith.dataset.tfds.describing import make_documents
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.folder import TfdsSplit
 from recordsmith.errors import (
     CorruptDataError,
     Defect,

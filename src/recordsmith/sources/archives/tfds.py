@@ -13,21 +13,20 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ClassNames, Dataset, Shard
-from recordsmith.dataset.tfds import (
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import Leaf, TfdsFeature
+from recordsmith.dataset.tfds.folder import (
     FEATURES_NAME,
     INFO_NAME,
-    Leaf,
-    TfdsDescription,
-    TfdsFeature,
     TfdsInfo,
     find_tfds_folder,
     other_versions,
     read_class_names,
     read_features,
     read_info,
-    standard_keys,
-    with_any_length,
 )
+from recordsmith.dataset.tfds.roles import standard_keys
+from recordsmith.dataset.tfds.steps import with_any_length
 from recordsmith.errors import (
     CorruptDataError,
     Defect,

@@ -10,7 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.tfds import Leaf, TfdsDescription, cut_steps, kinds_of, read_record
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import Leaf
+from recordsmith.dataset.tfds.reading import kinds_of, read_record
+from recordsmith.dataset.tfds.steps import cut_steps
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Kind, decode_example
 from recordsmith.sources.files.folders import referenced
