@@ -30,6 +30,7 @@ from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
 
 from .reading import read_sample
+from .sources.tfds_folder import image_feature, steps_feature, tensor_feature, write_by_hand
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -151,6 +152,25 @@ def test_the_page_about_hugging_face_runs(
 
 def test_the_page_about_stores_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_python(page("docs/stores.md"), "stores.md", lambda: capsys.readouterr().out)
+
+
+def test_the_page_about_tfds_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With folders like those that it reads: `tests/interop` has real ones."""
+    rs.pack(rs.ImageFolder("flowers"), "packed")
+    rs.export("packed", "tensorflow_datasets/mnist/3.0.1", "tfds")
+    step = {"observation/image": image_feature(), "action": tensor_feature("float32", [2])}
+    photo = next(flowers.glob("*/*.*")).read_bytes()
+    records = [
+        {"steps/action": [0.5] * 2 * count, "steps/observation/image": [photo] * count}
+        for count in (8, 12, 3, 20) * 5
+    ]
+    write_by_hand(Path("bridge/0.1.0"), {"steps": steps_feature(step)}, records)
+    text = page("docs/tfds.md")
+    if find_spec("array_record") is None:
+        text = text[: text.index("## ArrayRecord")]
+    run_commands(text)
+    capsys.readouterr()
+    run_python(text, "tfds.md", lambda: capsys.readouterr().out)
 
 
 def test_the_index_packs_the_dataset_of_the_other_pages(flowers: Path) -> None:

@@ -91,9 +91,9 @@ def test_images_classes_and_objects(
     ]
     folder = write({**BOX_KINDS, "image/object/area": "float"}, train=examples)
     (folder / "labels.txt").write_text("0:a\n1:b\n")
-    report = rs.export(folder, tmp_path / "flower set", "tfds")
+    report = rs.export(folder, tmp_path / "out", "tfds")
     assert (report.problems, report.dropped_features) == ([], {})
-    out = tmp_path / "flower set"
+    out = tmp_path / "out"
     assert _features(out) == {
         "image": ("Image", (-1, -1, 3), "uint8"),
         "image/filename": ("Text", (), None),
@@ -111,7 +111,7 @@ def test_images_classes_and_objects(
     assert (out / "objects-label.labels.txt").read_text() == "a\nb\n"
     info = json.loads((out / "dataset_info.json").read_bytes())
     (split,) = info["splits"]
-    assert (info["name"], split["name"], split["shardLengths"]) == ("flower_set", "train", ["3"])
+    assert (info["name"], split["name"], split["shardLengths"]) == ("dataset", "train", ["3"])
     for n, record in enumerate(rs.open(out)):
         assert record["image"] == [examples[n]["image/encoded"]]
         assert record["objects/bbox"].tolist() == np.float32([0.2, 0.1, 0.4, 0.3] * n).tolist()
@@ -140,6 +140,27 @@ def test_images_that_tensorflow_cannot_decode_are_skipped(
         rs.export(folder, tmp_path / "out", "tfds")
     report = rs.export(folder, tmp_path / "out", "tfds", skip_errors=True)
     assert (report.record_count, report.skipped_positions) == (1, [1, 2])
+
+
+@pytest.mark.parametrize("value", [3, 0.5, "a.jpg", [], ["a", "b"]])
+def test_other_features_called_image(write: Any, tmp_path: Path, value: Any) -> None:
+    rs.export(write(train=[{"image": value, "x": 1}]), tmp_path / "out", "tfds")
+    assert "Image" not in str(_features(tmp_path / "out"))
+    assert next(iter(rs.open(tmp_path / "out")))["x"] == [1]
+
+
+def test_edited_records_that_tfds_can_load(
+    write: Any, image: Any, tmp_path: Path, images: ModuleType
+) -> None:
+    """Without the description of their types, which an edit drops."""
+    folder = images.make_folder(tmp_path / "images", {"a": 2})
+    rs.pack(rs.ImageFolder(folder), tmp_path / "packed", keys="tfds")
+    rs.edit(tmp_path / "packed", tmp_path / "edited", drop=["image/filename"])
+    rs.export(tmp_path / "edited", tmp_path / "out", "tfds")
+    assert _features(tmp_path / "out") == {
+        "image": ("Image", (-1, -1, 3), "uint8"),
+        "label": ("ClassLabel", (), None),
+    }
 
 
 def test_depths_that_differ_are_refused(write: Any, images: ModuleType, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Documents that a job is given: plans, arrays of NumPy, names of shards, templates.
 
 The invariant: any plan gives a PackPlan or an OptionError; any `.npy` bytes give values that are
-the bytes behind their header, or a ValueError in words; any text is the name of a shard or is not,
-and a template that is taken makes names of it that lead nowhere else.
+the bytes behind their header, or a ValueError in words; any documents of TensorFlow Datasets give
+features that are written as they were parsed, and shards inside their folder; any text is the name
+of a shard or is not, and a template that is taken makes names of it that lead nowhere else.
 """
 
 from __future__ import annotations
@@ -12,19 +13,23 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from harness import mutated, mutated_json
 
 import recordsmith as rs
 from recordsmith.dataset import parse_shard_name, shard_name
+from recordsmith.dataset.documents import NOT_AS_EXPECTED
+from recordsmith.dataset.tfds.features import parse_features
+from recordsmith.dataset.tfds.folder import parse_info
 from recordsmith.exporting.safe_names import safe_parts
 from recordsmith.sources.archives.npy import npy_features
 
 
 class Fuzz:
     watches_memory = False
-    reached = ("plans", "refused", "arrays", "no arrays", "names", "templates")
+    reached = ("plans", "refused", "arrays", "no arrays", "names", "templates", "features", "infos")
 
     def __init__(self, folder: Path) -> None:
         self.last = b""
@@ -53,7 +58,7 @@ class Fuzz:
         ]
 
     def one(self, dice: random.Random, counts: Counter[str]) -> None:
-        choice = dice.randrange(3)
+        choice = dice.randrange(4)
         if choice == 0:
             document = json.loads(self.plan)
             for _ in range(dice.choice((0, 1, 1, 2, 4))):
@@ -77,6 +82,8 @@ class Fuzz:
             assert values["x"].nbytes <= 8 * len(self.last)
             assert values["x"].dtype in (np.int64, np.float32)
             counts["arrays"] += 1
+        elif choice == 2:
+            self._tfds(dice, counts)
         else:
             self.last = mutated(dice.choice(self.names), self.names, dice)
             name = self.last.decode("utf-8", "surrogateescape")
@@ -90,3 +97,66 @@ class Fuzz:
                 counts["templates"] += 1
             except rs.OptionError:
                 counts["no templates"] += 1
+
+    def _tfds(self, dice: random.Random, counts: Counter[str]) -> None:
+        parse: Any = dice.choice((parse_features, parse_info))
+        document = FEATURES if parse is parse_features else INFO
+        for _ in range(dice.choice((0, 1, 1, 2, 4))):
+            document = mutated_json(document, dice)
+        self.last = json.dumps(document).encode()
+        try:
+            found = parse(document)
+        except NOT_AS_EXPECTED:
+            counts["refused"] += 1
+            return
+        if parse is parse_info:
+            for split in found.splits:
+                for name in split.file_names(found.name):
+                    assert not {"", ".", ".."} & set(name.split("/"))
+            counts["infos"] += 1
+        elif all(leaf.feature.is_supported for leaf in found.leaves()):
+            assert parse_features(json.loads(json.dumps(found.to_json()))) == found
+            counts["features"] += 1
+
+
+def _feature(module: str, name: str, **content: Any) -> dict[str, Any]:
+    return {"pythonClassName": f"tensorflow_datasets.core.features.{module}.{name}", **content}
+
+
+_SHAPE = {"shape": {"dimensions": ["-1", "3"]}, "dtype": "int32", "encoding": "zlib"}
+_IMAGE = {"shape": {"dimensions": ["-1", "-1", "3"]}, "dtype": "uint8", "encodingFormat": "png"}
+_ITEMS = {
+    "image": _feature("image_feature", "Image", image=_IMAGE),
+    "label": _feature("class_label_feature", "ClassLabel", classLabel={"numClasses": "3"}),
+    "tensor": _feature("tensor_feature", "Tensor", tensor=_SHAPE),
+    "text": _feature("text_feature", "Text", text={}),
+    "old": {"type": "tensorflow_datasets.core.features.text_feature.Text", "content": {}},
+}
+_INNER = _feature("features_dict", "FeaturesDict", featuresDict={"features": _ITEMS})
+FEATURES = _feature(
+    "features_dict",
+    "FeaturesDict",
+    featuresDict={
+        "features": _ITEMS
+        | {
+            "steps": _feature(
+                "dataset_feature", "Dataset", sequence={"feature": _INNER, "length": "-1"}
+            )
+        }
+    },
+)
+INFO = {
+    "name": "mnist",
+    "version": "3.0.1",
+    "fileFormat": "tfrecord",
+    "splits": [
+        {
+            "name": "train",
+            "numBytes": "5",
+            "shardLengths": ["2", "3"],
+            "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}",
+        },
+        {"name": "test", "shardLengths": ["1"], "filepathTemplate": "{SPLIT}/{SHARD_INDEX}"},
+    ],
+    "supervisedKeys": {"tuple": {"items": [{"featureKey": "image"}, {"featureKey": "label"}]}},
+}

@@ -225,6 +225,19 @@ def test_video_and_audio_are_refused_by_name(tfds: Any, tmp_path: Path, type_: s
     assert caught.value.path == str(folder / "features.json")
 
 
+def test_resized_images_have_no_fixed_size(tfds: Any, tmp_path: Path) -> None:
+    """features.json states the size of the images before they were packed."""
+    feature = tfds.features.Image(shape=(8, 8, 1), encoding_format="png")
+    pixels = np.arange(64, dtype=np.uint8).reshape(8, 8, 1)
+    folder = tfds_data.write(tfds, tmp_path, {"image": feature}, {"train": [{"image": pixels}] * 2})
+    smaller = rs.ImageOptions(shorter_side=4)
+    rs.pack(rs.Tfds(folder), tmp_path / "out", keys="tfds", image_options=smaller)
+    info = tfds.builder_from_directory(str(tmp_path / "out")).info
+    assert info.features["image"].shape == (None, None, 1)
+    for values in tfds_data.load(tfds, tmp_path / "out", "train"):
+        assert values["image"][1] == (4, 4, 1)
+
+
 # -- from other sources --------------------------------------------------------------------------
 
 

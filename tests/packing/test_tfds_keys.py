@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.stores import as_folder
 
 from ..raising import raises
@@ -48,16 +48,16 @@ def test_documents_agree_with_the_manifest(source: rs.ImageFolder, place: Any) -
 
 def test_documents_are_those_of_an_export(source: rs.ImageFolder, tmp_path: Path) -> None:
     rs.pack(source, tmp_path / "packed", shuffle=False)
-    rs.export(tmp_path / "packed", tmp_path / "dataset", "tfds")
+    rs.export(tmp_path / "packed", tmp_path / "exported", "tfds")
     rs.pack(source, tmp_path / "direct", keys="tfds", shuffle=False)
-    exported, direct = map(_documents, (tmp_path / "dataset", tmp_path / "direct"))
+    exported, direct = map(_documents, (tmp_path / "exported", tmp_path / "direct"))
     assert exported["features.json"] == direct["features.json"]
     infos = [json.loads(found["dataset_info.json"]) for found in (exported, direct)]
     for info in infos:
         info["splits"][0].pop("filepathTemplate")
     assert infos[0] == infos[1]
-    (name,) = (path.name for path in (tmp_path / "dataset").glob("*.tfrecord-*"))
-    assert (tmp_path / "dataset" / name).read_bytes() == (tmp_path / "direct" / name).read_bytes()
+    (name,) = (path.name for path in (tmp_path / "exported").glob("*.tfrecord-*"))
+    assert (tmp_path / "exported" / name).read_bytes() == (tmp_path / "direct" / name).read_bytes()
 
 
 def test_a_resumed_job_writes_the_same_documents(source: rs.ImageFolder, tmp_path: Path) -> None:
@@ -82,6 +82,20 @@ def test_another_dataset_replaces_the_documents(source: rs.ImageFolder, place: A
     rs.pack(source, place / "out", keys="tfds")
     rs.pack(source, place / "out", overwrite=True)
     assert _documents(place / "out") == {}
+
+
+@pytest.mark.parametrize("tfds", [{"file_template": "x"}, {}, {"features": 3, "file_template": 1}])
+def test_a_manifest_with_a_broken_description(
+    source: rs.ImageFolder, tmp_path: Path, tfds: Any
+) -> None:
+    rs.pack(source, tmp_path / "out", keys="tfds")
+    path = tmp_path / "out/dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"tfds": tfds}))
+    with raises(CorruptDataError, defect=Defect.BROKEN_MANIFEST):
+        rs.export(tmp_path / "out", tmp_path / "exported", "tfds")
+    assert len(rs.open(tmp_path / "out")) == 9
+    rs.pack(source, tmp_path / "out", overwrite=True)
+    assert rs.verify(tmp_path / "out").is_good
 
 
 def test_planned_jobs_write_them_as_well(source: rs.ImageFolder, tmp_path: Path) -> None:

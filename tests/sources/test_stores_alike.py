@@ -24,6 +24,13 @@ from recordsmith.stores import Location, PlaceLike, as_folder
 from ..raising import raises
 from ..stores.delayed import DelayedStore
 from .annotated import coco, image, voc, write
+from .tfds_folder import (
+    image_feature,
+    steps_feature,
+    tensor_feature,
+    text_feature,
+    write_by_hand,
+)
 
 PAIRS = [("images/a.jpg", "masks/a.png")]
 BOX = ("cat", 1, 2, 30, 18)
@@ -151,6 +158,19 @@ def _shards(root: Path, images: ModuleType) -> None:
             writer.write(b"22")
 
 
+def _tfds(root: Path, images: ModuleType) -> None:
+    step = {"image": image_feature(), "action": tensor_feature("float32", [2])}
+    records = [
+        {
+            "steps/image": [images.encode(images.noise(8, 6), "PNG")] * count,
+            "steps/action": [float(number)] * 2 * count,
+            "name": f"episode {number}",
+        }
+        for number, count in enumerate((5, 2, 3, 6))
+    ]
+    write_by_hand(root, {"steps": steps_feature(step), "name": text_feature()}, records)
+
+
 CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Source]]] = {
     "class folders": (_class_folders, rs.ImageFolder),
     "files": (_class_folders, lambda root: rs.ImageFiles(root, class_pattern="^[a-z]+")),
@@ -192,6 +212,8 @@ CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Sourc
     "idx": (_arrays, lambda root: rs.Arrays(as_folder(root) / "train-images-idx3-ubyte.gz")),
     "npz": (_arrays, lambda root: rs.Arrays(as_folder(root) / "plain.npz")),
     "compressed npz": (_arrays, lambda root: rs.Arrays(as_folder(root) / "packed.npz")),
+    "tfds": (_tfds, rs.Tfds),
+    "tfds windows": (_tfds, lambda root: rs.Tfds(root, window=3)),
 }  # fmt: skip
 
 
@@ -279,7 +301,9 @@ def test_two_folders_in_two_stores(place: PlaceLike, tmp_path: Path, images: Mod
     assert _packed(apart, tmp_path / "two") == expected
 
 
-@pytest.mark.parametrize("kind", ["class folders", "pairs", "voc", "coco", "yolo", "archives"])
+@pytest.mark.parametrize(
+    "kind", ["class folders", "pairs", "voc", "coco", "yolo", "archives", "tfds"]
+)
 def test_the_type_is_detected_in_every_store(
     kind: str, place: PlaceLike, tmp_path: Path, images: ModuleType
 ) -> None:

@@ -12,12 +12,22 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset.tfds import parse_features
+from recordsmith.dataset.tfds.features import parse_features
+from recordsmith.dataset.tfds.roles import standard_keys
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.sources import Source, Tfds, make_source
 
 from ..raising import raises
 from .source_contract import SourceContract
+from .tfds_folder import (
+    document_of,
+    features_dict,
+    image_feature,
+    steps_feature,
+    tensor_feature,
+    text_feature,
+    write_by_hand,
+)
 
 
 def _write(folder: Path, images: ModuleType) -> Path:
@@ -48,7 +58,7 @@ class TestContract(SourceContract):
 class TestContractOfWindows(SourceContract):
     def make_source(self, folder: Path, images: ModuleType) -> Source:
         """Four episodes of four steps."""
-        step = {"observation": _image(), "action": _tensor("float32", [2])}
+        step = {"observation": image_feature(), "action": tensor_feature("float32", [2])}
         records = [
             {
                 "steps/observation": [images.jpeg(n * 4 + k, 8, 6) for k in range(4)],
@@ -58,54 +68,9 @@ class TestContractOfWindows(SourceContract):
             for n in range(4)
         ]
         return Tfds(
-            _handmade(folder, {"steps": _steps(step), "name": _text()}, records),
+            write_by_hand(folder, {"steps": steps_feature(step), "name": text_feature()}, records),
             window=3,
         )
-
-
-def _document(type_: str, module: str, **content: Any) -> dict[str, Any]:
-    return {"pythonClassName": f"tensorflow_datasets.core.features.{module}.{type_}", **content}
-
-
-def _image() -> dict[str, Any]:
-    shape = {"dimensions": ["-1", "-1", "3"]}
-    return _document("Image", "image_feature", image={"shape": shape, "dtype": "uint8"})
-
-
-def _text() -> dict[str, Any]:
-    return _document("Text", "text_feature", text={})
-
-
-def _tensor(dtype: str, shape: list[int], encoding: str = "none") -> dict[str, Any]:
-    dimensions = {"dimensions": list(map(str, shape))}
-    content = {"shape": dimensions, "dtype": dtype, "encoding": encoding}
-    return _document("Tensor", "tensor_feature", tensor=content)
-
-
-def _dict(features: dict[str, Any]) -> dict[str, Any]:
-    return _document("FeaturesDict", "features_dict", featuresDict={"features": features})
-
-
-def _steps(step: dict[str, Any]) -> dict[str, Any]:
-    content = {"feature": _dict(step), "length": "-1"}
-    return _document("Dataset", "dataset_feature", sequence=content)
-
-
-def _info(count: int, **changes: Any) -> dict[str, Any]:
-    split = {"name": "train", "shardLengths": [str(count)], "numBytes": "1"}
-    return {"name": "x", "version": "1.0.0", "splits": [split]} | changes
-
-
-def _handmade(
-    folder: Path, features: dict[str, Any], records: list[dict[str, Any]], **info: Any
-) -> Path:
-    folder.mkdir(parents=True)
-    (folder / "features.json").write_text(json.dumps(_dict(features)))
-    (folder / "dataset_info.json").write_text(json.dumps(_info(len(records), **info)))
-    with rs.ShardWriter(folder / "x-train.tfrecord-00000-of-00001") as writer:
-        for record in records:
-            writer.write_example(record)
-    return folder
 
 
 def test_splits_shards_and_classes(folder: Path) -> None:
@@ -124,8 +89,10 @@ def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above
         shutil.copytree(folder, version / name)
     (version / "0.9.0/features.json").write_text("{}")  # the last version counts
     shutil.rmtree(folder)
-    detected = make_source(tmp_path / above, "tfds")
-    assert len(detected.source.list_samples().samples) == 9
+    listing = make_source(tmp_path / above, "tfds").source.list_samples()
+    assert len(listing.samples) == 9
+    assert list(listing.notices) == ["version 1.0.0 was read, not 0.9.0"]
+    assert not Tfds(version / "1.0.0").list_samples().notices
 
 
 def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:
@@ -135,6 +102,86 @@ def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:
     assert make_source(tmp_path / "name/1.0.0").kind == "tfds"
     (tmp_path / "name/1.0.0/features.json").unlink()
     assert make_source(tmp_path / "name/1.0.0").kind == "shards"
+
+
+def _label(count: int) -> dict[str, Any]:
+    content = {"numClasses": str(count)}
+    return document_of("ClassLabel", "class_label_feature", classLabel=content)
+
+
+def _grey(**content: Any) -> dict[str, Any]:
+    shape = {"dimensions": ["-1", "-1", "1"]}
+    return document_of(
+        "Image", "image_feature", image={"shape": shape, "dtype": "uint8", **content}
+    )
+
+
+def _objects(**features: Any) -> dict[str, Any]:
+    box = {"shape": {"dimensions": ["4"]}, "dtype": "float32"}
+    found = {"bbox": document_of("BBoxFeature", "bounding_boxes", boundingBox=box), **features}
+    content = {"feature": features_dict(found), "length": "-1"}
+    return document_of("Sequence", "sequence_feature", sequence=content)
+
+
+IMAGE, MASK = "image/encoded", "image/segmentation/class/encoded"
+LABEL, OBJECT_LABEL = "image/class/label", "image/object/class/label"
+
+
+@pytest.mark.parametrize(
+    ("features", "supervised", "expected"),
+    [
+        ({"x": image_feature(), "y": _label(2)}, (), {"x": IMAGE, "y": LABEL}),
+        ({"text": text_feature(), "label": _label(2)}, (), {}),
+        ({"a": image_feature(), "b": image_feature()}, (), {}),
+        ({"a": image_feature(), "b": image_feature()}, ("b", "a"), {"b": IMAGE}),
+        ({"a": image_feature(), "image": image_feature()}, (), {"image": IMAGE}),
+        (
+            {"image": _grey(), "label": _label(2), "other": _label(3)},
+            (),
+            {"image": IMAGE, "label": LABEL},
+        ),
+        ({"image": image_feature(), "u": _label(2), "v": _label(3)}, (), {"image": IMAGE}),
+        (
+            {"image": image_feature(), "u": _label(2), "v": _label(3)},
+            ("image", "v"),
+            {"image": IMAGE, "v": LABEL},
+        ),
+        ({"image": image_feature(), "the_mask": _grey()}, (), {"image": IMAGE, "the_mask": MASK}),
+        ({"image": image_feature(), "m": _grey(useColormap=True)}, (), {"image": IMAGE, "m": MASK}),
+        ({"noisy": _grey(), "clean": _grey()}, ("noisy", "clean"), {"noisy": IMAGE}),
+        (
+            {
+                "image": image_feature(),
+                "o": _objects(label=_label(2), is_crowd=tensor_feature("bool", [])),
+            },
+            (),
+            {
+                "image": IMAGE,
+                "o/bbox": "image/object/bbox",
+                "o/label": OBJECT_LABEL,
+                "o/is_crowd": "image/object/is_crowd",
+            },
+        ),
+        ({"image": image_feature(), "o": _objects(), "p": _objects()}, (), {"image": IMAGE}),
+        (
+            {"image": image_feature(), "image/filename": text_feature()},
+            (),
+            {"image": IMAGE, "image/filename": "image/filename"},
+        ),
+    ],
+)
+def test_roles(
+    features: dict[str, Any], supervised: tuple[str, ...], expected: dict[str, str]
+) -> None:
+    assert standard_keys(parse_features(features_dict(features)), supervised) == expected
+
+
+def test_class_names_of_a_dataset_without_images(tmp_path: Path) -> None:
+    features = {"text": text_feature(), "label": _label(2)}
+    folder = write_by_hand(tmp_path / "x", features, [{"text": "good", "label": 1}])
+    (folder / "label.labels.txt").write_text("neg\npos\n")
+    listing = Tfds(folder).list_samples()
+    assert listing.class_names == rs.open(folder).class_names == ("neg", "pos")
 
 
 def test_features_of_old_versions() -> None:
@@ -176,9 +223,9 @@ def test_features_of_old_versions() -> None:
 
 
 def _nested(depth: int) -> dict[str, Any]:
-    found = _text()
+    found = text_feature()
     for _ in range(depth):
-        found = _dict({"a": found})
+        found = features_dict({"a": found})
     return found
 
 
@@ -191,14 +238,18 @@ def _nested(depth: int) -> dict[str, Any]:
         b'{"a": ' * 1000 + b"1" + b"}" * 1000,
         b"[" * 100_000,
         json.dumps(_nested(300)).encode(),
-        json.dumps(_dict({"a": 3})).encode(),
-        json.dumps(_dict({"a": _document("Tensor", "x", tensor=[1])})).encode(),
-        json.dumps(_dict({"a": _tensor("int8", [2**40])})).encode(),
-        json.dumps(_dict({"a": _tensor("int8", [], "lz4")})).encode(),
-        json.dumps(_dict({"a": _document("Sequence", "x", sequence={"length": 3})})).encode(),
-        json.dumps(_dict({"a/b": _text(), "a": _dict({"b": _text()})})).encode(),
-        json.dumps(_text()).encode(),
-        json.dumps(_dict({"a": {"pythonClassName": 3}})).encode(),
+        json.dumps(features_dict({"a": 3})).encode(),
+        json.dumps(features_dict({"a": document_of("Tensor", "x", tensor=[1])})).encode(),
+        json.dumps(features_dict({"a": tensor_feature("int8", [2**40])})).encode(),
+        json.dumps(features_dict({"a": tensor_feature("int8", [], "lz4")})).encode(),
+        json.dumps(
+            features_dict({"a": document_of("Sequence", "x", sequence={"length": 3})})
+        ).encode(),
+        json.dumps(
+            features_dict({"a/b": text_feature(), "a": features_dict({"b": text_feature()})})
+        ).encode(),
+        json.dumps(text_feature()).encode(),
+        json.dumps(features_dict({"a": {"pythonClassName": 3}})).encode(),
         b'{"pythonClassName": "a", "pythonClassName": "b"}',
     ],
 )
@@ -290,11 +341,11 @@ def test_other_file_formats_are_refused(folder: Path, format_: str) -> None:
 
 def test_features_of_unknown_type_are_named(tmp_path: Path) -> None:
     features = {
-        "a": _document("Video", "video_feature", video={}),
+        "a": document_of("Video", "video_feature", video={}),
         "b": {"pythonClassName": "my.project.Thing"},
-        "c": _text(),
+        "c": text_feature(),
     }
-    folder = _handmade(tmp_path / "x", features, [{"c": "text"}])
+    folder = write_by_hand(tmp_path / "x", features, [{"c": "text"}])
     with raises(SourceError, problems=("a is a Video", "b is a Thing")):
         Tfds(folder).list_samples()
 
@@ -302,21 +353,21 @@ def test_features_of_unknown_type_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("feature", "record", "defect"),
     [
-        (_text(), {}, Defect.MISSING_FEATURE),
-        (_text(), {"a": 3}, Defect.FEATURE_KIND),
-        (_tensor("float32", [2]), {"a": [1.0]}, Defect.FEATURE_SHAPE),
-        (_tensor("float32", [-1, 2]), {"a": [1.0]}, Defect.FEATURE_SHAPE),
-        (_tensor("float32", [2], "bytes"), {"a": b"1234567"}, Defect.FEATURE_VALUE),
-        (_tensor("float32", [-1], "bytes"), {"a": b"1234567"}, Defect.FEATURE_VALUE),
-        (_tensor("float32", [2], "zlib"), {"a": b"no zlib"}, Defect.FEATURE_VALUE),
-        (_tensor("float32", [2], "zlib"), {"a": b"x\x9c"}, Defect.FEATURE_VALUE),
-        (_image(), {"a": b"no image"}, Defect.UNREADABLE_IMAGE),
+        (text_feature(), {}, Defect.MISSING_FEATURE),
+        (text_feature(), {"a": 3}, Defect.FEATURE_KIND),
+        (tensor_feature("float32", [2]), {"a": [1.0]}, Defect.FEATURE_SHAPE),
+        (tensor_feature("float32", [-1, 2]), {"a": [1.0]}, Defect.FEATURE_SHAPE),
+        (tensor_feature("float32", [2], "bytes"), {"a": b"1234567"}, Defect.FEATURE_VALUE),
+        (tensor_feature("float32", [-1], "bytes"), {"a": b"1234567"}, Defect.FEATURE_VALUE),
+        (tensor_feature("float32", [2], "zlib"), {"a": b"no zlib"}, Defect.FEATURE_VALUE),
+        (tensor_feature("float32", [2], "zlib"), {"a": b"x\x9c"}, Defect.FEATURE_VALUE),
+        (image_feature(), {"a": b"no image"}, Defect.UNREADABLE_IMAGE),
     ],
 )
 def test_records_that_do_not_match_are_refused(
     tmp_path: Path, feature: dict[str, Any], record: dict[str, Any], defect: Defect
 ) -> None:
-    folder = _handmade(tmp_path / "x", {"a": feature}, [record])
+    folder = write_by_hand(tmp_path / "x", {"a": feature}, [record])
     listing = Tfds(folder).list_samples()
     path = folder / "x-train.tfrecord-00000-of-00001"
     with raises(CorruptDataError, defect=defect, path=path, record=0):
@@ -324,9 +375,9 @@ def test_records_that_do_not_match_are_refused(
 
 
 def test_episodes_with_different_numbers_of_steps_are_refused(tmp_path: Path) -> None:
-    step = {"a": _tensor("int64", []), "b": _tensor("int64", [2])}
+    step = {"a": tensor_feature("int64", []), "b": tensor_feature("int64", [2])}
     records = [{"steps/a": [1, 2, 3], "steps/b": [1, 2, 3, 4]}]
-    folder = _handmade(tmp_path / "x", {"steps": _steps(step)}, records)
+    folder = write_by_hand(tmp_path / "x", {"steps": steps_feature(step)}, records)
     listing = Tfds(folder, window=2).list_samples()
     assert listing.reader.read(listing.samples[0])["steps/b"].tolist() == [1, 2, 3, 4]
     with raises(CorruptDataError, defect=Defect.FEATURE_SHAPE, feature="steps/b"):

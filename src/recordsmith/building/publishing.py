@@ -35,9 +35,12 @@ from recordsmith.dataset import (
     read_manifest,
     read_publish_note,
 )
+from recordsmith.dataset.documents import NOT_AS_EXPECTED
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
-from recordsmith.dataset.tfds import TfdsDescription, TfdsSplit, make_documents
+from recordsmith.dataset.tfds.describing import make_documents
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.folder import TfdsSplit
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -277,7 +280,10 @@ def _tfds_documents(manifest: Manifest) -> dict[str, bytes]:
     """The documents with which TensorFlow Datasets loads the folder, if it can."""
     if manifest.tfds is None or not manifest.tfds.get("file_template"):
         return {}
-    description = TfdsDescription.from_json(manifest.tfds)
+    try:
+        description = TfdsDescription.from_json(manifest.tfds)
+    except NOT_AS_EXPECTED:  # of an earlier dataset, which somebody changed
+        return {}
     splits = [
         (
             TfdsSplit(

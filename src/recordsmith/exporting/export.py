@@ -61,7 +61,7 @@ _EXPORTERS: dict[str, Callable[[], _AnyExporter]] = {
     "feather": partial(ArrowTables, "feather"),
     "huggingface": HuggingFaceTables,
     "webdataset": WebDatasetShards,
-    "tfds": partial(TfdsFiles, "dataset"),
+    "tfds": TfdsFiles,
     "array-record": ArrayRecordFiles,
     "npz": NpzFiles,
 }
@@ -155,7 +155,7 @@ def export(
         report = rs.export("records", "images", "coco", split="train")
     """
     folder = as_folder(out)
-    exporter = _exporter(format, shard_size_bytes, folder)
+    exporter = _exporter(format, shard_size_bytes)
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     dataset = dataset_of(path_or_dataset, split)
@@ -197,13 +197,13 @@ def export(
     return report
 
 
-def _exporter(name: str, shard_size_bytes: int | None, folder: Location) -> _AnyExporter:
+def _exporter(name: str, shard_size_bytes: int | None) -> _AnyExporter:
     if name not in _EXPORTERS:
         raise OptionError(option="format", value=name, expected=f"one of {', '.join(FORMATS)}")
     if name == "webdataset":
         return WebDatasetShards(SHARD_SIZE_BYTES if shard_size_bytes is None else shard_size_bytes)
     if name == "tfds":
-        return TfdsFiles(folder.name, shard_size_bytes)
+        return TfdsFiles(shard_size_bytes)
     if name == "array-record":
         return ArrayRecordFiles(shard_size_bytes)
     if shard_size_bytes is not None:

@@ -18,16 +18,10 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, tfds_of
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
-from recordsmith.dataset.tfds import (
-    RecordConverter,
-    TfdsDescription,
-    TfdsImages,
-    TfdsSplit,
-    dataset_name,
-    describe_records,
-    make_documents,
-    read_description,
-)
+from recordsmith.dataset.tfds.describing import TfdsImages, describe_records, make_documents
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.folder import TfdsSplit, read_description
+from recordsmith.dataset.tfds.writing import RecordConverter
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, SchemaSurvey, encode_example
 from recordsmith.example.keys import DEPTH, DTYPE, IMAGE, MASK, MASK_DTYPE
@@ -43,15 +37,13 @@ _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 class TfdsFiles:
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
-    def __init__(self, name: str, shard_size_bytes: int | None = None) -> None:
-        """`name`: of the dataset, unless it has a name from TFDS."""
-        self._name = name
+    def __init__(self, shard_size_bytes: int | None = None) -> None:
         self._shard_size_bytes = shard_size_bytes
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         known = _known(dataset)
-        self._name = dataset_name(self._name if known is None else known.name)
+        self._name = "dataset" if known is None else known.name
         self._converter = RecordConverter(dataset.class_names, known)
         self._images = TfdsImages(self._converter)
         self._survey = SchemaSurvey()

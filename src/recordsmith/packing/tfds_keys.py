@@ -9,13 +9,10 @@ from typing import Any
 
 from recordsmith.building import partial_location
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, Shard
-from recordsmith.dataset.tfds import (
-    BOXES,
-    RecordConverter,
-    TfdsDescription,
-    TfdsImages,
-    describe_records,
-)
+from recordsmith.dataset.tfds.describing import TfdsImages, describe_records
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.roles import BOXES
+from recordsmith.dataset.tfds.writing import RecordConverter
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Kind, decode_example
 from recordsmith.example.keys import BOX

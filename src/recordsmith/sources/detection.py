@@ -275,8 +275,8 @@ def _candidates(names: _Names) -> list[tuple[str, str]]:
 
 
 def _tfds_features(names: _Names) -> str | None:
-    """The first `features.json` next to a `dataset_info.json`, but not next to a manifest."""
-    for path in names.files:
+    """A `features.json` next to a `dataset_info.json`, but not next to a manifest."""
+    for path in sorted(names.files, reverse=True):  # the last version first
         folder, slash, name = path.rpartition("/")
         others = {f"{folder}{slash}{other}" for other in ("dataset_info.json", "dataset.json")}
         if name == "features.json" and others & set(names.files) == {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,8 +24,14 @@ from recordsmith.dataset.tfds.features import (
 )
 from recordsmith.dataset.tfds.folder import FEATURES_NAME, INFO_NAME, TfdsSplit
 from recordsmith.dataset.tfds.roles import BOXES
-from recordsmith.dataset.tfds.writing import OBJECTS, RecordConverter
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.dataset.tfds.writing import (
+    DECODABLE,
+    OBJECTS,
+    RecordConverter,
+    bytes_in,
+    check_decodable,
+)
+from recordsmith.errors import OptionError
 from recordsmith.example import FeatureSchema, Schema
 from recordsmith.example.keys import CLASS_LABEL as LABEL_KEY
 from recordsmith.example.keys import IMAGE as IMAGE_KEY
@@ -34,7 +39,6 @@ from recordsmith.example.keys import MASK
 from recordsmith.image import read_image_header
 
 VERSION = "1.0.0"
-_DECODABLE = ("jpeg", "png", "bmp")
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
 
 
@@ -60,29 +64,18 @@ class _SeenImages:
 
 
 class TfdsImages:
-    """Reads the headers of the images of converted records.
-
-    problems: what will not be equal when TensorFlow decodes them.
-    """
+    """Reads the headers of the images of converted records."""
 
     def __init__(self, converter: RecordConverter) -> None:
-        known = converter.known.features.leaves()
-        self._seen = {
-            converter.path_of(key): _SeenImages()
-            for key in (IMAGE_KEY, MASK)
-            if not converter.is_stored
-        } | {
-            leaf.value_key: _SeenImages()
-            for leaf in known
+        self._known = {
+            leaf.value_key
+            for leaf in converter.known.features.leaves()
             if leaf.feature.is_image
             and len(leaf.feature.shape) == 3
             and leaf.feature.dtype != "float32"
         }
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The features that hold images."""
-        return tuple(self._seen)
+        usual = () if converter.is_stored else map(converter.path_of, (IMAGE_KEY, MASK))
+        self._seen = {key: _SeenImages() for key in (*self._known, *usual)}
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Read the images of a record.
@@ -91,19 +84,16 @@ class TfdsImages:
             SourceError: TensorFlow cannot decode one of them.
         """
         for key, seen in self._seen.items():
-            values = record.get(key, ())
-            for data in (values,) if isinstance(values, bytes) else values:
+            for data in bytes_in(record.get(key)):
                 header = read_image_header(data)
-                if header is None or header.format not in _DECODABLE:
-                    found = "unsupported" if header is None else header.format
-                    raise SourceError(
-                        f"TensorFlow Datasets cannot decode {key!r}: its format is {found}",
-                        remedy="Store the images as PNG or JPEG.",
-                    )
+                if header is None or header.format not in DECODABLE:
+                    if key in self._known:
+                        check_decodable(key, data)
+                    seen.formats.add("")  # another feature of the usual name
+                    continue
+                is_jpeg = header.format == "jpeg"
                 seen.formats.add(header.format)
-                seen.channels.add(
-                    min(header.channels, 3) if header.format == "jpeg" else (header.channels)
-                )
+                seen.channels.add(min(header.channels, 3) if is_jpeg else header.channels)
                 seen.depths.add(header.variant)
                 if len(seen.sizes) < 2:
                     seen.sizes.add((header.height, header.width))
@@ -115,7 +105,7 @@ class TfdsImages:
             OptionError: it has 8 and 16 bits, so no type holds all values.
         """
         seen = self._seen.get(key)
-        if seen is None or not seen.formats:
+        if seen is None or not seen.formats or "" in seen.formats:
             return None
         if len(seen.depths) > 1:
             raise OptionError(
@@ -188,16 +178,8 @@ def describe_records(
         supervised = tuple(pair)
     if not set(supervised) <= paths:
         supervised = ()
-    description = TfdsDescription(
-        tree, names, supervised=supervised, name=dataset_name(name), is_stored=True
-    )
+    description = TfdsDescription(tree, names, supervised=supervised, name=name, is_stored=True)
     return description, problems
-
-
-def dataset_name(name: str) -> str:
-    """A name that TFDS accepts: letters, digits and underscores."""
-    plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower() or "dataset"
-    return plain if plain[0].isalpha() else f"dataset_{plain}"
 
 
 def make_documents(

@@ -10,7 +10,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
+
+MOST_LEVELS = 32
+"""The maximum depth of the tree."""
+
+MOST_LEAVES = 65_536
+"""The maximum number of leaves."""
 
 Shape: TypeAlias = tuple[int | None, ...]
 
@@ -50,8 +57,6 @@ _CONTENTS = {
 }
 _TENSORS = (TENSOR, SCALAR)
 _ENCODINGS = ("none", "bytes", "zlib")
-_MOST_LEVELS = 32
-_MOST_LEAVES = 65_536
 _LARGEST = 2**31
 
 
@@ -101,8 +106,8 @@ class TfdsFeature:
             if leaf.path in found:
                 raise ValueError(f"two features have the path {leaf.path!r:.60}")
             found[leaf.path] = leaf
-            if len(found) > _MOST_LEAVES:
-                raise ValueError(f"it has more than {_MOST_LEAVES:,} features")
+            if len(found) > MOST_LEAVES:
+                raise ValueError(f"it has more than {MOST_LEAVES:,} features")
         return list(found.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -151,51 +156,51 @@ class Leaf:
     lengths: Shape = ()
     in_steps: bool = False
 
-    @property
+    @cached_property
     def path(self) -> str:
         return "/".join(self.parts)
 
-    @property
+    @cached_property
     def labels_name(self) -> str:
         """The name of the file with the class names."""
         return "-".join(part.replace("/", ".") for part in self.parts) + ".labels.txt"
 
-    @property
+    @cached_property
     def has_shape_key(self) -> bool:
         """Whether records hold the shape of its values, because several lengths are unknown."""
         return self.feature.type in _TENSORS and self.feature.shape.count(None) > 1
 
-    @property
+    @cached_property
     def is_encoded(self) -> bool:
         """Whether each value is stored as bytes of its numbers."""
         return self.feature.type in _TENSORS and self.feature.encoding != "none"
 
-    @property
+    @cached_property
     def least_size(self) -> int:
         """What the number of values of an item is a multiple of, in the stored list."""
         if self.is_encoded or self.feature.type not in (*_TENSORS, BOX):
             return 1
         return math.prod(length for length in self.feature.shape if length is not None)
 
-    @property
+    @cached_property
     def item_size(self) -> int | None:
         """How many values of the stored list are one item; None if it varies."""
         is_list = not self.is_encoded and not self.feature.is_image
         return None if is_list and None in self.feature.shape else self.least_size
 
-    @property
+    @cached_property
     def value_key(self) -> str:
         """The key of its values in the records."""
         key = f"{self.path}/value" if self.has_shape_key else self.path
         return f"{key}/ragged_flat_values" if len(self.lengths) > 1 else key
 
-    @property
+    @cached_property
     def shape_key(self) -> str:
         """The key of the shapes of its values, if `has_shape_key`."""
         key = f"{self.path}/shape"
         return f"{key}/ragged_flat_values" if len(self.lengths) > 1 else key
 
-    @property
+    @cached_property
     def length_keys(self) -> tuple[str, ...]:
         """The keys of the lengths of inner sequences, the outermost first."""
         paths: tuple[str, ...] = (self.path,)
@@ -204,13 +209,13 @@ class Leaf:
         inner = range(len(self.lengths) - 1)
         return tuple(f"{path}/ragged_row_lengths_{level}" for path in paths for level in inner)
 
-    @property
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """All keys of the records that belong to it."""
         shape = (self.shape_key,) if self.has_shape_key else ()
         return (self.value_key, *shape, *self.length_keys)
 
-    @property
+    @cached_property
     def is_fixed(self) -> bool:
         """Whether each record has equally many values."""
         shape = () if self.is_encoded else self.feature.shape
@@ -255,7 +260,7 @@ def parse_features(document: Any) -> TfdsFeature:
 
 
 def _parse(document: Any, level: int) -> TfdsFeature:
-    if level > _MOST_LEVELS:
+    if level > MOST_LEVELS:
         raise ValueError("it is nested too deeply")
     if not isinstance(document, Mapping):
         raise TypeError("a feature is not an object")

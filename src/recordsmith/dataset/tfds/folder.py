@@ -26,9 +26,11 @@ LABELS_SUFFIX = ".labels.txt"
 TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 """The template of shard names that TFDS uses by default."""
 
-_MOST_SHARDS = 1_000_000
+MOST_SHARDS = 1_000_000
+"""The maximum number of shards of a dataset."""
+
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_MOST_LEVELS = 3
+_LEVELS_BELOW = 3
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def find_tfds_folder(root: Location) -> Location:
         OptionError: there is none, or there are several datasets.
     """
     folder = root
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_LEVELS_BELOW):
         if is_tfds_folder(folder):
             return folder
         below = [entry.name for entry in folder.list_entries() if entry.kind == "folder"]
@@ -112,6 +114,13 @@ def find_tfds_folder(root: Location) -> Location:
         value=str(root),
         expected="a folder that TensorFlow Datasets wrote, such as mnist/3.0.1",
     )
+
+
+def other_versions(folder: Location) -> list[str]:
+    """The other versions of the dataset next to a folder."""
+    names = [entry.name for entry in folder.parent.list_entries() if entry.kind == "folder"]
+    found = filter(_VERSION.fullmatch, names)
+    return sorted((name for name in found if name != folder.name), key=_version_number)
 
 
 def is_tfds_folder(folder: Location) -> bool:
@@ -151,8 +160,8 @@ def parse_info(document: Any) -> TfdsInfo:
         splits,
         _supervised(document.get("supervisedKeys") or {}),
     )
-    if sum(len(split.shard_lengths) for split in splits) > _MOST_SHARDS:
-        raise ValueError(f"it has more than {_MOST_SHARDS:,} shards")
+    if sum(len(split.shard_lengths) for split in splits) > MOST_SHARDS:
+        raise ValueError(f"it has more than {MOST_SHARDS:,} shards")
     files: set[str] = set()
     for split in splits:
         for name in split.file_names(info.name):

@@ -14,30 +14,16 @@ from recordsmith.dataset.tfds.features import (
     Leaf,
     TfdsFeature,
 )
-from recordsmith.example.keys import (
-    BOX as BOX_KEYS,
-)
-from recordsmith.example.keys import (
-    CLASS_LABEL as LABEL_KEY,
-)
-from recordsmith.example.keys import (
-    FILENAME,
-    IMAGE,
-    MASK,
-    OBJECT_DIFFICULT,
-    OBJECT_IS_CROWD,
-    OBJECT_LABEL,
-    OBJECT_TRUNCATED,
-    is_mask_key,
-)
+from recordsmith.example import keys
+from recordsmith.example.keys import is_mask_key
 
-BOXES = BOX_KEYS[0].rpartition("/")[0]
+BOXES = keys.BOX[0].rpartition("/")[0]
 """Stands for the four keys of boxes, which TFDS stores as one feature."""
 
 _OBJECT_KEYS = {
-    "is_crowd": OBJECT_IS_CROWD,
-    "is_difficult": OBJECT_DIFFICULT,
-    "is_truncated": OBJECT_TRUNCATED,
+    "is_crowd": keys.OBJECT_IS_CROWD,
+    "is_difficult": keys.OBJECT_DIFFICULT,
+    "is_truncated": keys.OBJECT_TRUNCATED,
 }
 _FILE_NAMES = ("image/filename", "file_name", "filename")
 
@@ -60,19 +46,15 @@ def standard_keys(features: TfdsFeature, supervised: Sequence[str] = ()) -> dict
             found[wanted[0]] = key
 
     pictures = [path for path, leaf in single.items() if _is_picture(leaf)]
-    masks = [path for path in pictures if _is_mask(single[path], supervised)]
-    choose(IMAGE, [path for path in pictures if path not in masks], "image")
-    if IMAGE in found.values():
-        choose(MASK, masks, "segmentation_mask", "mask")
+    masks = [path for path in pictures if _is_mask(single[path])]
+    choose(keys.IMAGE, [path for path in pictures if path not in masks], "image")
+    if keys.IMAGE in found.values():
+        choose(keys.MASK, masks, "segmentation_mask", "mask")
         labels = [path for path, leaf in single.items() if leaf.feature.type == CLASS_LABEL]
-        choose(LABEL_KEY, labels, "label")
-        for path in _FILE_NAMES:
-            if (
-                path in single
-                and single[path].feature.type == TEXT
-                and FILENAME not in (found.values())
-            ):
-                found[path] = FILENAME
+        choose(keys.CLASS_LABEL, labels, "label")
+        names = [path for path, leaf in single.items() if leaf.feature.type == TEXT]
+        if usual := [path for path in _FILE_NAMES if path in names]:
+            found[usual[0]] = keys.FILENAME
         found |= _object_keys(features, list(leaves.values()))
     return found
 
@@ -83,12 +65,10 @@ def _is_picture(leaf: Leaf) -> bool:
     return feature.is_image and feature.dtype != "float32" and len(feature.shape) == 3
 
 
-def _is_mask(leaf: Leaf, supervised: Sequence[str]) -> bool:
+def _is_mask(leaf: Leaf) -> bool:
     feature = leaf.feature
-    if feature.type == LABELED_IMAGE:
-        return True
-    is_output = len(supervised) == 2 and leaf.path == supervised[1]
-    return feature.shape[-1] == 1 and (is_output or is_mask_key(leaf.path))
+    is_named = is_mask_key(leaf.path) or bool(feature.other.get("useColormap"))
+    return feature.type == LABELED_IMAGE or (feature.shape[-1] == 1 and is_named)
 
 
 def _object_keys(features: TfdsFeature, leaves: Sequence[Leaf]) -> dict[str, str]:
@@ -111,7 +91,7 @@ def _object_keys(features: TfdsFeature, leaves: Sequence[Leaf]) -> dict[str, str
     found = {f"{name}/{box}": BOXES}
     labels = [leaf.path for leaf in inner if leaf.feature.type == CLASS_LABEL]
     if f"{name}/label" in labels or len(labels) == 1:
-        found[f"{name}/label" if f"{name}/label" in labels else labels[0]] = OBJECT_LABEL
+        found[f"{name}/label" if f"{name}/label" in labels else labels[0]] = keys.OBJECT_LABEL
     for leaf in inner:
         if (
             leaf.parts[1] in _OBJECT_KEYS

@@ -25,7 +25,9 @@ _NUMBERS = {
 }
 """The types of stored bytes that a feature holds exactly as numbers."""
 
-_MOST_BYTES = 1 << 31
+MOST_BYTES = 1 << 31
+"""The maximum size of a compressed tensor after decompression."""
+
 _NUMERIC = (TENSOR, SCALAR, BOX, CLASS_LABEL)
 
 
@@ -111,7 +113,7 @@ def encode_tensors(leaf: Leaf, values: Any) -> list[bytes]:
 def _inflate(leaf: Leaf, item: bytes) -> bytes:
     inflater = zlib.decompressobj()
     try:
-        data = inflater.decompress(item, _MOST_BYTES)
+        data = inflater.decompress(item, MOST_BYTES)
     except zlib.error as error:
         raise CorruptDataError(
             Defect.FEATURE_VALUE, f"cannot decompress a tensor: {error}", feature=leaf.path
@@ -120,7 +122,7 @@ def _inflate(leaf: Leaf, item: bytes) -> bytes:
         raise CorruptDataError(
             Defect.FEATURE_VALUE,
             "a compressed tensor is truncated or too large",
-            expected=f"at most {_MOST_BYTES} bytes",
+            expected=f"at most {MOST_BYTES} bytes",
             feature=leaf.path,
         )
     return data

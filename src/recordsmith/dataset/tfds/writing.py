@@ -26,9 +26,12 @@ from recordsmith.example.keys import (
     OBJECT_TEXT,
     WIDTH,
 )
-from recordsmith.image import decode_mask, encode_mask, probe_mask
+from recordsmith.image import decode_mask, encode_mask, probe_mask, read_image_header
 
 OBJECTS = "objects"
+DECODABLE = ("jpeg", "png", "bmp")
+"""Formats of images that TensorFlow decodes to one image."""
+
 _PATHS = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label", BOXES: f"{OBJECTS}/bbox"}
 _OBJECT_PREFIX = OBJECT_LABEL.removesuffix("class/label")
 _IMPLIED = {
@@ -129,8 +132,11 @@ class RecordConverter:
     def _value(self, key: str, path: str, value: Any) -> Any:
         if path in self._encoded:
             return encode_tensors(self._encoded[path], value)
+        if key in (IMAGE, MASK):
+            for data in bytes_in(value):
+                check_decodable(key, data)
         if key == MASK:
-            return _plain_mask(only_bytes(value))
+            return list(map(_plain_mask, bytes_in(value)))
         if key in (CLASS_LABEL, OBJECT_LABEL) and path in self.class_names:
             labels = np.atleast_1d(np.asarray(value if np.size(value) else (), np.int64))
             count = len(self.class_names[path])
@@ -143,9 +149,22 @@ class RecordConverter:
         return value
 
 
-def only_bytes(value: Any) -> bytes:
-    """The value, taken out of a list of one."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value  # type: ignore[no-any-return]
+def bytes_in(value: Any) -> list[bytes]:
+    """The byte strings of a feature; none if it has numbers or is missing."""
+    if isinstance(value, bytes):
+        return [value]
+    return [each for each in value if isinstance(each, bytes)] if isinstance(value, list) else []
+
+
+def check_decodable(key: str, data: bytes) -> None:
+    """Raise SourceError for an image that TensorFlow Datasets cannot decode."""
+    header = read_image_header(data)
+    if header is None or header.format not in DECODABLE:
+        found = "unsupported" if header is None else header.format
+        raise SourceError(
+            f"TensorFlow Datasets cannot decode {key!r}: its format is {found}",
+            remedy="Store the images as PNG or JPEG.",
+        )
 
 
 def _joined_boxes(features: Mapping[str, Any]) -> Any:

@@ -13,20 +13,20 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ClassNames, Dataset, Shard
-from recordsmith.dataset.tfds import (
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import Leaf, TfdsFeature
+from recordsmith.dataset.tfds.folder import (
     FEATURES_NAME,
     INFO_NAME,
-    Leaf,
-    TfdsDescription,
-    TfdsFeature,
     TfdsInfo,
     find_tfds_folder,
+    other_versions,
     read_class_names,
     read_features,
     read_info,
-    standard_keys,
-    with_any_length,
 )
+from recordsmith.dataset.tfds.roles import standard_keys
+from recordsmith.dataset.tfds.steps import with_any_length
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -115,11 +115,13 @@ class Tfds:
             raise SourceError("the dataset has no records", path=folder)
         files = (*(shard.location for shard in shards.values()), folder / INFO_NAME)
         version = files_version((*files, folder / FEATURES_NAME))
-        notices: tuple[str, ...] = ()
+        notices: list[str] = []
+        if folder != self.root and (others := other_versions(folder)):
+            notices.append(f"version {folder.name} was read, not {join_names(others)}")
         if self.window is None:
             samples = _records(shards, version)
         else:
-            samples, notices = _windows(shards, features, self.window, self.stride, version)
+            samples = _windows(shards, features, (self.window, self.stride), version, notices)
         splits = tuple(samples.splits[0]) if samples.splits is not None else ()
         if len(splits) < 2:
             splits, samples.splits = (), None
@@ -127,7 +129,7 @@ class Tfds:
             samples,
             TfdsReader(folder, json.dumps(description.to_json(), sort_keys=True)),
             _class_names(description),
-            notices,
+            tuple(notices),
             splits,
             tfds=description.to_json(),
         )
@@ -156,12 +158,14 @@ def _check_supported(folder: Location, info: TfdsInfo, features: TfdsFeature) ->
 
 
 def _class_names(description: TfdsDescription) -> ClassNames | None:
-    """The class names of the image, or else of its objects or its mask."""
+    """The class names of the image, or else of its objects, its mask or another label."""
     paths = {key: path for path, key in description.keys.items()}
-    for key in (CLASS_LABEL, OBJECT_LABEL, MASK):
-        if paths.get(key) in description.class_names:
-            return description.class_names[paths[key]]
-    return None
+    standard = (paths.get(key) for key in (CLASS_LABEL, OBJECT_LABEL, MASK))
+    names = description.class_names
+    chosen = [path for path in (*standard, *description.supervised, "label") if path in names]
+    if not chosen and len(names) == 1:
+        chosen = list(names)
+    return names[chosen[0]] if chosen and chosen[0] is not None else None
 
 
 def _shards_of(folder: Location, info: TfdsInfo) -> dict[str, Shard]:
@@ -223,9 +227,17 @@ def _records(shards: Mapping[str, Shard], version: int) -> NumberedSamples:
 
 
 def _windows(
-    shards: Mapping[str, Shard], features: TfdsFeature, window: int, stride: int, version: int
-) -> tuple[NumberedSamples, tuple[str, ...]]:
-    """Each window of steps is a sample, and notices on steps that are in no window."""
+    shards: Mapping[str, Shard],
+    features: TfdsFeature,
+    lengths: tuple[int, int],
+    version: int,
+    notices: list[str],
+) -> NumberedSamples:
+    """Each window of steps is a sample; adds notices on steps that are in no window.
+
+    lengths: of a window, and between the starts of windows.
+    """
+    window, stride = lengths
     leaf = _counted_leaf(features)
     short, left = 0, 0
 
@@ -255,14 +267,13 @@ def _windows(
         raise SourceError(
             f"no episode has {window} steps", remedy=f"Choose a smaller {option('window')}."
         )
-    notices = []
     if short:
         notices.append(f"{count(short, 'episode')} with fewer than {window} steps left out")
     if left:
         notices.append(
             f"{count(left, 'step')} between or after the windows of their episode left out"
         )
-    return samples, tuple(notices)
+    return samples
 
 
 def _counted_leaf(features: TfdsFeature) -> Leaf:

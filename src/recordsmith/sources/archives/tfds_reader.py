@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from functools import cached_property
 from typing import Any
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.tfds import Leaf, TfdsDescription, cut_steps, kinds_of, read_record
+from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import Leaf
+from recordsmith.dataset.tfds.reading import kinds_of, read_record
+from recordsmith.dataset.tfds.steps import cut_steps
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import Kind, decode_example
+from recordsmith.example import Features, Kind, decode_example
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note, unlisted_error
 from recordsmith.stores import Location
@@ -58,16 +62,35 @@ class TfdsReader(StoredReader):
         reference = sample.reference
         description, leaves = self._parsed
         location = referenced(self.root, reference["file"])
-        data = location.read(reference["start_byte"], reference["stop_byte"])
         with _in_record(location, reference):
-            record = decode_example(_payload(data))
             if "start" in reference:
+                record = _last_record(location, reference, sample.version)
                 record = cut_steps(record, leaves, reference["start"], reference["stop"])
+            else:
+                record = _record(location, reference)
             return read_record(record, leaves, description.keys, description.class_names)
 
     def kinds(self) -> Mapping[str, Kind]:
         description, leaves = self._parsed
         return kinds_of(leaves, description.keys, description.class_names)
+
+
+_last = threading.local()
+"""The episode that this thread read last: in order, its windows follow each other."""
+
+
+def _last_record(location: Location, reference: Mapping[str, Any], version: int | None) -> Features:
+    """The record of a window, which is read once for consecutive windows."""
+    key = location, reference["start_byte"], reference["stop_byte"], version
+    if getattr(_last, "key", None) != key:
+        _last.record = _record(location, reference)
+        _last.key = key
+    return _last.record  # type: ignore[no-any-return]
+
+
+def _record(location: Location, reference: Mapping[str, Any]) -> Features:
+    data = location.read(reference["start_byte"], reference["stop_byte"])
+    return decode_example(_payload(data))
 
 
 @contextmanager
