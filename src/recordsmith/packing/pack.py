@@ -6,7 +6,6 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 from recordsmith.building import (
@@ -31,7 +30,7 @@ from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
-from recordsmith.sources import Listing, Source
+from recordsmith.sources import Listing, Source, check_source
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.work import Progress, Work, thread_count
 
@@ -268,27 +267,6 @@ def check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Loca
         )
     check_folder(folder)
     return folder
-
-
-def check_source(source: object) -> None:
-    """Validate that an object is a source.
-
-    Raises:
-        OptionError: it is not a source.
-    """
-    if isinstance(source, (str, os.PathLike)):
-        raise OptionError(
-            option="source",
-            value=source,
-            expected=f"an object such as recordsmith.ImageFolder({os.fspath(source)!r})",
-        )
-    if not hasattr(source, "list_samples"):
-        raise OptionError(
-            option="source",
-            value=source,
-            expected="an object such as recordsmith.ImageFolder(path), recordsmith.Table(table) or "
-            "recordsmith.Rows(rows)",
-        )
 
 
 def _unreadable(report: PackReport, sample_count: int) -> SourceError:

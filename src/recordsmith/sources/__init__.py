@@ -11,6 +11,7 @@ from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.detection import KINDS, DetectedSource, make_source
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.reader_registry import open_reader
 from recordsmith.sources.source import (
@@ -21,6 +22,7 @@ from recordsmith.sources.source import (
     SampleReader,
     Source,
     StoredReader,
+    check_source,
     ignore_note,
 )
 from recordsmith.sources.tables.rows import Rows
@@ -28,9 +30,11 @@ from recordsmith.sources.tables.table import Table
 
 __all__ = [
     "KINDS",
+    "Check",
     "Coco",
     "Content",
     "DetectedSource",
+    "Flaw",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
@@ -46,6 +50,7 @@ __all__ = [
     "Voc",
     "WebDataset",
     "Yolo",
+    "check_source",
     "ignore_note",
     "make_source",
     "open_reader",

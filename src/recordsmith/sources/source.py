@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
@@ -201,3 +202,24 @@ class Source(Protocol):
         unchanged.
         """
         ...
+
+
+def check_source(source: object) -> None:
+    """Validate that an object is a source.
+
+    Raises:
+        OptionError: it is not a source.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        raise OptionError(
+            option="source",
+            value=source,
+            expected=f"an object such as recordsmith.ImageFolder({os.fspath(source)!r})",
+        )
+    if not hasattr(source, "list_samples"):
+        raise OptionError(
+            option="source",
+            value=source,
+            expected="an object such as recordsmith.ImageFolder(path), recordsmith.Table(table) or "
+            "recordsmith.Rows(rows)",
+        )

@@ -49,6 +49,7 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.folders import inside, is_file, last_name
 from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import sort_splits
@@ -57,9 +58,13 @@ from recordsmith.words import count
 
 Masks = Literal["instance", "class"]
 
-_NO_OUTLINE = "objects have an invalid segmentation and got an empty mask"
-_NO_OUTLINE_DROPPED = "objects were dropped because their segmentation is invalid"
-_EMPTY_MASK = "objects have an empty mask because their segmentation encloses no pixel"
+_NO_OUTLINE = Flaw("objects have an invalid segmentation and got an empty mask", Check.MASK_FORMAT)
+_NO_OUTLINE_DROPPED = Flaw(
+    "objects were dropped because their segmentation is invalid", Check.MASK_FORMAT
+)
+_EMPTY_MASK = Flaw(
+    "objects have an empty mask because their segmentation encloses no pixel", Check.MASK_VALUES
+)
 _LARGEST_AREA = float(np.finfo(np.float32).max)
 _MOST_PIXELS = 1 << 28  # of a mask
 
@@ -162,7 +167,12 @@ class Coco:
         samples = make_samples(entries, splits, index, lambda described: described.file.version)
         used = {entry.image for entry in entries.values()}
         left = [path for path in index.paths if has_image_name(path) and path not in used]
-        notices += count_notice(left, "image", "missing from annotation files skipped")
+        notices += count_notice(
+            left,
+            "image",
+            "missing from annotation files skipped",
+            check=Check.IMAGE_WITHOUT_ANNOTATION,
+        )
         notices += count_notice(index.hidden, "hidden file", "skipped")
         notices += [*more, *self._classes.notices()]
         return Listing(
@@ -261,7 +271,9 @@ class Coco:
             if file.orphans:
                 number = count(len(file.orphans), "annotation")
                 ids = join_names(map(str, file.orphans))
-                notices.append(f"{number} of unlisted images in {file.name} skipped: {ids}")
+                notice = f"{number} of unlisted images in {file.name} skipped: {ids}"
+                check, places = Check.ANNOTATION_WITHOUT_IMAGE, [file.name]
+                notices.append(Flaw(notice, check, files=places, item_count=len(file.orphans)))
         return notices
 
     def _add_masks(

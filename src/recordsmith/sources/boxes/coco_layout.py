@@ -17,6 +17,7 @@ from recordsmith.sources.boxes.coco_json import CocoFile, looks_like_coco
 from recordsmith.sources.boxes.entries import Entry, path_notes
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, join_names
 
 _EXPECTED = (
@@ -128,5 +129,9 @@ def make_entry(index: FileIndex, folders: list[str], described: Described) -> En
         return Entry(found.path, described, path_notes(found, name, place))
     image_id = described.image["id"]
     problem = not_found(found, name, join_names(folder or "." for folder in folders))
-    fault = Fault(f"image {image_id}: {problem}", described.file.name)
+    fault = Fault(
+        f"image {image_id}: {problem}",
+        described.file.name,
+        check=Check.ANNOTATION_WITHOUT_IMAGE,
+    )
     return Entry(f"{described.file.name}/{image_id}", described, fault=fault)

@@ -1,0 +1,103 @@
+"""Finds identical and similar images, within and across splits, and conflicts of their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.linting.image_hash import SIDE, hashes_of, have_detail
+from recordsmith.linting.lint_report import MOST_EXAMPLES, Findings, LintExample
+from recordsmith.linting.near_hashes import find_equal, find_near
+from recordsmith.sources import Sample
+from recordsmith.sources.flaws import Check
+
+
+class Looks:
+    """What the images of a source look like: 40 bytes for each sample."""
+
+    def __init__(self, sample_count: int) -> None:
+        self.contents = np.zeros(sample_count, np.uint64)
+        self.annotations = np.zeros(sample_count, np.uint64)
+        self.hashes = np.zeros(sample_count, np.uint64)
+        self.is_detailed = np.zeros(sample_count, np.bool_)
+
+    def put(
+        self,
+        start: int,
+        contents: Sequence[int],
+        annotations: Sequence[int],
+        frequencies: Sequence[npt.NDArray[np.float32]],
+    ) -> None:
+        """Add consecutive samples."""
+        part = slice(start, start + len(contents))
+        self.contents[part] = contents
+        self.annotations[part] = annotations
+        together = np.stack(frequencies).reshape(-1, SIDE, SIDE)
+        self.hashes[part] = hashes_of(together)
+        self.is_detailed[part] = have_detail(together)
+
+
+def check_duplicates(
+    looks: Looks, splits: Int64Array, samples: Sequence[Sample], findings: Findings
+) -> None:
+    """Add duplicates.
+
+    Args:
+        splits: the number of the split of each sample.
+        samples: of the listing.
+    """
+    (known,) = np.nonzero(looks.contents)
+    contents, groups = looks.contents[known], splits[known]
+    within, across = find_equal(contents, groups)
+    everywhere = find_equal(contents, np.zeros_like(groups)).within
+    examples = _Examples(known, samples, findings)
+    examples.add(Check.IDENTICAL_ACROSS_SPLITS, across, "the same file as")
+    examples.add(Check.IDENTICAL_IMAGES, np.where(across < 0, within, -1), "the same file as")
+    annotations = looks.annotations[known]
+    differs = (
+        (everywhere >= 0)
+        & (annotations != 0)
+        & (annotations[everywhere] != 0)
+        & (annotations != annotations[everywhere])
+    )
+    conflicts = np.where(differs, everywhere, -1)
+    examples.add(Check.CONFLICTING_LABELS, conflicts, "other labels than the same image")
+    (chosen,) = np.nonzero((within < 0) & looks.is_detailed[known])  # one for content and split
+    near = find_near(looks.hashes[known][chosen], groups[chosen], contents[chosen]).twins
+    examples = _Examples(known[chosen], samples, findings)
+    alike = np.where(across[chosen] < 0, near.across, -1)
+    examples.add(Check.SIMILAR_ACROSS_SPLITS, alike, "almost the same image as")
+    alike = np.where(alike < 0, near.within, -1)
+    examples.add(Check.SIMILAR_IMAGES, alike, "almost the same image as")
+
+
+class _Examples:
+    """Adds findings about pairs of samples; `numbers` are those of the items in the listing."""
+
+    def __init__(self, numbers: Int64Array, samples: Sequence[Sample], findings: Findings) -> None:
+        self._numbers = numbers
+        self._samples = samples
+        self._findings = findings
+
+    def add(self, check: Check, twins: Int64Array, relation: str) -> None:
+        """Add the items that have a twin."""
+        (items,) = np.nonzero(twins >= 0)
+        if not len(items):
+            return
+        examples = []
+        for item in islice(items, MOST_EXAMPLES):
+            sample = self._samples[int(self._numbers[item])]
+            twin = self._samples[int(self._numbers[twins[item]])]
+            places = [f" ({each.split})" if each.split else "" for each in (sample, twin)]
+            examples.append(
+                LintExample(
+                    sample.name,
+                    f"{relation} {twin.name}{places[1] if sample.split != twin.split else ''}",
+                    other=twin.name,
+                )
+            )
+        self._findings.add(check, *examples, count=len(items))
