@@ -27,11 +27,12 @@ from recordsmith.cli.options import (
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
 
 if TYPE_CHECKING:
+    from recordsmith.linting import LintReport
     from recordsmith.packing import PackReport
 
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
-_SPLITS, _SOURCE, _IMAGES, _RECORDS, _MACHINES = (
+_SPLITS, SOURCE_PANEL, _IMAGES, _RECORDS, _MACHINES = (
     "Splits and shards",
     "The source",
     "How images are stored",
@@ -85,7 +86,7 @@ def pack(
             help="folder, files, pairs, voc, coco, yolo, table, webdataset or shards. "
             "[default: detected]",
             metavar="FORMAT",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     class_pattern: Annotated[
@@ -93,7 +94,7 @@ def pack(
         typer.Option(
             help="files: regular expression that finds the class in each path.",
             metavar="REGEX",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     images: Annotated[
@@ -101,7 +102,7 @@ def pack(
         typer.Option(
             help="pairs, coco, table: folder of the images. [default: detected]",
             metavar="FOLDER",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     masks: Annotated[
@@ -109,7 +110,7 @@ def pack(
         typer.Option(
             help="pairs: folder of the masks. [default: detected]",
             metavar="FOLDER",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     pairs: Annotated[
@@ -117,7 +118,7 @@ def pack(
         typer.Option(
             help="pairs: file with an image and its mask on each line.",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     colours: Annotated[
@@ -126,7 +127,7 @@ def pack(
             help="pairs: colours of masks: voc, or grey (brightness is the class number). "
             "[default: pixels are class numbers]",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     annotations: Annotated[
@@ -134,7 +135,7 @@ def pack(
         typer.Option(
             help="coco: JSON file of the annotations. [default: detected]",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     object_masks: Annotated[
@@ -142,7 +143,7 @@ def pack(
         typer.Option(
             help="coco: draw masks from the polygons: instance or class. [default: none]",
             metavar="KIND",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     label_map: Annotated[
@@ -151,7 +152,7 @@ def pack(
             help="voc, coco, yolo: label_map.pbtxt with the class numbers. "
             "[default: created from the data]",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     boxes: Annotated[
@@ -160,7 +161,7 @@ def pack(
             help="voc, coco, yolo: handling of invalid boxes: stop (fail and list them), clip "
             "(fix them) or drop (leave them out). [default: stop]",
             metavar="POLICY",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     image_column: Annotated[
@@ -168,7 +169,7 @@ def pack(
         typer.Option(
             help="table: column of image paths.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     split_column: Annotated[
@@ -176,7 +177,7 @@ def pack(
         typer.Option(
             help="table: column of splits.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     group_column: Annotated[
@@ -184,7 +185,7 @@ def pack(
         typer.Option(
             help="table: column of groups, which stay in one split.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     label_column: Annotated[
@@ -192,7 +193,7 @@ def pack(
         typer.Option(
             help="table: column of classes.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     encoding: Annotated[
@@ -200,7 +201,7 @@ def pack(
         typer.Option(
             help="table: text encoding, such as cp1252 or utf-16. [default: utf-8]",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     store: Annotated[
@@ -321,6 +322,14 @@ def pack(
         bool,
         typer.Option("--skip-errors", help="Skip samples that cannot be read and report them."),
     ] = False,
+    lint: Annotated[
+        str | None,
+        typer.Option(
+            help="Checks before packing: warn (print errors and warnings), strict (pack nothing if "
+            "there are any) or off. `recordsmith lint` checks more. [default: warn]",
+            metavar="POLICY",
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     write_plan: Annotated[
         str | None,
@@ -430,6 +439,12 @@ def pack(
             option=given,
             remedy="Leave them out.",
         )
+    if lint is not None and plan is not None:
+        raise OptionError(
+            f"{option('plan')} and {option('lint')} exclude each other",
+            option="lint",
+            remedy="Check the source with `recordsmith lint` first.",
+        )
     loaded = None if plan is None else rs.PackPlan.load(plan)
     running: dict[str, Any] = {"threads": threads}
     if loaded is None or only is None:
@@ -437,6 +452,7 @@ def pack(
     with console.progress_bar("packing") as progress:
         running["progress"] = progress
         if loaded is None:
+            running["lint"] = _print_findings if lint in (None, "warn") else lint
             report = rs.pack(detected.source, out, **options, **running)
         elif only is None:
             report = loaded.pack(detected.source, out, **running)
@@ -457,6 +473,15 @@ def pack(
             f"next: preview them with `recordsmith {preview}`, or print a program that reads them "
             f"with `recordsmith inspect {typed} --reader torch` (or tf, dali, grain)"
         )
+
+
+def _print_findings(report: LintReport) -> None:
+    """Print errors and warnings before packing, on standard error."""
+    for found in report.findings:
+        if found.severity != "note":
+            first = found.examples[0].describe()
+            more = f" (and {found.count - 1:,} more)" if found.count > 1 else ""
+            console.print_aside(f"{found.severity}: {found.check}: {first}{more}")
 
 
 def _image_options(**options: Any) -> rs.ImageOptions | None:

@@ -28,9 +28,10 @@ def low_frequencies(pixels: npt.NDArray[np.uint8 | np.uint16]) -> Frequencies:
     step_y, rows = _waves(pixels.shape[0])
     step_x, columns = _waves(pixels.shape[1])
     channel = 1 if pixels.shape[2] > 2 else 0  # green
-    sampled = pixels[step_y // 2 :: step_y, step_x // 2 :: step_x, channel].astype(np.float32)
+    chosen = pixels[step_y // 2 :: step_y, step_x // 2 :: step_x, channel]
+    sampled: Frequencies = chosen.astype(np.float32)
     if pixels.dtype == np.uint16:
-        sampled /= 257
+        np.divide(sampled, 257, out=sampled)
     found: Frequencies = rows @ sampled @ columns.T
     return found
 

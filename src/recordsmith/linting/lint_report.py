@@ -35,6 +35,10 @@ class LintExample(NamedTuple):
     other: str = ""
     box: FlawBox | None = None
 
+    def describe(self) -> str:
+        """Return it in one line: `a.jpg: a.xml, line 17: xmin 9 is larger than xmax 3`."""
+        return ": ".join(filter(None, (self.file, self.place, self.found)))
+
 
 @dataclass
 class LintFinding:

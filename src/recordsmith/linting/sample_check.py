@@ -20,22 +20,28 @@ from recordsmith.example import hash_spans
 from recordsmith.example.keys import (
     BOX,
     CLASS_LABEL,
-    FORMAT,
     HEIGHT,
-    IMAGE,
     MASK,
     MASK_FORMAT,
     OBJECT_LABEL,
     WIDTH,
 )
-from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation, read_image_header
+from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation
 from recordsmith.image.decoding.exact import Decoded, decode_exact
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import read_image_head
 from recordsmith.linting.explanations import Severity
 from recordsmith.linting.image_hash import SIDE, Frequencies, low_frequencies
 from recordsmith.linting.lint_report import Findings, LintExample
-from recordsmith.linting.sample_images import features_of, image_of
+from recordsmith.linting.sample_images import (
+    RAW,
+    boxes_of,
+    features_of,
+    first_of,
+    image_in,
+    image_of,
+    values_of,
+)
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.flaws import Check, Flaw
@@ -51,7 +57,6 @@ _SAME_FORMAT = {
     "dib": "bmp", "jp2": "jpeg2000", "j2k": "jpeg2000", "pgm": "ppm", "pbm": "ppm", "pnm": "ppm",
     "heif": "heic",
 }  # fmt: skip
-_RAW = (b"raw", "raw")
 _FLAT = np.zeros((SIDE, SIDE), np.float32)
 
 
@@ -141,7 +146,7 @@ class SampleCheck:
                 findings.add(check, example)
             if problems[0][0] is not Check.UNREADABLE_IMAGE or problems[0][1].place:
                 features = image_of(self._reader, sample)
-        data = _image(features)
+        data = image_in(features)
         content, shown = 0, _FLAT
         if data is not None:
             content = _hash(data)
@@ -152,8 +157,8 @@ class SampleCheck:
         labels = {*_labels(features)} if sample.label is None else {sample.label}
         checked.classes.update((sample.split, label) for label in labels)
         _check_boxes(sample.name, features, findings)
-        mask = _first(features.get(MASK))
-        if isinstance(mask, bytes) and _first(features.get(MASK_FORMAT)) not in _RAW:
+        mask = first_of(features.get(MASK))
+        if isinstance(mask, bytes) and first_of(features.get(MASK_FORMAT)) not in RAW:
             self._check_mask(sample.name, mask, checked)
 
     def _check_image(
@@ -180,7 +185,7 @@ class SampleCheck:
             add(Check.UNREADABLE_IMAGE, error.detail)
             return _FLAT
         checked.image_count += 1
-        stated = _first(features.get(HEIGHT)), _first(features.get(WIDTH))
+        stated = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
         if stated[0] is not None and stated != (head.height, head.width):
             add(
                 Check.IMAGE_SIZE,
@@ -190,7 +195,7 @@ class SampleCheck:
             add(Check.WRONG_EXTENSION, wrong)
         orientation = exif_orientation(data)
         if orientation != UPRIGHT:
-            depends = bool(_all(features.get(BOX[0]))) or MASK in features
+            depends = bool(values_of(features.get(BOX[0]))) or MASK in features
             add(
                 Check.EXIF_ORIENTATION,
                 f"orientation {orientation}" + (", with boxes or a mask" if depends else ""),
@@ -231,44 +236,12 @@ def _plain_format(name: str) -> str:
     return _SAME_FORMAT.get(name, name)
 
 
-def _image(features: Mapping[str, Any]) -> bytes | None:
-    """The encoded image of a sample: under the usual key, or the first value that is one."""
-    if _first(features.get(FORMAT)) in _RAW:
-        return None
-    usual = _first(features.get(IMAGE))
-    if isinstance(usual, bytes):
-        return usual
-    for key, value in features.items():
-        data = _first(value)
-        if key != MASK and isinstance(data, bytes) and read_image_header(data) is not None:
-            return data
-    return None
-
-
-def _all(value: Any) -> Sequence[Any]:
-    """The values of a feature, which may be a single one or None."""
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return value  # type: ignore[return-value]
-    return () if value is None else (value,)
-
-
-def _first(value: Any) -> Any:
-    values = _all(value)
-    return values[0] if len(values) else None
-
-
 def _labels(features: Mapping[str, Any]) -> Iterator[int]:
     """The classes of an image and of its objects."""
     for key in (CLASS_LABEL, OBJECT_LABEL):
-        for value in _all(features.get(key)):
+        for value in values_of(features.get(key)):
             if isinstance(value, (int, np.integer)):
                 yield int(value)
-
-
-def _boxes(features: Mapping[str, Any]) -> list[tuple[float, ...]]:
-    """(ymin, xmin, ymax, xmax) of each object."""
-    sides = (map(float, _all(features.get(key))) for key in BOX)
-    return list(zip(*sides, strict=False))
 
 
 def _hash(data: bytes) -> int:
@@ -278,8 +251,8 @@ def _hash(data: bytes) -> int:
 
 def _annotation_hash(features: Mapping[str, Any]) -> int:
     """A hash of the class and those of the objects; boxes drawn twice always differ a little."""
-    objects = sorted(map(repr, _all(features.get(OBJECT_LABEL))))
-    return _hash(repr((_first(features.get(CLASS_LABEL)), objects)).encode())
+    objects = sorted(map(repr, values_of(features.get(OBJECT_LABEL))))
+    return _hash(repr((first_of(features.get(CLASS_LABEL)), objects)).encode())
 
 
 def _problems(
@@ -326,10 +299,10 @@ def _surprises(decoded: Decoded) -> Iterator[tuple[Check, str, Severity | None]]
 
 def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:
     """Add boxes that are tiny."""
-    height, width = _first(features.get(HEIGHT)), _first(features.get(WIDTH))
+    height, width = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
     if not (height and width):
         return
-    for number, (ymin, xmin, ymax, xmax) in enumerate(_boxes(features), 1):
+    for number, (ymin, xmin, ymax, xmax) in enumerate(boxes_of(features), 1):
         across, down = (xmax - xmin) * width, (ymax - ymin) * height
         if 0 < min(across, down) < TINY_PIXELS:
             findings.add(

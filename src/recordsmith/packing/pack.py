@@ -26,6 +26,7 @@ from recordsmith.building import (
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
 from recordsmith.image import ImageOptions
+from recordsmith.packing.lint_policy import LintPolicy, check_lint_policy, lint_before_packing
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
@@ -51,6 +52,7 @@ def pack(
     compression: str | None = None,
     check_images: bool = False,
     skip_errors: bool = False,
+    lint: LintPolicy = "off",
     overwrite: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -79,6 +81,9 @@ def pack(
             and records that are packed unchanged.
         skip_errors: skip and report unreadable samples. By default, the job tries all samples and
             then fails with a list of the unreadable ones.
+        lint: checks of names, classes, orphans and some images before packing: "warn" adds them to
+            the report, "strict" packs nothing if there are errors or warnings; or a function that
+            is called with the `LintReport` before packing.
         overwrite: replace an existing dataset.
         threads: the number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with numbers of samples.
@@ -88,7 +93,8 @@ def pack(
         number of threads and after any number of interruptions.
 
     Raises:
-        SourceError: the source is empty, or samples are unreadable.
+        SourceError: the source is empty, samples are unreadable, or `lint` is strict and found
+            something.
         OptionError: options conflict with each other or with the data, or the folder holds another
             dataset.
         FileAccessError: a folder cannot be read or written, or the disk is full.
@@ -114,6 +120,7 @@ def pack(
         source,
         out,
         skip_errors=skip_errors,
+        lint=lint,
         overwrite=overwrite,
         threads=threads,
         progress=progress,
@@ -126,6 +133,7 @@ def pack_from_recipe(
     out: PlaceLike,
     *,
     skip_errors: bool,
+    lint: LintPolicy = "off",
     overwrite: bool,
     threads: int | None,
     progress: Progress | None,
@@ -134,10 +142,15 @@ def pack_from_recipe(
     folder = check_arguments(source, out, threads)
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
+    check_lint_policy(lint)
     listing = source.list_samples()
+    lint_report = lint_before_packing(listing, lint)
     plan = recipe.plan(source, listing)
     report = PackReport(
-        folder, notices=tuple(listing.notices), images_are_checked=recipe.check_images
+        folder,
+        notices=tuple(listing.notices),
+        images_are_checked=recipe.check_images,
+        lint=lint_report,
     )
     if listing.splits and recipe.splits is not None:
         report.notices += (
