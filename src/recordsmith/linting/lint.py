@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def lint_listing(listing: Listing, work: Work, *, deep: bool) -> LintReport:
     else:
         _probe_samples(listing, findings)
         counts = _label_counts(columns, splits, listing)
-    _add_notices(listing.notices, findings)
+    _add_notices(listing, findings)
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
     check_classes(names, report.classes, findings)
@@ -182,13 +182,15 @@ def _by_name(
     return by_split
 
 
-def _add_notices(notices: Sequence[str], findings: Findings) -> None:
+def _add_notices(listing: Listing, findings: Findings) -> None:
     """Add what the source skipped."""
-    for notice in notices:
+    roots = [f"{getattr(listing.reader, name, None)}/" for name in ("root", "mask_root")]
+    for notice in listing.notices:
         if not isinstance(notice, Flaw):
             findings.add(Check.SKIPPED, LintExample("", notice))
         elif notice.check is not Check.SIMILAR_CLASS_NAMES:  # which `check_classes` finds
-            examples = [LintExample(file, notice) for file in notice.files]
+            files = (file.removeprefix(roots[0]).removeprefix(roots[1]) for file in notice.files)
+            examples = [LintExample(file, notice.found) for file in files]
             if notice.check is Check.SKIPPED or not examples:
                 examples = [LintExample("", notice)]
             findings.add(notice.check, *examples, count=notice.item_count)

@@ -67,7 +67,7 @@ class Flaw(str):
     """A problem, note or notice, and the check that it belongs to.
 
     check: what it is about.
-    found: the text without the place.
+    found: the text without the place; of a notice, what it says about each file.
     place: where: file and line or number; empty if the text says it.
     box: the box at fault, if there is one.
     files: the first files of a notice about several.

@@ -104,7 +104,9 @@ def count_notice(
     number = " ".join(filter(None, (count(len(paths), noun, plural), what)))
     kinds = f" ({_suffixes(paths)})" if len(paths) > _SHOWN else ""
     notice = f"{number}{kinds}: {join_names(paths)}"
-    return [Flaw(notice, check, files=paths, item_count=len(paths))]
+    flaw = Flaw(notice, check, files=paths, item_count=len(paths))
+    flaw.found = " ".join(filter(None, (noun, what)))  # of each file
+    return [flaw]
 
 
 def _suffixes(paths: Iterable[str]) -> str:
