@@ -13,6 +13,7 @@ import recordsmith as rs
 from recordsmith.image import encode_mask
 from recordsmith.linting import LintReport, Severity, lint_listing
 from recordsmith.sources import Check, Flaw, Listing, Sample
+from recordsmith.stores import Location, MemoryStore, write_atomically
 from recordsmith.work import Work
 
 from ..raising import raises
@@ -28,6 +29,7 @@ ALSO_FOUND = {
         ("missing-class", "'bananna'"),
     }
 }
+FILES = Path(__file__).parent.parent / "conformance" / "files"
 LAYOUT = pytest.mark.parametrize("layout", LAYOUTS)
 
 
@@ -153,13 +155,35 @@ def test_tables_and_records_are_checked_by_the_same_rules(tmp_path: Path) -> Non
     assert {(str(f.check), f.count) for f in packed.findings if f.severity != "note"} == found
 
 
+@pytest.mark.parametrize("path", sorted(FILES.iterdir()), ids=lambda path: path.name)
+def test_hostile_records_are_findings_or_errors(path: Path) -> None:
+    try:
+        report = rs.lint(rs.Shards(path))
+    except (rs.CorruptDataError, rs.SourceError):
+        return
+    assert report.sample_count >= report.image_count
+
+
+def test_images_in_memory_have_the_findings_of_files(tmp_path: Path) -> None:
+    source = fruit_folders(tmp_path)
+    for fault in LAYOUTS["folders"].faults:
+        fault.plant(tmp_path)
+    folder = Location(MemoryStore(), "fruit")
+    for path in filter(Path.is_file, tmp_path.rglob("*")):
+        name = path.relative_to(tmp_path).as_posix()
+        write_atomically(folder / name, path.read_bytes(), overwrite=False)
+    for deep in (True, False):
+        in_memory = rs.lint(rs.ImageFolder(folder), deep=deep)
+        assert in_memory.to_json() == rs.lint(source, deep=deep).to_json()
+
+
 @dataclasses.dataclass
 class _Reader:
     """Reads given rows, or fails with given errors."""
 
     rows: list[Any]
 
-    def read(self, sample: Sample, note: Any = None) -> Any:
+    def read(self, sample: Sample, _: Any = None) -> Any:
         row = self.rows[int(sample.name)]
         if isinstance(row, Exception):
             raise row

@@ -22,17 +22,24 @@ _VERY_UNBALANCED = 100  # a warning
 _LIKELY_TYPO = 5  # how many times as many images the class has that was meant
 _MOST_COMPARED = 5000
 _LONGEST_COMPARED = 40
-_SHORTEST_WITH_ONE_TYPO, _SHORTEST_WITH_TWO_TYPOS = 5, 9
+_SHORTEST_WITH_ONE_TYPO, _SHORTEST_WITH_TWO_TYPOS, _LONGEST_WITH_TWO_TYPOS = 5, 9, 20
+_MOST_WITH_TWO_TYPOS = 2000
 _PLURALS = ("ies", "es", "s")
 
 ClassCounts = Mapping[str, Mapping[str, int]]
 """Number of images by split and class, with all classes in each split."""
 
 
-def check_classes(names: Sequence[str], counts: ClassCounts, findings: Findings) -> None:
-    """Check the names of classes, and their sizes where the counts are known."""
+def check_classes(
+    names: Sequence[str], counts: ClassCounts, findings: Findings, *, deep: bool = True
+) -> None:
+    """Check the names of classes, and their sizes where the counts are known.
+
+    Args:
+        deep: whether to look for names with two typos, which takes ten times as long.
+    """
     totals = {name: sum(of_split.get(name, 0) for of_split in counts.values()) for name in names}
-    for one, other, why, is_likely in similar_names(totals):
+    for one, other, why, is_likely in similar_names(totals, most_typos=2 if deep else 1):
         if counts and totals[one] < totals[other]:
             one, other = other, one  # noqa: PLW2901 - the one that was meant comes first
         found = f"{other!r}{_images(totals, other)}: did you mean {one!r}{_images(totals, one)}?"
@@ -77,7 +84,9 @@ def _check_sizes(totals: Mapping[str, int], counts: ClassCounts, findings: Findi
         findings.add(Check.CLASS_IMBALANCE, LintExample("", found), severity=severity)
 
 
-def similar_names(totals: Mapping[str, int]) -> Iterator[tuple[str, str, str, bool]]:
+def similar_names(
+    totals: Mapping[str, int], *, most_typos: int = 2
+) -> Iterator[tuple[str, str, str, bool]]:
     """Yield pairs of similar class names, why they are, and whether they likely are one class.
 
     Names that differ in a digit or a single letter name different classes on purpose, so typos are
@@ -85,6 +94,7 @@ def similar_names(totals: Mapping[str, int]) -> Iterator[tuple[str, str, str, bo
 
     Args:
         totals: number of images by name; 0 if unknown.
+        most_typos: how many letters may differ in long names, 1 or 2.
     """
     names = [name for name in totals if len(name) <= _LONGEST_COMPARED][:_MOST_COMPARED]
     seen: set[frozenset[str]] = set()
@@ -104,7 +114,7 @@ def similar_names(totals: Mapping[str, int]) -> Iterator[tuple[str, str, str, bo
             for other in group[1:]:
                 if len(other) > 1 and new(group[0], other):  # letters are classes on purpose
                     yield group[0], other, why, True
-    for one, other in _typos(names):
+    for one, other in _typos(names, most_typos):
         if new(one, other):
             few, many = sorted((totals[one], totals[other]))
             yield one, other, "the spelling differs", 0 < few * _LIKELY_TYPO <= many
@@ -132,7 +142,7 @@ def _singular(name: str) -> str:
     return compact.rstrip("e") if len(compact) > 3 else compact
 
 
-def _typos(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _typos(names: Sequence[str], most_typos: int) -> Iterator[tuple[str, str]]:
     """Yield pairs of long names that differ by one or two letters, but not by digits.
 
     Names that become equal when letters are removed are candidates, so that the cost grows with
@@ -140,14 +150,14 @@ def _typos(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """
     by_rest: dict[str, list[str]] = defaultdict(list)
     plain = {name: _compact(name) for name in names}
+    two = range(_SHORTEST_WITH_TWO_TYPOS, _LONGEST_WITH_TWO_TYPOS + 1)
+    two = two if most_typos > 1 and len(names) <= _MOST_WITH_TWO_TYPOS else range(0)
     for name, letters in plain.items():
         if len(letters) >= _SHORTEST_WITH_ONE_TYPO:
-            removals = 2 if len(letters) >= _SHORTEST_WITH_TWO_TYPOS else 1
-            rests = {letters}
-            for removed in range(1, removals + 1):
-                for places in combinations(range(len(letters)), removed):
-                    rests.add("".join(c for at, c in enumerate(letters) if at not in places))
-            for rest in rests:
+            rests = _without_a_letter({letters})
+            if len(letters) in two:
+                rests |= _without_a_letter(rests)
+            for rest in (letters, *rests):
                 by_rest[rest].append(name)
     seen = set()
     for group in by_rest.values():
@@ -156,9 +166,13 @@ def _typos(names: Sequence[str]) -> Iterator[tuple[str, str]]:
                 continue
             seen.add((one, other))
             a, b = plain[one], plain[other]
-            most = 2 if min(len(a), len(b)) >= _SHORTEST_WITH_TWO_TYPOS else 1
+            most = 2 if len(a) in two and len(b) in two else 1
             if _digits(a) == _digits(b) and 0 < _edit_distance(a, b) <= most:
                 yield one, other
+
+
+def _without_a_letter(words: set[str]) -> set[str]:
+    return {word[:at] + word[at + 1 :] for word in words for at in range(len(word))}
 
 
 def _digits(text: str) -> str:

@@ -10,6 +10,7 @@ hundredths in 9 of 10; different photos differ in about 31.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ def low_frequencies(pixels: npt.NDArray[np.uint8 | np.uint16]) -> Frequencies:
     step_x, columns = _waves(pixels.shape[1])
     channel = 1 if pixels.shape[2] > 2 else 0  # green
     chosen = pixels[step_y // 2 :: step_y, step_x // 2 :: step_x, channel]
-    sampled: Frequencies = chosen.astype(np.float32)
+    sampled: Any = chosen.astype(np.float32)
     if pixels.dtype == np.uint16:
         np.divide(sampled, 257, out=sampled)
     found: Frequencies = rows @ sampled @ columns.T

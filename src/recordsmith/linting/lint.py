@@ -84,7 +84,7 @@ def lint_listing(listing: Listing, work: Work, *, deep: bool) -> LintReport:
     _add_notices(listing, findings)
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
-    check_classes(names, report.classes, findings)
+    check_classes(names, report.classes, findings, deep=deep)
     report.findings = findings.sorted()
     _keep_samples(report, listing)
     return report

@@ -12,6 +12,7 @@ import numpy as np
 
 from recordsmith.errors import (
     CorruptDataError,
+    Defect,
     FileAccessError,
     RecordsmithError,
     SourceError,
@@ -262,7 +263,9 @@ def _problems(
     path = str(getattr(error, "path", None) or "").removeprefix(f"{root}/")
     place = "" if path == name else path
     if isinstance(error, CorruptDataError):
-        yield Check.UNREADABLE_IMAGE, LintExample(name, error.detail, place)
+        is_image = error.defect is Defect.UNREADABLE_IMAGE
+        check = Check.UNREADABLE_IMAGE if is_image else Check.UNREADABLE_SAMPLE
+        yield check, LintExample(name, error.detail, place)
         return
     if isinstance(error, FileAccessError):
         yield Check.UNREADABLE_FILE, LintExample(name, error.reason, place)

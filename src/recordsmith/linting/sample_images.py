@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import RecordsmithError
+from recordsmith.errors import CorruptDataError, RecordsmithError
 from recordsmith.example import decode_payload
 from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK
 from recordsmith.image import Box, read_image_header
@@ -23,7 +23,10 @@ RAW = (b"raw", "raw")
 def features_of(content: Content) -> Mapping[str, Any]:
     """The features of a sample; of a sequence, those of its context."""
     if isinstance(content, bytes):
-        content = decode_payload(content)
+        try:
+            content = decode_payload(content)
+        except CorruptDataError:  # a record of another type, which is packed unchanged
+            return {}
     found = content if isinstance(content, Mapping) else content.context
     return found if isinstance(found, Mapping) else {}
 
