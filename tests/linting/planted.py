@@ -179,6 +179,13 @@ FRUIT_FAULTS = (
         "train/cherry/other.jpg",
         _copy("train/apple/06.jpg", "train/cherry/other.jpg"),
     ),
+    Fault(
+        "conflicting-labels",
+        "val/cherry/small.jpg",
+        lambda r: save(
+            r / "val/cherry/small.jpg", Image.open(r / "val/apple/07.jpg").resize((64, 40))
+        ),
+    ),
     Fault("similar-class-names", "'cherries'", _copy("val/cherry/01.jpg", "val/cherries/1.jpg")),
     Fault("similar-class-names", "'bananna'", _copy("val/banana/01.jpg", "val/bananna/1.jpg")),
     Fault("missing-class", "'cherries'", lambda _: None),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import recordsmith as rs
 from recordsmith.image import encode_mask
 from recordsmith.linting import LintReport, Severity, lint_listing
 from recordsmith.sources import Check, Flaw, Listing, Sample
+from recordsmith.sources.problems import Fault
 from recordsmith.stores import Location, MemoryStore, write_atomically
 from recordsmith.work import Work
 
@@ -27,6 +30,7 @@ ALSO_FOUND = {
         ("identical-images", "val/cherry/01.jpg"),
         ("identical-images", "train/cherry/other.jpg"),
         ("missing-class", "'bananna'"),
+        ("similar-images", "val/cherry/small.jpg"),
     }
 }
 FILES = Path(__file__).parent.parent / "conformance" / "files"
@@ -246,6 +250,20 @@ def test_cheap_checks_of_folders(tmp_path: Path) -> None:
         ("similar-class-names", "'cherries'"),
         ("missing-class", "'cherries'"),
     }
+
+
+def test_flaws_travel_between_processes() -> None:
+    flaw = Flaw("it is empty", Check.BOX_EMPTY, place="a.xml, line 3", box=(0, 1, 2, 3))
+    error = pickle.loads(pickle.dumps(rs.SourceError(flaw, [flaw])))
+    for text in (error.problem, error.problems[0]):
+        assert text == "a.xml, line 3: it is empty"
+        assert (text.check, text.found, text.place, text.box) == (
+            Check.BOX_EMPTY, "it is empty", "a.xml, line 3", (0, 1, 2, 3),
+        )  # fmt: skip
+    fault = Fault("image not found", "a.xml", check=Check.ANNOTATION_WITHOUT_IMAGE)
+    restored = Fault.from_json(json.loads(json.dumps(fault.to_json())))
+    assert restored == fault
+    assert restored.error().problem.check is Check.ANNOTATION_WITHOUT_IMAGE  # type: ignore[attr-defined]
 
 
 def test_a_path_is_not_a_source() -> None:

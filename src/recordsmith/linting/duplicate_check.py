@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.linting.explanations import Severity
 from recordsmith.linting.image_hash import SIDE, hashes_of, have_detail
 from recordsmith.linting.lint_report import MOST_EXAMPLES, Findings, LintExample
 from recordsmith.linting.near_hashes import find_equal, find_near
@@ -42,13 +43,18 @@ class Looks:
 
 
 def check_duplicates(
-    looks: Looks, splits: Int64Array, samples: Sequence[Sample], findings: Findings
+    looks: Looks,
+    splits: Int64Array,
+    samples: Sequence[Sample],
+    labels: npt.NDArray[np.int32] | None,
+    findings: Findings,
 ) -> None:
     """Add duplicates.
 
     Args:
         splits: the number of the split of each sample.
         samples: of the listing.
+        labels: the class of each image, or -1; None without classes of images.
     """
     (known,) = np.nonzero(looks.contents)
     contents, groups = looks.contents[known], splits[known]
@@ -69,6 +75,13 @@ def check_duplicates(
     (chosen,) = np.nonzero((within < 0) & looks.is_detailed[known])  # one for content and split
     near = find_near(looks.hashes[known][chosen], groups[chosen], contents[chosen]).twins
     examples = _Examples(known[chosen], samples, findings)
+    if labels is not None:
+        own = labels[known][chosen]
+        twin = np.where(near.within < 0, near.across, near.within)
+        differs = (twin >= 0) & (own >= 0) & (own[twin] >= 0) & (own != own[twin])
+        conflicts = np.where(differs, twin, -1)
+        relation = "another class than almost the same image"
+        examples.add(Check.CONFLICTING_LABELS, conflicts, relation, Severity.WARNING)
     alike = np.where(across[chosen] < 0, near.across, -1)
     examples.add(Check.SIMILAR_ACROSS_SPLITS, alike, "almost the same image as")
     alike = np.where(alike < 0, near.within, -1)
@@ -83,7 +96,13 @@ class _Examples:
         self._samples = samples
         self._findings = findings
 
-    def add(self, check: Check, twins: Int64Array, relation: str) -> None:
+    def add(
+        self,
+        check: Check,
+        twins: Int64Array,
+        relation: str,
+        severity: Severity | None = None,
+    ) -> None:
         """Add the items that have a twin."""
         (items,) = np.nonzero(twins >= 0)
         if not len(items):
@@ -100,4 +119,4 @@ class _Examples:
                     other=twin.name,
                 )
             )
-        self._findings.add(check, *examples, count=len(items))
+        self._findings.add(check, *examples, severity=severity, count=len(items))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def lint_listing(listing: Listing, work: Work, *, deep: bool) -> LintReport:
     splits = _split_numbers(listing, columns)
     report = LintReport(len(columns), is_deep=deep)
     if deep:
-        counts = _check_samples(listing, splits, work, findings, report)
+        counts = _check_samples(listing, columns, splits, work, findings, report)
     else:
         _probe_samples(listing, findings)
         counts = _label_counts(columns, splits, listing)
@@ -91,7 +92,12 @@ def lint_listing(listing: Listing, work: Work, *, deep: bool) -> LintReport:
 
 
 def _check_samples(
-    listing: Listing, splits: Int64Array, work: Work, findings: Findings, report: LintReport
+    listing: Listing,
+    columns: NumberedSamples,
+    splits: Int64Array,
+    work: Work,
+    findings: Findings,
+    report: LintReport,
 ) -> Counter[tuple[str | None, int]]:
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples
@@ -106,14 +112,15 @@ def _check_samples(
         starts,
         ahead=_AHEAD * work.threads,
     )
-    for start, part in zip(starts, checked, strict=True):
-        findings.extend(part.findings)
-        report.image_count += part.image_count
-        looks.put(start, part.contents, part.annotations, part.frequencies)
-        counts.update(part.classes)
-        masks.extend(part.masks)
-        work.advance(len(part.contents))
-    check_duplicates(looks, splits, samples, findings)
+    with closing(checked):
+        for start, part in zip(starts, checked, strict=True):
+            findings.extend(part.findings)
+            report.image_count += part.image_count
+            looks.put(start, part.contents, part.annotations, part.frequencies)
+            counts.update(part.classes)
+            masks.extend(part.masks)
+            work.advance(len(part.contents))
+    check_duplicates(looks, splits, samples, columns.labels, findings)
     _check_mask_values(masks, findings, are_known=listing.class_names is not None)
     return counts
 

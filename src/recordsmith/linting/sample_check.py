@@ -144,7 +144,7 @@ class SampleCheck:
         except (CorruptDataError, FileAccessError, SourceError) as error:
             problems = list(_problems(error, sample.name, getattr(self._reader, "root", None)))
             for check, example in problems:
-                findings.add(check, example)
+                findings.add(check, example, severity=Severity.ERROR)  # it cannot be packed
             if problems[0][0] is not Check.UNREADABLE_IMAGE or problems[0][1].place:
                 features = image_of(self._reader, sample)
         data = image_in(features)
