@@ -109,9 +109,9 @@ def _hashes(count: int) -> Mapping[str, np.ndarray[tuple[int], np.dtype[np.uint6
 
 def _of_hashes(name: str, hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> str:
     count = len(hashes)
-    groups, contents = np.arange(count) % 2, np.arange(count, dtype=np.uint64)
+    groups = np.arange(count) % 2
     start = cpu_seconds()
-    near = find_near(hashes, groups, contents)
+    near = find_near(hashes, groups, lambda one, _: np.ones(len(one), np.bool_))
     spent = cpu_seconds() - start
     compared = near.comparison_count
     return f"| {name} | {spent:.2f} | {compared:,} | {compared / count:.0f} |"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from recordsmith.linting.near_hashes import (
     MOST_COMPARED,
     MOST_DIFFERENT,
+    _bit_count,
     find_equal,
     find_near,
 )
@@ -38,10 +39,12 @@ def clusters(draw: st.DrawFn) -> tuple[list[int], list[int], list[int]]:
     return hashes, groups, contents
 
 
-def _arrays(*columns: list[int]) -> list[np.ndarray]:
-    hashes, groups, *contents = columns
-    more = [np.array(column, np.uint64) for column in contents]
-    return [np.array(hashes, np.uint64), np.array(groups, np.int64), *more]
+def _arrays(hashes: list[int], groups: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(hashes, np.uint64), np.array(groups, np.int64)
+
+
+def _always(one: np.ndarray, _: np.ndarray) -> np.ndarray:
+    return np.ones(len(one), np.bool_)
 
 
 @given(clusters(), st.integers(0, MOST_DIFFERENT))
@@ -49,8 +52,7 @@ def test_near_hashes_are_those_of_brute_force(
     items: tuple[list[int], list[int], list[int]], most: int
 ) -> None:
     hashes, groups, _ = items
-    contents = list(range(len(hashes)))  # no equal files
-    found = find_near(*_arrays(hashes, groups, contents), most_different=most).twins
+    found = find_near(*_arrays(hashes, groups), _always, most_different=most).twins
     first: dict[tuple[int, int], int] = {}  # of each hash and group: later ones are linked to it
     for late, value in enumerate(hashes):
         is_first = first.setdefault((value, groups[late]), late) == late
@@ -67,9 +69,12 @@ def test_near_hashes_are_those_of_brute_force(
 
 
 @given(clusters())
-def test_equal_contents_are_no_near_pair(items: tuple[list[int], list[int], list[int]]) -> None:
+def test_pairs_that_do_not_count_are_left_out(
+    items: tuple[list[int], list[int], list[int]],
+) -> None:
     hashes, groups, contents = items
-    found = find_near(*_arrays(hashes, groups, contents)).twins
+    of = np.array(contents)
+    found = find_near(*_arrays(hashes, groups), lambda one, other: of[one] != of[other]).twins
     for late, early in [*enumerate(found.within), *enumerate(found.across)]:
         assert early == -1 or contents[late] != contents[early]
 
@@ -95,7 +100,7 @@ def test_planted_pairs_among_many_hashes_are_all_found() -> None:
         changed = sum(1 << int(place) for place in places)
         hashes[count - 1 - number] = hashes[number] ^ np.uint64(changed)
     groups = rng.integers(0, 2, count)
-    near = find_near(hashes, groups, np.arange(count, dtype=np.uint64))
+    near = find_near(hashes, groups, _always)
     twins = np.maximum(near.twins.within, near.twins.across)
     late = count - 1 - np.arange(planted)
     np.testing.assert_array_equal(twins[late], np.arange(planted))
@@ -108,15 +113,22 @@ def test_planted_pairs_among_many_hashes_are_all_found() -> None:
 def test_the_number_of_comparisons_is_linear_for_any_hashes(bits: int, count: int) -> None:
     """Hashes of few different bits share all bytes but two."""
     hashes = np.random.default_rng(2).integers(0, 1 << bits, count).astype(np.uint64)
-    near = find_near(hashes, np.zeros(count, np.int64), np.arange(count, dtype=np.uint64))
+    near = find_near(hashes, np.zeros(count, np.int64), _always)
     assert near.comparison_count <= _ORDERS * MOST_COMPARED * min(count, 1 << bits)
     is_repeated = np.ones(count, np.bool_)
     is_repeated[np.unique(hashes, return_index=True)[1]] = False
     assert (near.twins.within[is_repeated] >= 0).all()
 
 
+def test_numpy_without_bit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(3).integers(0, 2**64, 1000, np.uint64)
+    values[:2] = 0, 2**64 - 1
+    monkeypatch.delattr(np, "bitwise_count", raising=False)
+    assert [*_bit_count(values)] == [int(value).bit_count() for value in values]
+
+
 def test_nothing_is_found_in_nothing() -> None:
     empty = np.zeros(0, np.uint64)
-    near = find_near(empty, np.zeros(0, np.int64), empty)
+    near = find_near(empty, np.zeros(0, np.int64), _always)
     assert [len(column) for column in near.twins] == [0, 0]
     assert [len(column) for column in find_equal(empty, np.zeros(0, np.int64))] == [0, 0]

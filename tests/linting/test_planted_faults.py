@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import recordsmith as rs
 from recordsmith.image import encode_mask
@@ -117,6 +118,22 @@ def test_counts_are_exact_and_examples_limited(tmp_path: Path) -> None:
         save(tmp_path / "a" / f"{number:03d}.jpg", photo(7, (16, 12)))
     (found,) = rs.lint(rs.ImageFolder(tmp_path)).findings
     assert (found.check, found.count, len(found.examples)) == ("identical-images", 149, 100)
+
+
+def _alike(share: float, seed: int, size: tuple[int, int] = (96, 64)) -> Image.Image:
+    """An image of a set whose images share a template, such as X-rays."""
+    return Image.blend(photo(0, size), photo(seed, size), share)
+
+
+def test_images_that_share_a_template_are_no_copies(tmp_path: Path) -> None:
+    for number in range(1, 101):
+        save(tmp_path / "a" / f"{number:03d}.jpg", _alike(0.25, number))
+    assert rs.lint(rs.ImageFolder(tmp_path)).is_clean
+    for number in range(1, 11):
+        save(tmp_path / "a" / f"{number:03d} again.jpg", _alike(0.25, number), quality=70)
+        save(tmp_path / "a" / f"{number:03d} small.jpg", _alike(0.25, number).resize((72, 48)))
+    (found,) = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (found.check, found.count) == ("similar-images", 20)
 
 
 def test_letters_and_numbered_names_are_classes_on_purpose(tmp_path: Path) -> None:

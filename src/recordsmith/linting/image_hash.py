@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 SIDE = 8
 LOW_FREQUENCIES = SIDE * SIDE
+SCALE = 127  # of unit vectors in bytes
 _SAMPLED = 96  # rows or columns, at least, of images that have as many
 _LEAST_CONTRAST = 5.0  # standard deviation of what the frequencies show, of values from 0 to 255
 
@@ -51,6 +52,15 @@ def have_detail(frequencies: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
     shares[0], shares[:, 0], shares[0, 0] = 0.5, 0.5, 0
     variance: npt.NDArray[np.float64] = (power * shares).sum(axis=(1, 2))
     return variance >= _LEAST_CONTRAST**2
+
+
+def shapes_of(frequencies: npt.NDArray[np.float32]) -> npt.NDArray[np.int8]:
+    """int8, (count, LOW_FREQUENCIES): frequencies without brightness and contrast, SCALE long."""
+    shapes = frequencies.reshape(-1, LOW_FREQUENCIES).copy()
+    shapes[:, 0] = 0
+    lengths = np.sqrt((shapes**2).sum(axis=1, keepdims=True))
+    scaled: npt.NDArray[np.float32] = np.rint(shapes * (SCALE / np.maximum(lengths, 1e-6)))
+    return scaled.astype(np.int8)
 
 
 @lru_cache(maxsize=1024)

@@ -8,8 +8,9 @@ of them, so that they cost n.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ _NOTHING = np.iinfo(np.int64).max
 _NUMBER_BITS = 48
 
 Hashes64 = npt.NDArray[np.uint64]
+AreAlike: TypeAlias = Callable[[Int64Array, Int64Array], npt.NDArray[np.bool_]]
 
 
 class Twins(NamedTuple):
@@ -70,7 +72,7 @@ def find_equal(values: Hashes64, groups: Int64Array) -> Twins:
 def find_near(
     hashes: Hashes64,
     groups: Int64Array,
-    contents: Hashes64,
+    are_alike: AreAlike,
     *,
     most_different: int = MOST_DIFFERENT,
 ) -> NearTwins:
@@ -79,7 +81,8 @@ def find_near(
     Args:
         hashes: uint64, (items,).
         groups: int64, (items,).
-        contents: uint64, (items,): items of equal content are no pair.
+        are_alike: called with the numbers of items whose hashes are close, as (one, other): which
+            pairs count.
         most_different: the largest number of different bits, at most MOST_DIFFERENT.
 
     Finds all pairs, unless more than MOST_COMPARED hashes share two bytes.
@@ -89,7 +92,7 @@ def find_near(
     order = np.lexsort((np.arange(count), groups, hashes))
     starts = _run_starts(hashes[order], groups[order])
     is_later = starts != np.arange(count)
-    _improve(best, hashes, groups, contents, order[starts[is_later]], order[is_later], 64)
+    _improve(best, hashes, groups, are_alike, order[starts[is_later]], order[is_later], 64)
     items = np.sort(order[~is_later])  # one for each hash and group
     chosen = hashes[items]
     compared = 0
@@ -111,7 +114,7 @@ def find_near(
             is_near = _bit_count(turned[at] ^ turned[at + step]) <= most_different
             near = at[is_near]
             one, other = items[by_pair[near]], items[by_pair[near + step]]
-            _improve(best, hashes, groups, contents, one, other, most_different)
+            _improve(best, hashes, groups, are_alike, one, other, most_different)
     found = np.where(best == _NOTHING, -1, best & ((1 << _NUMBER_BITS) - 1))
     return NearTwins(Twins(found[0], found[1]), compared)
 
@@ -120,13 +123,13 @@ def _improve(
     best: Int64Array,
     hashes: Hashes64,
     groups: Int64Array,
-    contents: Hashes64,
+    are_alike: AreAlike,
     one: Int64Array,
     other: Int64Array,
     most_different: int,
 ) -> None:
     """Keep the closest earlier item of each pair for its later one."""
-    is_pair = contents[one] != contents[other]
+    is_pair = are_alike(one, other)
     early, late = np.minimum(one, other)[is_pair], np.maximum(one, other)[is_pair]
     different = _bit_count(hashes[early] ^ hashes[late]).astype(np.int64)
     ranks = (different << _NUMBER_BITS) | early
