@@ -108,10 +108,13 @@ def check_duplicates(
     shapes, most_apart = looks.shapes[known[chosen]], looks.most_apart()
 
     def are_alike(one: Int64Array, other: Int64Array) -> npt.NDArray[np.bool_]:
-        apart = shapes[one].astype(np.int32) - shapes[other]
-        is_new = contents[chosen[one]] != contents[chosen[other]]
-        is_close: npt.NDArray[np.bool_] = (apart**2).sum(axis=1) <= most_apart
-        return is_new & is_close
+        found = np.zeros(len(one), np.bool_)
+        for start in range(0, len(one), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            apart = shapes[one[part]].astype(np.int32) - shapes[other[part]]
+            is_new = contents[chosen[one[part]]] != contents[chosen[other[part]]]
+            found[part] = is_new & ((apart**2).sum(axis=1) <= most_apart)
+        return found
 
     near = find_near(looks.hashes[known][chosen], groups[chosen], are_alike).twins
     examples = _Examples(known[chosen], samples, findings)
