@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 
 import numpy as np
@@ -80,14 +80,14 @@ def lint_listing(listing: Listing, work: Work, *, deep: bool) -> LintReport:
     if deep:
         counts = _check_samples(listing, columns, splits, work, findings, report)
     else:
-        _probe_samples(listing, findings)
+        probed = _probe_samples(listing, findings)
         counts = _label_counts(columns, splits, listing)
     _add_notices(listing, findings)
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
     check_classes(names, report.classes, findings, deep=deep)
     report.findings = findings.sorted()
-    _keep_samples(report, listing)
+    _keep_samples(report, listing, listing.samples if deep else probed)
     return report
 
 
@@ -125,12 +125,12 @@ def _check_samples(
     return counts
 
 
-def _probe_samples(listing: Listing, findings: Findings) -> None:
-    """Check the first bytes of some images: their format and extension."""
+def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
+    """Check the first bytes of some images: their format and extension; return these samples."""
     number = len(listing.samples)
     wanted = min(_MOST_PROBED, max(_FEWEST_PROBED, number // _PROBED_SHARE), number)
-    for place in range(wanted):
-        sample = listing.samples[place * number // wanted]
+    probed = [listing.samples[place * number // wanted] for place in range(wanted)]
+    for sample in probed:
         location = location_of(listing.reader, sample)
         if location is None:
             continue
@@ -147,6 +147,7 @@ def _probe_samples(listing: Listing, findings: Findings) -> None:
         wrong = None if header is None else wrong_extension(sample.name, header.format)
         if wrong is not None:
             findings.add(Check.WRONG_EXTENSION, LintExample(sample.name, wrong))
+    return probed
 
 
 def _split_numbers(listing: Listing, columns: NumberedSamples) -> Int64Array:
@@ -229,7 +230,7 @@ def _check_mask_values(masks: MaskValues, findings: Findings, *, are_known: bool
             )
 
 
-def _keep_samples(report: LintReport, listing: Listing) -> None:
+def _keep_samples(report: LintReport, listing: Listing, samples: Iterable[Sample]) -> None:
     """Keep the samples of the examples, so that a page can draw them."""
     wanted = {
         name
@@ -240,7 +241,7 @@ def _keep_samples(report: LintReport, listing: Listing) -> None:
     }
     kept: dict[str, Sample] = {}
     if wanted:
-        for sample in listing.samples:
+        for sample in samples:
             if sample.name in wanted:
                 kept[sample.name] = sample
                 if len(kept) == len(wanted):
