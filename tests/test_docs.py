@@ -25,8 +25,10 @@ from recordsmith.cli import app
 from recordsmith.example.keys import BOX, MASK
 from recordsmith.exporting.export_writer import ChangedName
 from recordsmith.image import encode_mask
+from recordsmith.linting.explanations import explain_check
 from recordsmith.loading import LoaderStats
 from recordsmith.measuring.bench_report import ResizedSample
+from recordsmith.sources import Check
 from recordsmith.wire import Repair
 
 from .reading import read_sample
@@ -123,7 +125,7 @@ def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str])
     assert {"8 [b'rose']", "8", "(4,)", "True 1000"} <= {*shown}
 
 
-@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md", "arrow.md"])
+@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md", "arrow.md", "lint.md"])
 def test_the_commands_and_code_of_a_page_run(
     name: str, flowers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,7 +133,7 @@ def test_the_commands_and_code_of_a_page_run(
         for library in ("pyarrow", "polars", "duckdb"):
             pytest.importorskip(library)
         rs.pack(rs.ImageFolder(flowers), "out", splits={"train": 0.7, "test": 0.3})
-    elif name != "packing.md":
+    elif name not in ("packing.md", "lint.md"):
         rs.pack(rs.ImageFolder(flowers), "out")
     text = page(f"docs/{name}")
     assert blocks("console", text)
@@ -278,6 +280,9 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         shard.seek(30)
         shard.write(b"\0\0")
     salvaged = rs.salvage("out", "rescued")
+    shutil.copy("flowers/rose/1.jpg", "flowers/rose/2.png")
+    linted = rs.lint(rs.ImageFolder("flowers"))
+    assert len(linted.findings) == 2
     salvaged.shards[0].add_repair(Repair(0, 0, "length"))
     for document in (
         report.to_json(),
@@ -292,6 +297,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         resharded.to_json(),
         indexed.to_json(),
         salvaged.to_json(),
+        linted.to_json() | {"classes": {}},
         {**measured.to_json(), "sample": ResizedSample(1, 2, 3).to_json()},
     ):
         keys = json_keys(document)
@@ -308,12 +314,17 @@ def test_every_defect_and_command_is_documented() -> None:
     assert names == {
         "pack", "inspect", "stats", "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
-        "upgrade", "query",
+        "upgrade", "query", "lint",
     }  # fmt: skip
     index = page("docs/README.md")
     for name in names:
         assert f"`recordsmith {name}" in index
         assert name in ("demo", "version", "upgrade") or f"recordsmith {name}" in documented
+
+
+def test_the_page_about_lint_lists_every_check_with_its_severity() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\w+) \|", page("docs/lint.md"), re.MULTILINE)
+    assert dict(rows) == {str(check): str(explain_check(check).severity) for check in Check}
 
 
 def test_the_code_about_differences_and_payloads_runs(

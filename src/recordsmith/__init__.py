@@ -33,6 +33,7 @@ _HOMES = {
     ),
     "exporting": "export",
     "image": "ImageOptions",
+    "linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize BufferShuffle Bytes Examples Image Loader Mask Mix "
         "Padded Position Present Ragged Raw Scalar Tensor Text"

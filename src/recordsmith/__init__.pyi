@@ -33,6 +33,7 @@ from recordsmith.example import encode_example as encode_example
 from recordsmith.example import encode_sequence_example as encode_sequence_example
 from recordsmith.exporting import export as export
 from recordsmith.image import ImageOptions as ImageOptions
+from recordsmith.linting import lint as lint
 from recordsmith.loading import BlockShuffle as BlockShuffle
 from recordsmith.loading import Boxes as Boxes
 from recordsmith.loading import BucketBySize as BucketBySize

@@ -152,7 +152,7 @@ def option_in_python(name: str, value: str | None) -> str:
     return name if value is None else f"{name}={value}"
 
 
-def _with_options(text: str, name_option: OptionName = option_in_python) -> str:
+def with_options(text: str, name_option: OptionName = option_in_python) -> str:
     """Text with the names that an interface has for the options that it mentions."""
     return _OPTION.sub(lambda match: name_option(match[1], match[2]), text)
 
@@ -181,7 +181,7 @@ class RecordsmithError(Exception):
 
     def lines_for(self, name_option: OptionName) -> tuple[str, ...]:
         """The same with the names that another interface has for options."""
-        return tuple(_with_options(line, name_option) for line in self._lines())
+        return tuple(with_options(line, name_option) for line in self._lines())
 
     def __str__(self) -> str:
         if self.problem.startswith(f"Caught {type(self).__name__} in "):
@@ -203,7 +203,7 @@ class RecordsmithError(Exception):
                 return [*map(named, value)]
             if not isinstance(value, str) or isinstance(value, Defect):
                 return value
-            return _with_options(value, name_option)
+            return with_options(value, name_option)
 
         fields = {
             name: named(value)
@@ -379,7 +379,7 @@ class CorruptDataError(RecordsmithError, ValueError):
     @property
     def detail(self) -> str:
         """The message without the place and the name of the defect."""
-        return _with_options(_sentences(self._what(), self.remedy))
+        return with_options(_sentences(self._what(), self.remedy))
 
     def _what(self) -> str:
         if self.found and self.expected:

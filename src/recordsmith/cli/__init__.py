@@ -29,6 +29,7 @@ from recordsmith.cli.export import export
 from recordsmith.cli.head import head
 from recordsmith.cli.index import index
 from recordsmith.cli.inspect import inspect
+from recordsmith.cli.lint import lint
 from recordsmith.cli.pack import pack
 from recordsmith.cli.query import query
 from recordsmith.cli.reshard import reshard
@@ -50,7 +51,7 @@ from recordsmith.cli.wording import (
 from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
-    "Create datasets": (pack, append, demo),
+    "Create datasets": (lint, pack, append, demo),
     "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
     "Repair and rewrite them": (salvage, reshard, edit, upgrade),
     "Use them elsewhere": (export, query, index, bench),

@@ -28,11 +28,12 @@ from recordsmith.cli.options import (
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
 
 if TYPE_CHECKING:
+    from recordsmith.linting import LintReport
     from recordsmith.packing import PackReport
 
 
 _NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
-_SPLITS, _SOURCE, _IMAGES, _RECORDS, _MACHINES = (
+_SPLITS, SOURCE_PANEL, _IMAGES, _RECORDS, _MACHINES = (
     "Splits and shards",
     "The source",
     "How images are stored",
@@ -95,7 +96,7 @@ def pack(
             help="folder, files, pairs, voc, coco, yolo, labelme, cvat, csv-boxes, table, arrays, "
             "webdataset, tfds or shards. [default: detected]",
             metavar="FORMAT",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     class_pattern: Annotated[
@@ -103,7 +104,7 @@ def pack(
         typer.Option(
             help="files: regular expression that finds the class in each path.",
             metavar="REGEX",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     images: Annotated[
@@ -111,7 +112,7 @@ def pack(
         typer.Option(
             help="pairs, coco, cvat, csv-boxes, table: folder of the images. [default: detected]",
             metavar="FOLDER",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     masks: Annotated[
@@ -119,7 +120,7 @@ def pack(
         typer.Option(
             help="pairs: folder of the masks. [default: detected]",
             metavar="FOLDER",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     pairs: Annotated[
@@ -127,7 +128,7 @@ def pack(
         typer.Option(
             help="pairs: file with an image and its mask on each line.",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     colours: Annotated[
@@ -136,7 +137,7 @@ def pack(
             help="pairs: colours of masks: voc, or grey (brightness is the class number). "
             "[default: pixels are class numbers]",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     annotations: Annotated[
@@ -144,7 +145,7 @@ def pack(
         typer.Option(
             help="coco, cvat, csv-boxes: file of the annotations. [default: detected]",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     object_masks: Annotated[
@@ -153,7 +154,7 @@ def pack(
             help="coco, yolo, labelme, cvat: draw masks from the polygons: instance or class. "
             "[default: none]",
             metavar="KIND",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     label_map: Annotated[
@@ -162,7 +163,7 @@ def pack(
             help="annotations with boxes: label_map.pbtxt with the class numbers. "
             "[default: created from the data]",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     boxes: Annotated[
@@ -171,7 +172,7 @@ def pack(
             help="annotations with boxes: handling of invalid boxes: stop (fail and list them), "
             "clip (fix them) or drop (leave them out). [default: stop]",
             metavar="POLICY",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     table: Annotated[
@@ -180,7 +181,7 @@ def pack(
             help="table: file to read in a folder with several tables; or several, with commas "
             "between them. [default: all]",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     image_column: Annotated[
@@ -188,7 +189,7 @@ def pack(
         typer.Option(
             help="table: column of image paths, which may lack their suffix.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     split_column: Annotated[
@@ -196,7 +197,7 @@ def pack(
         typer.Option(
             help="table: column of splits.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     group_column: Annotated[
@@ -204,7 +205,7 @@ def pack(
         typer.Option(
             help="table: column of groups, which stay in one split.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     label_column: Annotated[
@@ -212,7 +213,7 @@ def pack(
         typer.Option(
             help="table: column of classes.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     encoding: Annotated[
@@ -220,7 +221,7 @@ def pack(
         typer.Option(
             help="table: text encoding, such as cp1252 or utf-16. [default: utf-8]",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     window: Annotated[
@@ -229,7 +230,7 @@ def pack(
             help="tfds: cut episodes into samples of this number of consecutive steps. "
             "[default: whole episodes]",
             metavar="STEPS",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     stride: Annotated[
@@ -237,7 +238,7 @@ def pack(
         typer.Option(
             help="tfds: steps between the starts of windows. [default: 1]",
             metavar="STEPS",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     store: Annotated[
@@ -368,6 +369,14 @@ def pack(
         bool,
         typer.Option("--skip-errors", help="Skip samples that cannot be read and report them."),
     ] = False,
+    lint: Annotated[
+        str | None,
+        typer.Option(
+            help="Checks before packing: warn (print errors and warnings), strict (pack nothing if "
+            "there are any) or off. `recordsmith lint` checks more. [default: warn]",
+            metavar="POLICY",
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     write_plan: Annotated[
         str | None,
@@ -488,6 +497,12 @@ def pack(
             option=given,
             remedy="Leave them out.",
         )
+    if lint is not None and plan is not None:
+        raise OptionError(
+            f"{option('plan')} and {option('lint')} exclude each other",
+            option="lint",
+            remedy="Check the source with `recordsmith lint` first.",
+        )
     loaded = None if plan is None else rs.PackPlan.load(plan)
     running: dict[str, Any] = {"threads": threads}
     if loaded is None or only is None:
@@ -495,6 +510,7 @@ def pack(
     with console.progress_bar("packing") as progress:
         running["progress"] = progress
         if loaded is None:
+            running["lint"] = _print_findings if lint in (None, "warn") else lint
             report = rs.pack(detected.source, out, **options, **running, like=like)
         elif only is None:
             report = loaded.pack(detected.source, out, **running)
@@ -515,6 +531,15 @@ def pack(
             f"next: preview them with `recordsmith {preview}`, or print a program that reads them "
             f"with `recordsmith inspect {typed} --reader torch` (or tf, dali, grain)"
         )
+
+
+def _print_findings(report: LintReport) -> None:
+    """Print errors and warnings before packing, on standard error."""
+    for found in report.findings:
+        if found.severity != "note":
+            first = found.examples[0].describe()
+            more = f" (and {found.count - 1:,} more)" if found.count > 1 else ""
+            console.print_aside(f"{found.severity}: {found.check}: {first}{more}")
 
 
 def _image_options(**options: Any) -> rs.ImageOptions | None:

@@ -65,7 +65,8 @@ td { overflow-wrap: anywhere; }
 _HEAD = (
     '<meta charset="utf-8">\n'
     '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; "
+    'img-src data:">\n'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'
 )
 

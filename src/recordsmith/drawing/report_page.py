@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from recordsmith.drawing.html_page import check_html_path, write_html
+from recordsmith.drawing.lint_page import lint_page
 from recordsmith.drawing.stats_page import stats_page
 from recordsmith.drawing.verify_page import verify_page
 from recordsmith.errors import OptionError
 from recordsmith.examining.stats import StatsReport
 from recordsmith.examining.verification import VerifyReport
+from recordsmith.linting import LintReport
 from recordsmith.stores import Location, PlaceLike, as_location
 
 
 def save_html(
-    report: StatsReport | VerifyReport,
+    report: StatsReport | VerifyReport | LintReport,
     out: PlaceLike,
     *,
     title: str | None = None,
@@ -21,7 +23,8 @@ def save_html(
     """Write a report as one self-contained HTML page.
 
     Args:
-        report: the result of `stats` or `verify`.
+        report: the result of `stats`, `verify` or `lint`. The page of `lint` has small copies of
+            images, which are read again.
         out: the file, with the suffix .html or .htm.
         title: the heading, such as the folder of the dataset.
         overwrite: replace an existing file.
@@ -43,9 +46,13 @@ def save_html(
         page = stats_page(report, title or "dataset")
     elif isinstance(report, VerifyReport):
         page = verify_page(report, title or "Verification")
+    elif isinstance(report, LintReport):
+        page = lint_page(report, title or "Source")
     else:
         raise OptionError(
-            option="report", value=report, expected="the result of recordsmith.stats or verify"
+            option="report",
+            value=report,
+            expected="the result of recordsmith.stats, verify or lint",
         )
     write_html(path, *page, overwrite=overwrite)
     return path

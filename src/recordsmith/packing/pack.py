@@ -7,7 +7,6 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,13 +29,13 @@ from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
 from recordsmith.image import ImageOptions
 from recordsmith.packing.like import apply_like
+from recordsmith.packing.lint_policy import LintPolicy, check_lint_policy, lint_before_packing
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.tfds_keys import TfdsKeys
 from recordsmith.packing.writing import ShardJobs
-from recordsmith.sources import Listing, Source
-from recordsmith.sources.in_memory import as_source
+from recordsmith.sources import Listing, Source, check_source
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.work import Progress, Work, thread_count
@@ -60,6 +59,7 @@ def pack(
     check_images: bool = False,
     like: PlaceLike | None = None,
     skip_errors: bool = False,
+    lint: LintPolicy = "off",
     overwrite: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -94,6 +94,9 @@ def pack(
             that `append` can add the records to it. Classes are matched by name.
         skip_errors: skip and report unreadable samples. By default, the job tries all samples and
             then fails with a list of the unreadable ones.
+        lint: checks of names, classes, orphans and some images before packing: "warn" adds them to
+            the report, "strict" packs nothing if there are errors or warnings; or a function that
+            is called with the `LintReport` before packing.
         overwrite: replace an existing dataset.
         threads: the number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with numbers of samples.
@@ -103,7 +106,8 @@ def pack(
         number of threads and after any number of interruptions.
 
     Raises:
-        SourceError: the source is empty, or samples are unreadable.
+        SourceError: the source is empty, samples are unreadable, or `lint` is strict and found
+            something.
         OptionError: options conflict with each other or with the data, or the folder holds another
             dataset.
         FileAccessError: a folder cannot be read or written, or the disk is full.
@@ -132,6 +136,7 @@ def pack(
         source,
         out,
         skip_errors=skip_errors,
+        lint=lint,
         overwrite=overwrite,
         threads=threads,
         progress=progress,
@@ -144,6 +149,7 @@ def pack_from_recipe(
     out: PlaceLike,
     *,
     skip_errors: bool,
+    lint: LintPolicy = "off",
     overwrite: bool,
     threads: int | None,
     progress: Progress | None,
@@ -152,10 +158,15 @@ def pack_from_recipe(
     source, folder = check_arguments(source, out, threads)
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
+    check_lint_policy(lint)
     listing = source.list_samples()
+    lint_report = lint_before_packing(listing, lint)
     plan = recipe.plan(source, listing)
     report = PackReport(
-        folder, notices=tuple(listing.notices), images_are_checked=recipe.check_images
+        folder,
+        notices=tuple(listing.notices),
+        images_are_checked=recipe.check_images,
+        lint=lint_report,
     )
     if listing.splits and recipe.splits is not None:
         report.notices += _divided_notice(recipe, plan, listing)
@@ -301,29 +312,6 @@ def check_arguments(source: object, out: PlaceLike, threads: int | None) -> tupl
         )
     check_folder(folder)
     return source, folder
-
-
-def check_source(source: object) -> Source:
-    """Return the source of an object.
-
-    Raises:
-        OptionError: it is not a source.
-    """
-    if isinstance(source, (str, os.PathLike)):
-        raise OptionError(
-            option="source",
-            value=source,
-            expected=f"an object such as recordsmith.ImageFolder({os.fspath(source)!r})",
-        )
-    found = as_source(source)
-    if found is None:
-        raise OptionError(
-            option="source",
-            value=source,
-            expected="an object such as recordsmith.ImageFolder(path), recordsmith.Table(table) or "
-            "recordsmith.Rows(rows)",
-        )
-    return found
 
 
 def _unreadable(report: PackReport, sample_count: int) -> SourceError:

@@ -17,14 +17,13 @@ from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.packing.pack import (
     check_arguments,
-    check_source,
     pack_from_recipe,
 )
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
-from recordsmith.sources import Listing, Source
+from recordsmith.sources import Listing, Source, check_source
 from recordsmith.stores import NOTE_BYTES, PlaceLike, as_location, read_document, write_atomically
 from recordsmith.summaries import Report
 from recordsmith.work import Progress, Work, thread_count

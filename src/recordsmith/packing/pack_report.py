@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from recordsmith.building import Occurrences
 from recordsmith.dataset import Manifest
+from recordsmith.linting import LintReport
 from recordsmith.stores import Location
 from recordsmith.summaries import Report
 
@@ -27,6 +28,7 @@ class PackReport(Report):
     notices: what the source ignored.
     images_are_checked: whether every image was decoded; otherwise only headers and the checksums
         inside PNGs were checked.
+    lint: what the checks before packing found; None if they were off.
     is_new: False if the finished dataset of the same plan already existed.
     """
 
@@ -44,6 +46,7 @@ class PackReport(Report):
     notices: tuple[str, ...] = ()
     images_are_checked: bool = False
     is_new: bool = True
+    lint: LintReport | None = None
 
     def fill(self, manifest: Manifest) -> None:
         """Fill in the numbers of a finished dataset."""

@@ -16,7 +16,9 @@ from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.detection import KINDS, DetectedSource, make_source
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace
+from recordsmith.sources.in_memory import check_source
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.reader_registry import open_reader
 from recordsmith.sources.source import (
@@ -35,11 +37,13 @@ from recordsmith.sources.tables.table import Table
 __all__ = [
     "KINDS",
     "Arrays",
+    "Check",
     "Coco",
     "Content",
     "CsvBoxes",
     "Cvat",
     "DetectedSource",
+    "Flaw",
     "HuggingFace",
     "ImageFiles",
     "ImageFolder",
@@ -58,6 +62,7 @@ __all__ = [
     "Voc",
     "WebDataset",
     "Yolo",
+    "check_source",
     "ignore_note",
     "make_source",
     "open_reader",

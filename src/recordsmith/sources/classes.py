@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
 from recordsmith.errors import OptionError, SourceError, option
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.words import count
@@ -76,9 +77,9 @@ class Classes:
         if not groups:
             return []
         number = count(sum(map(len, groups)), "class", "classes")
-        return [
-            f"{number} differ only by case and stay separate: {'; '.join(map(join_names, groups))}"
-        ]
+        listed = "; ".join(map(join_names, groups))
+        notice = f"{number} differ only by case and stay separate: {listed}"
+        return [Flaw(notice, Check.SIMILAR_CLASS_NAMES)]
 
 
 def check_class_names(names: Iterable[str], noun: str = "class") -> None:

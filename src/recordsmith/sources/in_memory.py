@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from recordsmith.arrow import ArrowStream
+from recordsmith.errors import OptionError
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.source import Source
 from recordsmith.sources.tables.table import Table
@@ -17,3 +19,26 @@ def as_source(given: Any) -> Source | None:
     if is_hub_dataset(given):
         return HuggingFace(given)
     return Table(given) if isinstance(given, ArrowStream) else None
+
+
+def check_source(source: object) -> Source:
+    """Return the source of an object.
+
+    Raises:
+        OptionError: it is not a source.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        raise OptionError(
+            option="source",
+            value=source,
+            expected=f"an object such as recordsmith.ImageFolder({os.fspath(source)!r})",
+        )
+    found = as_source(source)
+    if found is None:
+        raise OptionError(
+            option="source",
+            value=source,
+            expected="an object such as recordsmith.ImageFolder(path), recordsmith.Table(table) or "
+            "recordsmith.Rows(rows)",
+        )
+    return found

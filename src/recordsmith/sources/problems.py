@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.errors import Problems, SourceError
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.words import count, first_of
 
 _SHOWN = 3
@@ -15,7 +16,10 @@ _LISTED = 20
 
 
 class Fault(NamedTuple):
-    """Why a sample cannot be read, kept in a listing until the sample is read."""
+    """Why a sample cannot be read, kept in a listing until the sample is read.
+
+    check: the value of the `Check` that it belongs to; None for an unreadable sample.
+    """
 
     problem: str
     path: str | None = None
@@ -23,6 +27,7 @@ class Fault(NamedTuple):
     remedy: str = ""
     sample: str = ""
     problems: Problems | None = None
+    check: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values, for the reference of a sample."""
@@ -38,7 +43,7 @@ class Fault(NamedTuple):
     def error(self) -> SourceError:
         """The error to raise when the sample is read."""
         return SourceError(
-            self.problem,
+            self.problem if self.check is None else Flaw(self.problem, Check(self.check)),
             self.problems or (),
             path=self.path,
             line=self.line,
@@ -81,19 +86,27 @@ def summarize_paths(paths: Sequence[str]) -> str:
 
 
 def count_notice(
-    paths: Sequence[str], noun: str, what: str = "", plural: str | None = None
+    paths: Sequence[str],
+    noun: str,
+    what: str = "",
+    plural: str | None = None,
+    check: Check = Check.SKIPPED,
 ) -> list[str]:
     """A notice about some paths: "4 hidden files skipped: a, b, c and 1 more"; none without paths.
 
     Args:
         noun: what one of the paths is.
         what: what happened to them.
+        check: what `lint` reports the notice as.
     """
     if not paths:
         return []
     number = " ".join(filter(None, (count(len(paths), noun, plural), what)))
     kinds = f" ({_suffixes(paths)})" if len(paths) > _SHOWN else ""
-    return [f"{number}{kinds}: {join_names(paths)}"]
+    notice = f"{number}{kinds}: {join_names(paths)}"
+    flaw = Flaw(notice, check, files=paths, item_count=len(paths))
+    flaw.found = " ".join(filter(None, (noun, what)))  # of each file
+    return [flaw]
 
 
 def _suffixes(paths: Iterable[str]) -> str:

@@ -41,6 +41,7 @@ from recordsmith.sources.files.file_index import FileIndex, Found
 from recordsmith.sources.files.folders import last_name
 from recordsmith.sources.files.images import read_image
 from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.numbered import ComputedReferences, NumberedSamples
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import (
@@ -60,9 +61,13 @@ VALUE_BYTES = 1 << 16
 """Larger annotations are not part of the reference, which has their place instead."""
 
 _POLYGONS = "polygons were packed as the boxes around them"
-_NO_OUTLINE = "objects have an invalid segmentation and got an empty mask"
-_NO_OUTLINE_DROPPED = "objects were dropped because their segmentation is invalid"
-_EMPTY_MASK = "objects have an empty mask because their segmentation encloses no pixel"
+_NO_OUTLINE = Flaw("objects have an invalid segmentation and got an empty mask", Check.MASK_FORMAT)
+_NO_OUTLINE_DROPPED = Flaw(
+    "objects were dropped because their segmentation is invalid", Check.MASK_FORMAT
+)
+_EMPTY_MASK = Flaw(
+    "objects have an empty mask because their segmentation encloses no pixel", Check.MASK_VALUES
+)
 _MOST_PIXELS = 1 << 28  # of a mask
 
 Kept = TypeVar("Kept")

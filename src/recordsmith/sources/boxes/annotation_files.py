@@ -21,6 +21,7 @@ from recordsmith.sources.files.file_index import (
 )
 from recordsmith.sources.files.folders import inside, is_file
 from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
@@ -163,7 +164,12 @@ class FileAnnotatedImages(AnnotatedImages):
             and path not in used
             and posixpath.dirname(path) not in mask_folders
         ]
-        notices = count_notice(left, "image", "missing from annotation files skipped")
+        notices = count_notice(
+            left,
+            "image",
+            "missing from annotation files skipped",
+            check=Check.IMAGE_WITHOUT_ANNOTATION,
+        )
         notices += count_notice(index.hidden, "hidden file", "skipped")
         return entries, splits if len(files) > 1 else {}, notices
 
@@ -268,5 +274,5 @@ def _make_entry(
             found = Found(found.path)  # names without suffixes are usual
         return Entry(found.path, kept, path_notes(found, name, f"{file}, {where}"))
     problem = not_found(found, name, join_names(folder or "." for folder in folders))
-    fault = Fault(f"{where}: {problem}", file)
+    fault = Fault(f"{where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)
     return Entry(f"{file}/{where.rpartition(' ')[2]}", kept, fault=fault)

@@ -33,6 +33,7 @@ from recordsmith.image import (
     swaps_sides,
 )
 from recordsmith.sources.classes import Classes
+from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_problems
 from recordsmith.sources.source import Note
 
@@ -54,16 +55,25 @@ _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
-_CLIPPED = "boxes were clipped to their image"
-_REORDERED = "boxes had minimum and maximum swapped and were reordered"
-DROPPED = "objects were dropped because their box is invalid"
-UNKNOWN_CLASSES_DROPPED = "objects were dropped because their class is unknown"
-_ROTATED = "images have an EXIF orientation; their boxes were rotated to the stored image"
-_NOT_ROTATED = (
-    "images have an EXIF orientation; their boxes were taken as drawn on the stored image"
+_CLIPPED = Flaw("boxes were clipped to their image", Check.BOX_OUTSIDE)
+_REORDERED = Flaw("boxes had minimum and maximum swapped and were reordered", Check.BOX_INVERTED)
+DROPPED = Flaw("objects were dropped because their box is invalid", Check.INVALID_BOX)
+UNKNOWN_CLASSES_DROPPED = Flaw(
+    "objects were dropped because their class is unknown", Check.UNKNOWN_CLASS
 )
-_SCALED = "images were annotated in another size; their boxes were scaled"
-_WRONG_SIZE = "images have another size than their annotation; the annotated size was ignored"
+_ROTATED = Flaw(
+    "images have an EXIF orientation; their boxes were rotated to the stored image",
+    Check.EXIF_ORIENTATION,
+)
+_NOT_ROTATED = Flaw(
+    "images have an EXIF orientation; their boxes were taken as drawn on the stored image",
+    Check.EXIF_ORIENTATION,
+)
+_SCALED = Flaw("images were annotated in another size; their boxes were scaled", Check.IMAGE_SIZE)
+_WRONG_SIZE = Flaw(
+    "images have another size than their annotation; the annotated size was ignored",
+    Check.IMAGE_SIZE,
+)
 
 
 class AnnotatedBox(NamedTuple):
@@ -147,10 +157,11 @@ class BoxReader:
         if is_rotated and (height, width) == size:
             self.note(_ROTATED, f"{place}: orientation {orientation}")
             return Frame(width, height, orientation)
-        fault = f"{place}: annotated size {width:g}x{height:g}, image size {size[0]}x{size[1]}"
+        sizes = f"annotated size {width:g}x{height:g}, image size {size[0]}x{size[1]}"
+        fault = f"{place}: {sizes}"
         if self._policy == "stop":
             swapped = " (width and height are swapped)" if (height, width) == size else ""
-            self.problems.add(f"{fault}{swapped}")
+            self.problems.add(Flaw(f"{sizes}{swapped}", Check.IMAGE_SIZE, place=place))
             return Frame(width, height)
         if _have_same_shape((width, height), size):
             self.note(_SCALED, fault)
@@ -177,11 +188,14 @@ class BoxReader:
         placed = []
         for box in boxes:
             if box.fault:
-                self._reject(box, [box.fault], box.dropped)
+                self._reject(
+                    box, [Flaw(box.fault, Check.INVALID_BOX)], Flaw(box.dropped, Check.INVALID_BOX)
+                )
                 continue
             label = classes.label_of(box.name)
             if label is None:
-                self._reject(box, [classes.unknown(box.name)], UNKNOWN_CLASSES_DROPPED)
+                unknown = Flaw(classes.unknown(box.name), Check.UNKNOWN_CLASS)
+                self._reject(box, [unknown], UNKNOWN_CLASSES_DROPPED, frame)
                 if self._policy != "stop":
                     continue
             corners = _within(box.corners, frame)
@@ -191,9 +205,9 @@ class BoxReader:
                 placed.append(PlacedBox(box, label, _stored(corners, frame)))
         return placed
 
-    def reject(self, place: str, fault: str, what: str = DROPPED) -> None:
+    def reject(self, place: str, fault: str, what: Flaw = DROPPED) -> None:
         """Add the problem of an unreadable object, or drop it with the note `what`."""
-        self._reject(AnnotatedBox(place, ""), [fault], what)
+        self._reject(AnnotatedBox(place, ""), [Flaw(fault, what.check)], what)
 
     def finish(self, name: str) -> None:
         """Raise the collected problems of the sample; `name` is its file.
@@ -218,13 +232,13 @@ class BoxReader:
         """An invalid box fixed, if the policy is to clip and that is possible."""
         faults = _faults(box.corners, frame)
         if self._policy != "clip" or not all(map(math.isfinite, box.corners)):
-            self._reject(box, faults, DROPPED)
+            self._reject(box, faults, DROPPED, frame)
             return None
         xs, ys = sorted(box.corners[::2]), sorted(box.corners[1::2])
         ordered = (xs[0], ys[0], xs[1], ys[1])
         clipped = _clipped(ordered, frame)
         if clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
-            self._reject(box, faults, DROPPED)
+            self._reject(box, faults, DROPPED, frame)
             return None
         where = f"{box.place}: {'; '.join(faults)}"
         if ordered != box.corners:
@@ -233,9 +247,12 @@ class BoxReader:
             self.note(_CLIPPED, where)
         return clipped
 
-    def _reject(self, box: AnnotatedBox, faults: Sequence[str], what: str) -> None:
+    def _reject(
+        self, box: AnnotatedBox, faults: Sequence[Flaw], what: str, frame: Frame | None = None
+    ) -> None:
         if self._policy == "stop":
-            self.problems.extend(f"{box.place}: {fault}" for fault in faults)
+            drawn = None if frame is None else _shares(box.corners, frame)
+            self.problems.extend(fault.at(box.place, drawn) for fault in faults)
         else:
             self.note(what, f"{box.place}: {'; '.join(faults)}")
 
@@ -293,29 +310,38 @@ def _stored(corners: Corners, frame: Frame) -> Box:
     )
 
 
-def _faults(corners: Corners, frame: Frame) -> list[str]:
+def _shares(corners: Corners, frame: Frame) -> FlawBox | None:
+    """A box, valid or not, as shares of the frame; None if it has no place."""
+    if not all(map(math.isfinite, corners)):
+        return None
+    xmin, ymin, xmax, ymax = corners
+    return ymin / frame.height, xmin / frame.width, ymax / frame.height, xmax / frame.width
+
+
+def _faults(corners: Corners, frame: Frame) -> list[Flaw]:
     """The faults of a box, one clause each."""
     odd = [side for side, value in zip(_SIDES, corners, strict=True) if not math.isfinite(value)]
     if odd:
-        return [f"{', '.join(odd)}: not a number"]
+        return [Flaw(f"{', '.join(odd)}: not a number", Check.INVALID_BOX)]
     xmin, ymin, xmax, ymax = corners
     faults = []
     sides = (("x", xmin, xmax, frame.width, "width"), ("y", ymin, ymax, frame.height, "height"))
     for axis, low, high, size, side in sides:
         if low > high:
-            faults.append(f"{axis}min {low:g} is larger than {axis}max {high:g}")
+            found = f"{axis}min {low:g} is larger than {axis}max {high:g}"
+            faults.append(Flaw(found, Check.BOX_INVERTED))
         elif low == high:
-            faults.append(f"the box is empty: {axis}min and {axis}max are {low:g}")
+            found = f"the box is empty: {axis}min and {axis}max are {low:g}"
+            faults.append(Flaw(found, Check.BOX_EMPTY))
         outside = [
             f"{axis}{which} {value:.10g}"
             for which, value in (("min", low), ("max", high))
             if not -size * _TOLERANCE <= value <= size * (1 + _TOLERANCE)
         ]
         if outside:
-            faults.append(
-                f"{' and '.join(outside)} outside the image; expected 0 to its {side}, {size:g}"
-            )
-    return faults or ["the box is empty"]
+            found = f"{' and '.join(outside)} outside the image; expected 0 to its {side}, {size:g}"
+            faults.append(Flaw(found, Check.BOX_OUTSIDE))
+    return faults or [Flaw("the box is empty", Check.BOX_EMPTY)]
 
 
 def _have_same_shape(one: tuple[float, float], other: tuple[float, float]) -> bool:

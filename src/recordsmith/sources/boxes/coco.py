@@ -30,6 +30,7 @@ from recordsmith.sources.boxes.coco_layout import find_files, other_files, panop
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.folders import inside, referenced
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import count_notice, join_names, join_problems
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import PlaceLike
@@ -127,7 +128,9 @@ class Coco(FileAnnotatedImages):
             if file.orphans:
                 number = count(len(file.orphans), "annotation")
                 ids = join_names(map(str, file.orphans))
-                notices.append(f"{number} of unlisted images in {file.name} skipped: {ids}")
+                notice = f"{number} of unlisted images in {file.name} skipped: {ids}"
+                check, places = Check.ANNOTATION_WITHOUT_IMAGE, [file.name]
+                notices.append(Flaw(notice, check, files=places, item_count=len(file.orphans)))
         return notices
 
 

@@ -23,6 +23,7 @@ from recordsmith.sources.boxes.image_annotations import (
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import Lines, read_lines
+from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.splits import split_lists, splits_by_folder
 from recordsmith.stores import Location
@@ -158,7 +159,12 @@ class _Survey:
         """A notice on skipped images without an annotation file."""
         used = {entry.image for entry in self.entries.values()}
         left = [path for path in self.layout.image_paths if path not in used]
-        return count_notice(left, "image", "without an annotation file skipped")
+        return count_notice(
+            left,
+            "image",
+            "without an annotation file skipped",
+            check=Check.IMAGE_WITHOUT_ANNOTATION,
+        )
 
     def notices(self) -> list[str]:
         return [
@@ -219,7 +225,11 @@ class _Survey:
             return Entry(own.path, annotation, path_notes(other, filename, document))
         if isinstance(named, Found):
             return Entry(named.path, annotation, self._notes(document, filename, named, stem))
-        fault = Fault(not_found(named or own, filename or stem), document)
+        fault = Fault(
+            not_found(named or own, filename or stem),
+            document,
+            check=Check.ANNOTATION_WITHOUT_IMAGE,
+        )
         return Entry(document, annotation, fault=fault)
 
     def _notes(
@@ -297,7 +307,12 @@ def _with_lists(
     left = sorted({*survey.entries, *survey.layout.image_paths} - entries.keys())
     notices = [
         *count_notice(twice, "image", "in two splits packed in the first"),
-        *count_notice(bare, "image", "without an annotation file packed without boxes"),
+        *count_notice(
+            bare,
+            "image",
+            "without an annotation file packed without boxes",
+            check=Check.IMAGE_WITHOUT_ANNOTATION,
+        ),
         *count_notice(left, "file", "missing from the lists skipped"),
     ]
     if len(set(splits.values())) < 2:
@@ -322,4 +337,5 @@ def _unannotated(
     if isinstance(found, Found) and has_image_name(found.path):
         return Entry(found.path)
     path = posixpath.join(folders[0], name)
-    return Entry(path, fault=Fault(not_found(found, name), listed.path, line))
+    fault = Fault(not_found(found, name), listed.path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
+    return Entry(path, fault=fault)

@@ -24,6 +24,7 @@ from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not
 from recordsmith.sources.files.foreign_paths import is_absolute, path_endings
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import split_lists, splits_by_folder
 from recordsmith.words import count as counted
@@ -130,7 +131,12 @@ class _Survey:
         return [
             *self._notices,
             *count_notice(self._twice, "repeated image", "packed once, in the first split"),
-            *count_notice(bare, "image", "without a label file packed without boxes"),
+            *count_notice(
+                bare,
+                "image",
+                "without a label file packed without boxes",
+                check=Check.IMAGE_WITHOUT_ANNOTATION,
+            ),
             *count_notice(self._index.hidden, "hidden file", "skipped"),
         ]
 
@@ -189,7 +195,9 @@ class _Survey:
                 notes = path_notes(found, text, f"{path}, line {line}")
                 entry = Entry(found.path, self._labels_path(found.path), notes)
             else:
-                entry = Entry(f"{path}/{line}", fault=Fault(not_found(found, text), path, line))
+                check = Check.ANNOTATION_WITHOUT_IMAGE
+                fault = Fault(not_found(found, text), path, line, check=check)
+                entry = Entry(f"{path}/{line}", fault=fault)
             self._add(split, entry)
 
     def _add_all(self) -> None:

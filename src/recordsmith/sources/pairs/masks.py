@@ -31,6 +31,7 @@ from recordsmith.image.masks.colours import (
     grey_colours,
     voc_colours,
 )
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.source import Note
 from recordsmith.stores import Location
 from recordsmith.words import count
@@ -41,7 +42,10 @@ ColoursOption: TypeAlias = Colours | Literal["voc", "grey"]
 _PRESETS = {"voc": voc_colours, "grey": grey_colours}
 _SHOWN = 4
 _NUMBERS_ALREADY = f"If the pixels are class numbers already, leave out {option('colours')}."
-_TURNED = "images have an EXIF orientation; their masks were taken to fit the stored image"
+_TURNED = Flaw(
+    "images have an EXIF orientation; their masks were taken to fit the stored image",
+    Check.EXIF_ORIENTATION,
+)
 _TO_PNG = "masks of other formats were stored as PNG with the same values"
 _TO_NUMBERS = "masks were converted from colours to class numbers"
 _NO_ALPHA = "masks lost their alpha channel"
@@ -144,14 +148,17 @@ def _check_size(name: str, info: MaskInfo, image: Mapping[str, Any], note: Note)
     mask, stored = f"{info.width}x{info.height}", f"{size[1]}x{size[0]}"
     if orientation > 4 and (info.width, info.height) == size:
         raise SourceError(
-            f"the mask is {mask}, which fits the image only after its EXIF orientation "
-            f"{orientation} is applied; the stored image is {stored}",
+            Flaw(
+                f"the mask is {mask}, which fits the image only after its EXIF orientation "
+                f"{orientation} is applied; the stored image is {stored}",
+                Check.EXIF_ORIENTATION,
+            ),
             path=name,
             remedy="Rotate the mask back, or store the image rotated (Pillow: "
             "ImageOps.exif_transpose).",
         )
     raise SourceError(
-        f"the mask is {mask}, but its image is {stored}",
+        Flaw(f"the mask is {mask}, but its image is {stored}", Check.MASK_SIZE),
         path=name,
         remedy="If they belong together, resize the mask with nearest-neighbour interpolation.",
     )
@@ -163,21 +170,30 @@ def _check_size(name: str, info: MaskInfo, image: Mapping[str, Any], note: Note)
 def _check_values(name: str, info: MaskInfo, *, has_colours: bool) -> None:
     if info.is_lossy:
         raise SourceError(
-            "the mask is a JPEG, whose compression changes class numbers along edges",
+            Flaw(
+                "the mask is a JPEG, whose compression changes class numbers along edges",
+                Check.MASK_FORMAT,
+            ),
             path=name,
             remedy="Export the masks as PNG from the annotation tool.",
         )
     if info.kind == "float":
-        raise SourceError("the pixels are floats; expected class numbers in a PNG", path=name)
+        raise SourceError(
+            Flaw("the pixels are floats; expected class numbers in a PNG", Check.MASK_FORMAT),
+            path=name,
+        )
     if info.bits == 16 and (info.kind == "colour" or (info.has_alpha and info.format == "png")):
         raise SourceError(
-            "the mask has several channels of 16 bits; expected one channel of class numbers, or "
-            "colours of 8 bits per channel",
+            Flaw(
+                "the mask has several channels of 16 bits; expected one channel of class numbers, "
+                "or colours of 8 bits per channel",
+                Check.MASK_FORMAT,
+            ),
             path=name,
         )
     if has_colours and info.bits > 8:
         raise SourceError(
-            f"the mask is gray with {info.bits} bits; expected colours",
+            Flaw(f"the mask is gray with {info.bits} bits; expected colours", Check.MASK_FORMAT),
             path=name,
             remedy=_NUMBERS_ALREADY,
         )
@@ -212,8 +228,11 @@ def _unknown_colours(name: str, unknown: UnknownColours, info: MaskInfo) -> Sour
         "nearest-neighbour interpolation and do not save them as JPEG."
     )
     return SourceError(
-        f"{pixels} of {colours} missing from the table, the first at x {unknown.x}, y "
-        f"{unknown.y}: {unknown.colour}",
+        Flaw(
+            f"{pixels} of {colours} missing from the table, the first at x {unknown.x}, y "
+            f"{unknown.y}: {unknown.colour}",
+            Check.MASK_VALUES,
+        ),
         path=name,
         remedy=_NUMBERS_ALREADY if info.kind == "grey" else remedy,
     )
@@ -231,7 +250,11 @@ def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
     low, high = int(values.min()), int(values.max())
     if low < 0 or high > LARGEST_NUMBER:
         raise SourceError(
-            f"the values range from {low} to {high}; expected 0 to {LARGEST_NUMBER}", path=name
+            Flaw(
+                f"the values range from {low} to {high}; expected 0 to {LARGEST_NUMBER}",
+                Check.MASK_VALUES,
+            ),
+            path=name,
         )
     if info.has_alpha:
         note(_NO_ALPHA, name)
@@ -253,7 +276,11 @@ def _color_coded(name: str, pixels: npt.NDArray[np.uint8]) -> SourceError:
     else:
         remedy = f"Map each colour to its class number with {option('colours')}."
     return SourceError(
-        f"the mask has colours ({count(len(colours), 'colour')}: {shown}); expected class numbers",
+        Flaw(
+            f"the mask has colours ({count(len(colours), 'colour')}: {shown}); expected class "
+            "numbers",
+            Check.MASK_FORMAT,
+        ),
         path=name,
         remedy=remedy,
     )
@@ -265,5 +292,7 @@ def _pixels(name: str, data: bytes, mode: str | None) -> Any:
         frame_count = getattr(image, "n_frames", 1)
         pixels = np.array(image if mode is None else image.convert(mode))
     if frame_count > 1:
-        raise SourceError(f"the mask has {frame_count} frames; expected one", path=name)
+        raise SourceError(
+            Flaw(f"the mask has {frame_count} frames; expected one", Check.MASK_FORMAT), path=name
+        )
     return pixels

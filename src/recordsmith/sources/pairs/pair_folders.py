@@ -20,6 +20,7 @@ from recordsmith.sources.files.folders import (
     list_names,
     read_image_tree,
 )
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.pairs.pair_lists import Line, read_list
 from recordsmith.sources.pairs.pairing import (
     MASK_ENDINGS,
@@ -186,9 +187,13 @@ def _add_all(found: Pairing, names: _Names) -> None:
 def _notice_lone(found: Pairing, names: _Names) -> None:
     folders, matches = names.folders, names.matches
     images = [str(folders.images / image) for image in matches.unmatched_images]
-    found.add_notice(images, "image", "without a mask skipped")
+    found.add_notice(
+        images, "image", "without a mask skipped", check=Check.IMAGE_WITHOUT_ANNOTATION
+    )
     masks = [str(folders.masks / mask) for mask in matches.unmatched_masks]
-    found.add_notice(masks, "mask", "without an image skipped")
+    found.add_notice(
+        masks, "mask", "without an image skipped", check=Check.ANNOTATION_WITHOUT_IMAGE
+    )
 
 
 def _add_listed(
@@ -202,36 +207,39 @@ def _add_listed(
     ambiguous = {without_suffix(files[0][0]): files for files in matches.ambiguous}
     known = {*pairs, *lone, *ambiguous}
     places: dict[str, tuple[Location, int]] = {}  # of the first occurrence of a name
+    check: Check | None
     repeated: list[str] = []
     for split, path in listed.items():
         lines = [(line.number, _find_name(line, known)) for line in read_list(path)]
         if lines and all(name in lone for _, name in lines):
-            found.notices.append(
-                f"{count(len(lines), 'image')} without a mask skipped, the whole split: {path}"
-            )
+            notice = f"{count(len(lines), 'image')} without a mask skipped, the whole split: {path}"
+            bare = Check.IMAGE_WITHOUT_ANNOTATION
+            found.notices.append(Flaw(notice, bare, files=[str(path)], item_count=len(lines)))
             places |= {name: (path, number) for number, name in lines}
             continue
         for number, name in lines:
             first_path, first_number = places.setdefault(name, (path, number))
             if (first_path, first_number) == (path, number):
-                problem = None
+                problem, check = None, None
                 if name in ambiguous:
                     problem = ambiguity(*ambiguous[name], str(folders.images)).problem
                 elif name in lone:
                     problem = f"{name} has no mask in {folders.masks}"
+                    check = Check.IMAGE_WITHOUT_ANNOTATION
                 elif name not in known:
                     problem = f"{name} has no image in {folders.images}"
+                    check = Check.ANNOTATION_WITHOUT_IMAGE
             elif first_path == path:
                 repeated.append(f"{path}, line {number}")
                 continue
             else:
-                problem = f"{name} is already in {first_path}, line {first_number}"
+                problem, check = f"{name} is already in {first_path}, line {first_number}", None
             if problem is None:
                 image, mask = pairs[name]
                 found.add(names.prefix + image, *names.files(image, mask), split)
             else:
                 where = f"{path.name}, line {number}"
-                found.add_fault(where, Fault(problem, str(path), number), split)
+                found.add_fault(where, Fault(problem, str(path), number, check=check), split)
     found.add_notice(repeated, "repeated name", "in lists packed once")
     unlisted = sorted(known - set(places))
     found.add_notice(

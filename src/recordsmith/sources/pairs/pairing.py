@@ -15,6 +15,7 @@ from typing import NamedTuple
 from recordsmith.errors import option
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.versions import common_version, size_and_version
+from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location
 
@@ -72,10 +73,15 @@ class Pairing:
         self.pairs.append(Pair(name, split=split, fault=fault))
 
     def add_notice(
-        self, names: Sequence[str], noun: str, what: str, plural: str | None = None
+        self,
+        names: Sequence[str],
+        noun: str,
+        what: str,
+        plural: str | None = None,
+        check: Check = Check.SKIPPED,
     ) -> None:
         """Add a notice on some names, if there are any; see `count_notice`."""
-        self.notices += count_notice(names, noun, what, plural)
+        self.notices += count_notice(names, noun, what, plural, check)
 
 
 @dataclass

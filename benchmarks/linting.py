@@ -1,0 +1,127 @@
+"""What `lint` costs, in CPU seconds: next to `verify --deep`, next to `pack`, and the search alone.
+
+    python benchmarks/linting.py            # 2,000 images, 7 rounds: about two minutes
+    python benchmarks/linting.py --count 500 --rounds 3
+
+Variants alternate, so that other work of the machine affects all of them. Prints medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+import recordsmith as rs
+from clock import cpu_seconds
+from drawing import Painter
+from recordsmith.linting import lint_listing
+from recordsmith.linting.near_hashes import find_near
+from recordsmith.sources import Listing, Source
+from recordsmith.work import Work
+
+CLASSES = 10
+SIZES = ((320, 240), (500, 375))
+THREADS = 2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=2000, help="images of each size")
+    parser.add_argument("--rounds", type=int, default=7)
+    given = parser.parse_args()
+    print("| images | lint | verify --deep | lint / verify | before pack | pack | share of pack |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            work = Path(folder) / str(size[0])
+            print(_of_images(_draw(work / "images", size, given.count), work, given.rounds, size))
+    print()
+    print("| hashes | CPU seconds | comparisons | for each hash |")
+    print("| --- | --- | --- | --- |")
+    for count in (100_000, 1_000_000):
+        for name, hashes in _hashes(count).items():
+            print(_of_hashes(f"{count:,} {name}", hashes))
+
+
+def _draw(folder: Path, size: tuple[int, int], count: int) -> Path:
+    painter = Painter(1, *size)
+    for number in range(count):
+        path = folder / f"class {number % CLASSES}" / f"{number:06d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(painter.draw())
+    return folder
+
+
+def _of_images(images: Path, work: Path, rounds: int, size: tuple[int, int]) -> str:
+    source = rs.ImageFolder(images)
+    packed = work / "packed"
+    count = rs.pack(source, packed).sample_count
+    again = work / "again"
+    variants: dict[str, Callable[[], object]] = {
+        "lint": lambda: rs.lint(source, threads=THREADS),
+        "verify": lambda: rs.verify(packed, deep=True, threads=THREADS),
+        "pack": lambda: rs.pack(source, again, threads=THREADS),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in (*variants, "before")}
+    for number in range(rounds + 1):
+        for name, run in variants.items():
+            shutil.rmtree(again, ignore_errors=True)
+            spent = _seconds(run)
+            if number:  # the first round warms up
+                seconds[name].append(spent)
+        if number:
+            seconds["before"].append(_before_packing(source))
+    lint, verify, pack, before = (
+        statistics.median(seconds[name]) for name in ("lint", "verify", "pack", "before")
+    )
+    return (
+        f"| {count:,} of {size[0]} x {size[1]} | {lint:.2f} s | {verify:.2f} s | "
+        f"{lint / verify:.2f} | {before * 1000:.1f} ms | {pack:.2f} s | {before / pack:.1%} |"
+    )
+
+
+def _before_packing(source: Source) -> float:
+    """The seconds of the checks that `pack` runs first, on a listing that it needs anyway."""
+    listing = source.list_samples()
+    len(listing.samples)
+    checks = 20  # reading the clock takes longer than one
+    return _seconds(lambda: [_check(listing) for _ in range(checks)]) / checks
+
+
+def _check(listing: Listing) -> object:
+    return lint_listing(listing, Work(1, None), deep=False)
+
+
+def _hashes(count: int) -> Mapping[str, np.ndarray[tuple[int], np.dtype[np.uint64]]]:
+    rng = np.random.default_rng(1)
+    return {
+        "random": rng.integers(0, 2**64, count, np.uint64),
+        "equal": np.zeros(count, np.uint64),
+        "of 24 bits": rng.integers(0, 2**24, count, np.uint64),
+    }
+
+
+def _of_hashes(name: str, hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> str:
+    count = len(hashes)
+    groups = np.arange(count) % 2
+    start = cpu_seconds()
+    near = find_near(hashes, groups, lambda one, _: np.ones(len(one), np.bool_))
+    spent = cpu_seconds() - start
+    compared = near.comparison_count
+    return f"| {name} | {spent:.2f} | {compared:,} | {compared / count:.0f} |"
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = cpu_seconds()
+    run()
+    return cpu_seconds() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""`recordsmith.lint`: find what is wrong with a source before it is packed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import FileAccessError
+from recordsmith.image import read_image_header
+from recordsmith.linting.class_check import check_classes
+from recordsmith.linting.duplicate_check import Looks, check_duplicates
+from recordsmith.linting.explanations import Severity
+from recordsmith.linting.lint_report import Findings, LintExample, LintReport
+from recordsmith.linting.sample_check import (
+    MaskValues,
+    SampleCheck,
+    wrong_extension,
+)
+from recordsmith.linting.sample_images import location_of
+from recordsmith.sources import Listing, Sample, Source, check_source
+from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.numbered import NumberedSamples, collect
+from recordsmith.work import Progress, Work, thread_count
+
+_AT_ONCE = 32  # samples of one task
+_AHEAD = 4  # tasks for each thread
+_PROBED_SHARE, _FEWEST_PROBED, _MOST_PROBED = 50, 8, 300
+_HEAD_BYTES = 4096
+_COMMON_MASKS, _COMMON_SHARE = 2, 0.05
+_FEWEST_MASKS = 5
+_VOID = 255
+
+
+def lint(
+    source: Source,
+    *,
+    deep: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> LintReport:
+    """Check the images and annotations of a source before packing it.
+
+    Reads every sample and decodes every image and mask once.
+
+    Args:
+        source: the samples, such as `ImageFolder("flowers")`. Pass annotations with `boxes="stop"`,
+            the default: other policies change invalid boxes, and `lint` reports them as notes.
+        deep: False to check only names, classes, orphans and the headers of a few images.
+        threads: the number of threads; None for one per processor.
+        progress: called as `progress(done, total)` with numbers of samples.
+
+    Returns:
+        The findings, worst first, each with its check, severity, count and examples.
+
+    Raises:
+        SourceError: the source cannot be listed.
+        OptionError: an argument is invalid.
+        FileAccessError: a folder or an annotation file cannot be read.
+
+    Example:
+        >>> report = rs.lint(rs.ImageFolder("flowers"))
+        >>> report.is_clean, report.findings
+        (True, [])
+    """
+    source = check_source(source)
+    work = Work(thread_count(threads), progress)
+    return lint_listing(source.list_samples(), work, deep=deep)
+
+
+def lint_listing(listing: Listing, work: Work, *, deep: bool) -> LintReport:
+    """Check the samples of a listing; see `lint`."""
+    findings = Findings()
+    columns = collect(listing.samples)
+    splits = _split_numbers(listing, columns)
+    report = LintReport(len(columns), is_deep=deep)
+    if deep:
+        counts = _check_samples(listing, columns, splits, work, findings, report)
+    else:
+        probed = _probe_samples(listing, findings)
+        counts = _label_counts(columns, splits, listing)
+    _add_notices(listing, findings)
+    names = [name for name in listing.class_names or () if name is not None]
+    report.classes = _by_name(counts, listing)
+    check_classes(names, report.classes, findings, deep=deep)
+    report.findings = findings.sorted()
+    _keep_samples(report, listing, listing.samples if deep else probed)
+    return report
+
+
+def _check_samples(
+    listing: Listing,
+    columns: NumberedSamples,
+    splits: Int64Array,
+    work: Work,
+    findings: Findings,
+    report: LintReport,
+) -> Counter[tuple[str | None, int]]:
+    """Read and check every sample; return the number of images by split and label."""
+    samples = listing.samples
+    work.total = len(samples)
+    check = SampleCheck(listing.reader, listing.class_names)
+    looks = Looks(len(samples))
+    masks = MaskValues()
+    counts: Counter[tuple[str | None, int]] = Counter()
+    starts = range(0, len(samples), _AT_ONCE)
+    checked = work.in_order(
+        lambda start: check.check(samples[start : start + _AT_ONCE]),
+        starts,
+        ahead=_AHEAD * work.threads,
+    )
+    with closing(checked):
+        for start, part in zip(starts, checked, strict=True):
+            findings.extend(part.findings)
+            report.image_count += part.image_count
+            looks.put(start, part.contents, part.annotations, part.frequencies)
+            counts.update(part.classes)
+            masks.extend(part.masks)
+            work.advance(len(part.contents))
+    check_duplicates(looks, splits, samples, columns.labels, findings)
+    _check_mask_values(masks, findings, are_known=listing.class_names is not None)
+    return counts
+
+
+def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
+    """Check the first bytes of some images: their format and extension; return these samples."""
+    number = len(listing.samples)
+    wanted = min(_MOST_PROBED, max(_FEWEST_PROBED, number // _PROBED_SHARE), number)
+    probed = [listing.samples[place * number // wanted] for place in range(wanted)]
+    for sample in probed:
+        location = location_of(listing.reader, sample)
+        if location is None:
+            continue
+        try:
+            with location.open_read() as file:
+                head = file.read(_HEAD_BYTES)
+        except FileAccessError as error:
+            findings.add(Check.UNREADABLE_FILE, LintExample(sample.name, error.reason))
+            continue
+        if not head:
+            findings.add(Check.UNREADABLE_IMAGE, LintExample(sample.name, "the file is empty"))
+            continue
+        header = read_image_header(head)
+        wrong = None if header is None else wrong_extension(sample.name, header.format)
+        if wrong is not None:
+            findings.add(Check.WRONG_EXTENSION, LintExample(sample.name, wrong))
+    return probed
+
+
+def _split_numbers(listing: Listing, columns: NumberedSamples) -> Int64Array:
+    """The number of the split of each sample; 0 without splits."""
+    if not listing.splits or columns.splits is None:
+        return np.zeros(len(columns), np.int64)
+    return columns.splits[1].astype(np.int64)
+
+
+def _label_counts(
+    columns: NumberedSamples, splits: Int64Array, listing: Listing
+) -> Counter[tuple[str | None, int]]:
+    """The number of images by split and label, where the listing has labels."""
+    if columns.labels is None or listing.class_names is None:
+        return Counter()
+    names = columns.splits[0] if listing.splits and columns.splits is not None else [None]
+    most = len(listing.class_names)
+    counts: Counter[tuple[str | None, int]] = Counter()
+    has_label = columns.labels >= 0
+    pairs = splits[has_label] * most + columns.labels[has_label]
+    for pair, count in enumerate(np.bincount(pairs, minlength=0)):
+        if count:
+            counts[names[pair // most], pair % most] = int(count)
+    return counts
+
+
+def _by_name(
+    counts: Mapping[tuple[str | None, int], int], listing: Listing
+) -> dict[str, dict[str, int]]:
+    """The number of images of each class in each split; empty if no image has a class."""
+    names = listing.class_names
+    if not counts or names is None:
+        return {}
+    by_split: dict[str, dict[str, int]] = {split: {} for split in listing.splits or ("",)}
+    for (split, label), count in sorted(counts.items(), key=lambda item: item[0][1]):
+        name = names[label] if 0 <= label < len(names) else None
+        if name is not None:
+            of_split = by_split.setdefault(split or "", {})
+            of_split[name] = of_split.get(name, 0) + count
+    return by_split
+
+
+def _add_notices(listing: Listing, findings: Findings) -> None:
+    """Add what the source skipped."""
+    roots = [f"{getattr(listing.reader, name, None)}/" for name in ("root", "mask_root")]
+    for notice in listing.notices:
+        if not isinstance(notice, Flaw):
+            findings.add(Check.SKIPPED, LintExample("", notice))
+        elif notice.check is not Check.SIMILAR_CLASS_NAMES:  # which `check_classes` finds
+            files = (file.removeprefix(roots[0]).removeprefix(roots[1]) for file in notice.files)
+            examples = [LintExample(file, notice.found) for file in files]
+            if notice.check is Check.SKIPPED or not examples:
+                examples = [LintExample("", notice)]
+            findings.add(notice.check, *examples, count=notice.item_count)
+
+
+def _check_mask_values(masks: MaskValues, findings: Findings, *, are_known: bool) -> None:
+    """Add values that only few masks have, and masks that were drawn for viewing."""
+    if {*masks.counts} in ({_VOID}, {0, _VOID}):
+        found = f"all {masks.masks:,} masks hold only 0 and 255, as if drawn for viewing"
+        findings.add(Check.MASK_VALUES, LintExample("", found), severity=Severity.NOTE)
+        return
+    if are_known or masks.masks < _FEWEST_MASKS:
+        return
+    least = max(_COMMON_MASKS, _COMMON_SHARE * masks.masks)
+    usual = {value for value, count in masks.counts.items() if count >= least}
+    highest = max(usual - {_VOID}, default=0)
+    for value in sorted(masks.counts.keys() - usual - {_VOID}):
+        if value > highest:
+            found = (
+                f"value {value} in {masks.counts[value]:,} of {masks.masks:,} masks; the others "
+                f"have values up to {highest}"
+            )
+            examples = [LintExample(file, found, "mask") for file in masks.places[value]]
+            findings.add(
+                Check.MASK_VALUES,
+                *examples,
+                severity=Severity.WARNING,
+                count=masks.counts[value],
+            )
+
+
+def _keep_samples(report: LintReport, listing: Listing, samples: Iterable[Sample]) -> None:
+    """Keep the samples of the examples, so that a page can draw them."""
+    wanted = {
+        name
+        for found in report.findings
+        for example in found.examples
+        for name in (example.file, example.other)
+        if name
+    }
+    kept: dict[str, Sample] = {}
+    if wanted:
+        for sample in samples:
+            if sample.name in wanted:
+                kept[sample.name] = sample
+                if len(kept) == len(wanted):
+                    break
+    report.keep(kept, listing.reader)

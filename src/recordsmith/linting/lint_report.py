@@ -1,0 +1,202 @@
+"""The report of `lint`: findings by check, each with examples and an exact count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from recordsmith.errors import OptionName, RecordsmithError, option_in_python, with_options
+from recordsmith.linting.explanations import ORDER, Severity, explain_check
+from recordsmith.linting.sample_images import features_of, image_of
+from recordsmith.sources import Sample, SampleReader
+from recordsmith.sources.flaws import Check, FlawBox
+from recordsmith.summaries import Report, Summary
+from recordsmith.words import count as counted
+from recordsmith.words import first_of
+
+MOST_EXAMPLES = 100
+"""How many places of a finding are listed; all are counted."""
+
+
+class LintExample(NamedTuple):
+    """One place of a finding.
+
+    file: the image or other file, relative to the source; empty if it is about the whole source.
+    found: what was found there.
+    place: file and line or number of the annotation, where it is known.
+    other: the other image of a pair.
+    box: ymin, xmin, ymax, xmax of the box at fault, as shares of the image.
+    """
+
+    file: str
+    found: str
+    place: str = ""
+    other: str = ""
+    box: FlawBox | None = None
+
+    def describe(self) -> str:
+        """Return it in one line: `a.jpg: a.xml, line 17: xmin 9 is larger than xmax 3`."""
+        return ": ".join(filter(None, (self.file, self.place, self.found)))
+
+
+@dataclass
+class LintFinding:
+    """All places where a check found the same thing.
+
+    check: which check, from the closed set.
+    severity: error, warning or note.
+    count: how many places there are.
+    examples: the first ones, at most MOST_EXAMPLES.
+    """
+
+    check: Check
+    severity: Severity
+    count: int = 0
+    examples: list[LintExample] = field(default_factory=list)
+
+    @property
+    def meaning(self) -> str:
+        """What the finding means."""
+        return explain_check(self.check).meaning
+
+    def cure(self, name_option: OptionName = option_in_python) -> str:
+        """What to do about it, with the names that an interface has for options."""
+        return with_options(explain_check(self.check).cure, name_option)
+
+    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+        """Return check, severity, count, meaning, cure and examples."""
+        return {
+            "check": str(self.check),
+            "severity": str(self.severity),
+            "count": self.count,
+            "meaning": self.meaning,
+            "cure": self.cure(name_option),
+            "examples": [
+                {"file": e.file, "place": e.place, "found": e.found, "other": e.other, "box": e.box}
+                for e in self.examples
+            ],
+        }
+
+
+class Findings:
+    """Collects findings."""
+
+    def __init__(self) -> None:
+        self._by_check: dict[tuple[Check, Severity], LintFinding] = {}
+
+    def add(
+        self,
+        check: Check,
+        *examples: LintExample,
+        severity: Severity | None = None,
+        count: int | None = None,
+    ) -> None:
+        """Add places; `count` if there are more than the examples."""
+        if severity is None:
+            severity = explain_check(check).severity
+        finding = self._by_check.setdefault((check, severity), LintFinding(check, severity))
+        finding.count += len(examples) if count is None else count
+        finding.examples += examples[: MOST_EXAMPLES - len(finding.examples)]
+
+    def extend(self, other: Findings) -> None:
+        """Add the findings of another part of the source."""
+        for found in other._by_check.values():
+            self.add(found.check, *found.examples, severity=found.severity, count=found.count)
+
+    def sorted(self) -> list[LintFinding]:
+        """The findings, worst first."""
+        checks = list(Check)
+        return sorted(
+            self._by_check.values(),
+            key=lambda found: (ORDER.index(found.severity), checks.index(found.check)),
+        )
+
+
+@dataclass(repr=False)
+class LintReport(Report):
+    """The report of `lint`.
+
+    sample_count: number of samples of the source.
+    image_count: number of decoded images; 0 if `lint` was not deep.
+    classes: for each split of the source ("" without splits), the number of images of each class.
+    findings: worst first.
+    is_deep: whether every sample was read and every image decoded.
+    """
+
+    sample_count: int = 0
+    image_count: int = 0
+    classes: dict[str, dict[str, int]] = field(default_factory=dict)
+    findings: list[LintFinding] = field(default_factory=list)
+    is_deep: bool = True
+
+    def __post_init__(self) -> None:
+        self._samples: Mapping[str, Sample] = {}
+        self._reader: SampleReader | None = None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there are no errors and no warnings."""
+        return not (self.error_count or self.warning_count)
+
+    @property
+    def error_count(self) -> int:
+        """Number of places with errors."""
+        return self._count(Severity.ERROR)
+
+    @property
+    def warning_count(self) -> int:
+        """Number of places with warnings."""
+        return self._count(Severity.WARNING)
+
+    @property
+    def note_count(self) -> int:
+        """Number of places with notes."""
+        return self._count(Severity.NOTE)
+
+    def of_severity(self, severity: Severity) -> Iterator[LintFinding]:
+        """The findings of one severity."""
+        return (found for found in self.findings if found.severity is severity)
+
+    def keep(self, samples: Mapping[str, Sample], reader: SampleReader) -> None:
+        """Keep samples by name, and what reads them, to draw examples."""
+        self._samples, self._reader = samples, reader
+
+    def read_again(self, file: str) -> Mapping[str, Any]:
+        """Read the features of the sample of an example again; {} if that is impossible."""
+        sample = self._samples.get(file)
+        if sample is None or self._reader is None:
+            return {}
+        try:
+            return features_of(self._reader.read(sample))
+        except RecordsmithError:
+            return image_of(self._reader, sample)
+
+    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+        """Return samples, images, deep, error_count, warning_count, note_count, classes and
+        findings.
+        """
+        return {
+            "samples": self.sample_count,
+            "images": self.image_count,
+            "deep": self.is_deep,
+            "error_count": self.error_count,
+            "warning_count": self.warning_count,
+            "note_count": self.note_count,
+            "classes": self.classes,
+            "findings": [found.to_json(name_option) for found in self.findings],
+        }
+
+    def _count(self, severity: Severity) -> int:
+        return sum(found.count for found in self.of_severity(severity))
+
+    def _summary(self) -> Summary:
+        counts = zip(ORDER, (self.error_count, self.warning_count, self.note_count), strict=True)
+        found = ", ".join(counted(count, str(severity)) for severity, count in counts)
+        rows = [
+            (str(severity), first_of([f"{f.check} ({f.count:,})" for f in of_it], 6))
+            for severity in ORDER
+            if (of_it := list(self.of_severity(severity)))
+        ]
+        samples = counted(self.sample_count, "sample")
+        return Summary("", (("samples", samples), ("found", found), *rows))

@@ -1,0 +1,319 @@
+"""Checks one sample: reads it, decodes its image and masks once, and measures what they show."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    RecordsmithError,
+    SourceError,
+)
+from recordsmith.example import hash_spans
+from recordsmith.example.keys import (
+    BOX,
+    CLASS_LABEL,
+    HEIGHT,
+    MASK,
+    MASK_FORMAT,
+    OBJECT_LABEL,
+    WIDTH,
+)
+from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation
+from recordsmith.image.decoding.exact import Decoded, decode_exact
+from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.pixels import read_image_head
+from recordsmith.linting.explanations import Severity
+from recordsmith.linting.image_hash import SIDE, Frequencies, low_frequencies
+from recordsmith.linting.lint_report import Findings, LintExample
+from recordsmith.linting.sample_images import (
+    RAW,
+    boxes_of,
+    features_of,
+    first_of,
+    image_in,
+    image_of,
+    values_of,
+)
+from recordsmith.sources import Sample, SampleReader
+from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.flaws import Check, Flaw
+
+TINY_PIXELS = 2
+"""Boxes with a shorter side are tiny."""
+
+_IGNORED = 255  # in masks
+_MOST_VALUES = 1 << 16
+_KEPT_PLACES = 3
+_SAME_FORMAT = {
+    "jpg": "jpeg", "jpe": "jpeg", "jfif": "jpeg", "mpo": "jpeg", "tif": "tiff", "apng": "png",
+    "dib": "bmp", "jp2": "jpeg2000", "j2k": "jpeg2000", "pgm": "ppm", "pbm": "ppm", "pnm": "ppm",
+    "heif": "heic",
+}  # fmt: skip
+_FLAT = np.zeros((SIDE, SIDE), np.float32)
+
+
+@dataclass
+class MaskValues:
+    """Which values occur in masks.
+
+    masks: number of masks.
+    counts: in how many masks each value occurs.
+    places: the first masks with each value.
+    """
+
+    masks: int = 0
+    counts: Counter[int] = field(default_factory=Counter)
+    places: dict[int, list[str]] = field(default_factory=dict)
+
+    def add(self, values: Sequence[int], file: str) -> None:
+        """Count the values of a mask."""
+        self.masks += 1
+        self.counts.update(values)
+        for value in values:
+            self.places.setdefault(value, []).append(file)
+            del self.places[value][_KEPT_PLACES:]
+
+    def extend(self, other: MaskValues) -> None:
+        """Add the masks of another part of the source."""
+        self.masks += other.masks
+        self.counts.update(other.counts)
+        for value, places in other.places.items():
+            self.places.setdefault(value, []).extend(places)
+            del self.places[value][_KEPT_PLACES:]
+
+
+@dataclass
+class Checked:
+    """The result for some consecutive samples.
+
+    findings: of these samples.
+    image_count: number of decoded images.
+    frequencies: float32, (samples, SIDE, SIDE); 0 for samples without an image.
+    contents: uint64, (samples,): of the bytes of each image; 0 without one.
+    annotations: uint64, (samples,): of the annotations of each; 0 if they are unknown.
+    classes: number of images by split and label.
+    masks: the values of masks.
+    """
+
+    findings: Findings = field(default_factory=Findings)
+    image_count: int = 0
+    frequencies: list[Frequencies] = field(default_factory=list)
+    contents: list[int] = field(default_factory=list)
+    annotations: list[int] = field(default_factory=list)
+    classes: Counter[tuple[str | None, int]] = field(default_factory=Counter)
+    masks: MaskValues = field(default_factory=MaskValues)
+
+
+class SampleCheck:
+    """Checks samples. Thread-safe: each call has its own result."""
+
+    def __init__(self, reader: SampleReader, class_names: Sequence[str | None] | None) -> None:
+        self._reader = reader
+        self._class_count = None if class_names is None else len(class_names)
+
+    def check(self, samples: Sequence[Sample]) -> Checked:
+        """Read and check samples."""
+        checked = Checked()
+        for sample in samples:
+            self._check(sample, checked)
+        return checked
+
+    def _check(self, sample: Sample, checked: Checked) -> None:
+        findings = checked.findings
+
+        def note(what: str, where: str) -> None:
+            check = what.check if isinstance(what, Flaw) else Check.CHANGED
+            if check is not Check.EXIF_ORIENTATION:  # checked for every image
+                example = LintExample(sample.name, what, where)
+                findings.add(check, example, severity=Severity.NOTE)
+
+        features: Mapping[str, Any] = {}
+        is_annotated = False
+        try:
+            features = features_of(self._reader.read(sample, note))
+            is_annotated = True
+        except (CorruptDataError, FileAccessError, SourceError) as error:
+            problems = list(_problems(error, sample.name, getattr(self._reader, "root", None)))
+            for check, example in problems:
+                findings.add(check, example, severity=Severity.ERROR)  # it cannot be packed
+            if problems[0][0] is not Check.UNREADABLE_IMAGE or problems[0][1].place:
+                features = image_of(self._reader, sample)
+        data = image_in(features)
+        content, shown = 0, _FLAT
+        if data is not None:
+            content = _hash(data)
+            shown = self._check_image(sample, data, features, checked)
+        checked.contents.append(content)
+        checked.frequencies.append(shown)
+        checked.annotations.append(_annotation_hash(features) if is_annotated else 0)
+        labels = {*_labels(features)} if sample.label is None else {sample.label}
+        checked.classes.update((sample.split, label) for label in labels)
+        _check_boxes(sample.name, features, findings)
+        mask = first_of(features.get(MASK))
+        if isinstance(mask, bytes) and first_of(features.get(MASK_FORMAT)) not in RAW:
+            self._check_mask(sample.name, mask, checked)
+
+    def _check_image(
+        self, sample: Sample, data: bytes, features: Mapping[str, Any], checked: Checked
+    ) -> Frequencies:
+        """Decode an image and check it; return what it shows."""
+        name, findings = sample.name, checked.findings
+
+        def add(check: Check, found: str, severity: Severity | None = None) -> None:
+            findings.add(check, LintExample(name, found), severity=severity)
+
+        try:
+            head = read_image_head(data)
+            with reserve_for_decoding(data, *head[:3], max_pixels=MAX_PIXELS):
+                decoded = decode_exact(
+                    data,
+                    max_pixels=MAX_PIXELS,
+                    on_damage=lambda detail: add(Check.DAMAGED_IMAGE, detail),
+                )
+                shown = low_frequencies(decoded.pixels)
+                for check, found, severity in _surprises(decoded):
+                    add(check, found, severity)
+        except CorruptDataError as error:
+            add(Check.UNREADABLE_IMAGE, error.detail)
+            return _FLAT
+        checked.image_count += 1
+        stated = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
+        if stated[0] is not None and stated != (head.height, head.width):
+            add(
+                Check.IMAGE_SIZE,
+                f"stated size {stated[1]}x{stated[0]}, image size {head.width}x{head.height}",
+            )
+        if (wrong := wrong_extension(name, head.format)) is not None:
+            add(Check.WRONG_EXTENSION, wrong)
+        orientation = exif_orientation(data)
+        if orientation != UPRIGHT:
+            depends = bool(values_of(features.get(BOX[0]))) or MASK in features
+            add(
+                Check.EXIF_ORIENTATION,
+                f"orientation {orientation}" + (", with boxes or a mask" if depends else ""),
+                None if depends else Severity.NOTE,
+            )
+        return shown
+
+    def _check_mask(self, name: str, data: bytes, checked: Checked) -> None:
+        try:
+            mask = decode_mask(data)
+        except CorruptDataError as error:
+            checked.findings.add(Check.MASK_FORMAT, LintExample(name, error.detail, "mask"))
+            return
+        counts = np.bincount(mask.reshape(-1), minlength=1)
+        values = list(map(int, np.flatnonzero(counts)))
+        checked.masks.add(values, name)
+        if self._class_count is not None:
+            most = self._class_count
+            beyond = [value for value in values if value >= most and value != _IGNORED]
+            if beyond:
+                pixels = int(counts[beyond].sum())
+                found = (
+                    f"{pixels:,} pixels have values up to {beyond[-1]}; expected classes 0 to "
+                    f"{most - 1}, or {_IGNORED} to ignore"
+                )
+                checked.findings.add(Check.MASK_VALUES, LintExample(name, found, "mask"))
+
+
+def wrong_extension(name: str, format_: str) -> str | None:
+    """What is wrong with the extension of an image, or None."""
+    extension = posixpath.splitext(name)[1].lstrip(".").lower()
+    if not has_image_name(name) or _plain_format(extension) == _plain_format(format_):
+        return None
+    return f"a {format_.upper()} file with the extension .{extension}"
+
+
+def _plain_format(name: str) -> str:
+    return _SAME_FORMAT.get(name, name)
+
+
+def _labels(features: Mapping[str, Any]) -> Iterator[int]:
+    """The classes of an image and of its objects."""
+    for key in (CLASS_LABEL, OBJECT_LABEL):
+        for value in values_of(features.get(key)):
+            if isinstance(value, (int, np.integer)):
+                yield int(value)
+
+
+def _hash(data: bytes) -> int:
+    span = np.array([0, len(data)], np.int64)
+    return int(hash_spans(data, span[:1], span[1:])[0]) or 1
+
+
+def _annotation_hash(features: Mapping[str, Any]) -> int:
+    """A hash of the class and those of the objects; boxes drawn twice always differ a little."""
+    objects = sorted(map(repr, values_of(features.get(OBJECT_LABEL))))
+    return _hash(repr((first_of(features.get(CLASS_LABEL)), objects)).encode())
+
+
+def _problems(
+    error: RecordsmithError, name: str, root: object
+) -> Iterator[tuple[Check, LintExample]]:
+    """The checks that an error belongs to, one for each problem."""
+    path = str(getattr(error, "path", None) or "").removeprefix(f"{root}/")
+    place = "" if path == name else path
+    if isinstance(error, CorruptDataError):
+        is_image = error.defect is Defect.UNREADABLE_IMAGE
+        check = Check.UNREADABLE_IMAGE if is_image else Check.UNREADABLE_SAMPLE
+        yield check, LintExample(name, error.detail, place)
+        return
+    if isinstance(error, FileAccessError):
+        yield Check.UNREADABLE_FILE, LintExample(name, error.reason, place)
+        return
+    assert isinstance(error, SourceError)
+    if isinstance(error.problem, Flaw):
+        line = "" if error.line is None else f"{path}, line {error.line}"
+        yield error.problem.check, LintExample(name, error.problem.found, line or place)
+        return
+    for problem in error.problems:
+        if isinstance(problem, Flaw):
+            yield problem.check, LintExample(name, problem.found, problem.place, box=problem.box)
+        else:
+            yield Check.UNREADABLE_SAMPLE, LintExample(name, problem)
+
+
+def _surprises(decoded: Decoded) -> Iterator[tuple[Check, str, Severity | None]]:
+    """What readers of the image may not expect."""
+    if decoded.was_cmyk:
+        yield Check.CMYK, "CMYK colours", None
+    if decoded.pixels.dtype == np.uint16:
+        yield Check.HIGH_BIT_DEPTH, "16 bits per channel", None
+    if decoded.has_alpha:
+        alpha = decoded.pixels[:, :, -1]
+        seen = np.iinfo(alpha.dtype).max
+        hidden = int((alpha < seen).sum())
+        if hidden:
+            yield Check.ALPHA, f"{hidden / alpha.size:.1%} of the pixels are transparent", None
+        else:
+            yield Check.ALPHA, "an alpha channel without transparent pixels", Severity.NOTE
+    if decoded.is_animated:
+        yield Check.ANIMATION, "several frames", None
+
+
+def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:
+    """Add boxes that are tiny."""
+    height, width = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
+    if not (height and width):
+        return
+    for number, (ymin, xmin, ymax, xmax) in enumerate(boxes_of(features), 1):
+        across, down = (xmax - xmin) * width, (ymax - ymin) * height
+        if 0 < min(across, down) < TINY_PIXELS:
+            findings.add(
+                Check.TINY_BOX,
+                LintExample(
+                    name,
+                    f"{across:.3g} x {down:.3g} pixels",
+                    f"object {number}",
+                    box=(ymin, xmin, ymax, xmax),
+                ),
+            )

@@ -1,0 +1,83 @@
+"""The features of a sample, and the image of a sample whose annotations cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recordsmith.errors import CorruptDataError, RecordsmithError
+from recordsmith.example import decode_payload
+from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK
+from recordsmith.image import Box, read_image_header
+from recordsmith.sources import Content, Sample
+from recordsmith.sources.files.folders import is_file
+from recordsmith.sources.files.images import has_image_name, image_features
+from recordsmith.stores import Location
+
+RAW = (b"raw", "raw")
+"""The format of pixels without a header."""
+
+
+def features_of(content: Content) -> Mapping[str, Any]:
+    """The features of a sample; of a sequence, those of its context."""
+    if isinstance(content, bytes):
+        try:
+            content = decode_payload(content)
+        except CorruptDataError:  # a record of another type, which is packed unchanged
+            return {}
+    found = content if isinstance(content, Mapping) else content.context
+    return found if isinstance(found, Mapping) else {}
+
+
+def image_of(reader: object, sample: Sample) -> Mapping[str, Any]:
+    """The features of the image of a sample, read without its annotations; {} if unknown."""
+    location = location_of(reader, sample)
+    if location is None:
+        return {}
+    try:
+        return image_features(location.read(), sample.name)
+    except RecordsmithError:
+        return {}
+
+
+def location_of(reader: object, sample: Sample) -> Location | None:
+    """Where the image of a sample is, for readers of files that name samples after images."""
+    root = getattr(reader, "root", None)
+    if not isinstance(root, Location) or not has_image_name(sample.name):
+        return None
+    location = root / sample.name
+    return location if is_file(location) else None
+
+
+def image_in(features: Mapping[str, Any]) -> bytes | None:
+    """The encoded image of a sample: under the usual key, or the first value that is one."""
+    if first_of(features.get(FORMAT)) in RAW:
+        return None
+    usual = first_of(features.get(IMAGE))
+    if isinstance(usual, bytes):
+        return usual
+    for key, value in features.items():
+        data = first_of(value)
+        if key != MASK and isinstance(data, bytes) and read_image_header(data) is not None:
+            return data
+    return None
+
+
+def values_of(value: Any) -> Sequence[Any]:
+    """The values of a feature, which may be a single one or None."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return value  # type: ignore[return-value]
+    return () if value is None else (value,)
+
+
+def first_of(value: Any) -> Any:
+    values = values_of(value)
+    return values[0] if len(values) else None
+
+
+def boxes_of(features: Mapping[str, Any]) -> list[Box]:
+    """(ymin, xmin, ymax, xmax) of each object."""
+    sides = (map(float, values_of(features.get(key))) for key in BOX)
+    return [(top, left, bottom, right) for top, left, bottom, right in zip(*sides, strict=False)]

@@ -1,0 +1,119 @@
+"""`recordsmith lint`, and `--lint` of `pack`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from recordsmith.cli import app
+from recordsmith.cli.lint import lint
+from recordsmith.sources import KINDS
+
+from ..linting.planted import (
+    FRUIT_FAULTS,
+    fruit_folders,
+    pair_folders,
+    photo,
+    save,
+    voc_pets,
+    write_xml,
+)
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_a_clean_source_exits_with_0(tmp_path: Path) -> None:
+    fruit_folders(tmp_path)
+    done = run("lint", tmp_path)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("clean")
+
+
+def test_notes_exit_with_0(tmp_path: Path) -> None:
+    fruit_folders(tmp_path)
+    (tmp_path / "train/apple/.hidden").write_text("")
+    done = run("lint", tmp_path, "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert [(f["check"], f["severity"]) for f in found["findings"]] == [("skipped", "note")]
+
+
+def test_errors_and_warnings_exit_with_1(tmp_path: Path) -> None:
+    fruit_folders(tmp_path)
+    FRUIT_FAULTS[0].plant(tmp_path)
+    done = run("lint", tmp_path)
+    assert done.exit_code == 1
+    assert "train/apple/00.jpg" in done.stdout
+    assert run("lint", tmp_path, "--quick").exit_code == 0  # the image is not decoded
+    save(tmp_path / "train/apples/0.jpg", photo(1))
+    quick = run("lint", tmp_path, "--quick", "--json")
+    assert quick.exit_code == 1
+    assert json.loads(quick.stdout)["deep"] is False
+
+
+def test_a_wrong_command_exits_with_2(tmp_path: Path) -> None:
+    fruit_folders(tmp_path)
+    assert run("lint", tmp_path, "--format", "pairz").exit_code == 2
+    assert run("lint", tmp_path, "--masks", "x", "--format", "folder").exit_code == 2
+    assert run("lint", tmp_path, "--html", "page.txt").exit_code == 2
+    assert run("lint", tmp_path / "nothing").exit_code == 2
+
+
+def test_the_cure_names_options_of_the_command_line(tmp_path: Path) -> None:
+    voc_pets(tmp_path)
+    write_xml(tmp_path, "00", [("cat", 10, 12, 97, 50)])
+    (found,) = (
+        f for f in json.loads(run("lint", tmp_path, "--json").stdout)["findings"]
+        if f["check"] == "box-outside"
+    )  # fmt: skip
+    assert "--boxes clip" in found["cure"]
+    assert found["examples"][0]["box"] == [12 / 64, 10 / 96, 50 / 64, 97 / 96]
+    assert run("lint", tmp_path, "--boxes", "clip").exit_code == 0
+
+
+def test_all_options_of_sources_are_accepted(tmp_path: Path) -> None:
+    parameters = {*inspect.signature(lint).parameters}
+    assert {name for kind in KINDS.values() for name in kind.options} <= parameters
+    pair_folders(tmp_path)
+    images, masks = tmp_path / "images", tmp_path / "masks"
+    assert run("lint", tmp_path, "--images", images, "--masks", masks).exit_code == 0
+
+
+@pytest.fixture
+def misspelt(tmp_path: Path) -> Path:
+    fruit_folders(tmp_path / "fruit")
+    save(tmp_path / "fruit/train/bananna/0.jpg", photo(1))
+    save(tmp_path / "fruit/val/bananna/0.jpg", photo(2))
+    return tmp_path / "fruit"
+
+
+def test_pack_prints_findings_first(misspelt: Path, tmp_path: Path) -> None:
+    done = run("pack", misspelt, tmp_path / "out")
+    assert done.exit_code == 0
+    assert "bananna" in done.stderr
+    assert "bananna" not in run("pack", misspelt, tmp_path / "other", "--lint", "off").stderr
+    document = json.loads(run("pack", misspelt, tmp_path / "third", "--json").stdout)
+    assert document["lint"]["warning_count"] == 1
+
+
+def test_strict_pack_exits_with_1(misspelt: Path, tmp_path: Path) -> None:
+    done = run("pack", misspelt, tmp_path / "out", "--lint", "strict")
+    assert done.exit_code == 1
+    assert "bananna" in done.stderr
+    assert not (tmp_path / "out").exists()
+    assert run("pack", misspelt, tmp_path / "out", "--lint", "loud").exit_code == 2
+
+
+def test_lint_and_plan_exclude_each_other(misspelt: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    assert run("pack", misspelt, tmp_path / "out", "--write-plan", plan).exit_code == 0
+    out = tmp_path / "out"
+    assert run("pack", misspelt, out, "--plan", plan, "--lint", "warn").exit_code == 2
+    assert run("pack", misspelt, out, "--plan", plan).exit_code == 0

@@ -1,0 +1,290 @@
+"""Every planted fault is found, by its check and file, and nothing else; clean twins have none."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.image import encode_mask
+from recordsmith.linting import LintReport, Severity, lint_listing
+from recordsmith.sources import Check, Flaw, Listing, Sample
+from recordsmith.sources.problems import Fault
+from recordsmith.stores import Location, MemoryStore, write_atomically
+from recordsmith.work import Work
+
+from ..raising import raises
+from .planted import LAYOUTS, encoded, fruit_folders, photo, save, voc_pets, write_xml
+
+ALSO_FOUND = {
+    "folders": {  # the copies that make the planted class names
+        ("conflicting-labels", "val/bananna/1.jpg"),
+        ("conflicting-labels", "val/cherry/01.jpg"),
+        ("identical-images", "val/bananna/1.jpg"),
+        ("identical-images", "val/cherry/01.jpg"),
+        ("identical-images", "train/cherry/other.jpg"),
+        ("missing-class", "'bananna'"),
+        ("similar-images", "val/cherry/small.jpg"),
+    }
+}
+FILES = Path(__file__).parent.parent / "conformance" / "files"
+LAYOUT = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+def found_by(report: LintReport, *severities: Severity) -> set[tuple[str, str]]:
+    """(check, file) of each place; (check, class) of findings about classes."""
+    return {
+        (str(found.check), example.file or f"'{example.found.split(chr(39))[-2]}'")
+        if found.check is Check.MISSING_CLASS
+        else (str(found.check), example.file or f"'{example.found.split(chr(39))[1]}'")
+        for found in report.findings
+        if found.severity in severities
+        for example in found.examples
+    }
+
+
+def test_there_are_enough_faults() -> None:
+    assert sum(len(layout.faults) for layout in LAYOUTS.values()) >= 40
+    kinds = {fault.check for layout in LAYOUTS.values() for fault in layout.faults}
+    assert len(kinds) >= 25
+
+
+@LAYOUT
+def test_the_clean_twin_is_clean(layout: str, tmp_path: Path) -> None:
+    report = rs.lint(LAYOUTS[layout].make(tmp_path))
+    assert report.is_clean, report.findings
+    assert report.findings == []
+    assert report.image_count == report.sample_count
+
+
+@LAYOUT
+def test_planted_faults_are_found_and_nothing_else(layout: str, tmp_path: Path) -> None:
+    source = LAYOUTS[layout].make(tmp_path)
+    faults = LAYOUTS[layout].faults
+    for fault in faults:
+        fault.plant(tmp_path)
+    report = rs.lint(source)
+    notes = {(fault.check, fault.file) for fault in faults if fault.severity == "note"}
+    assert notes <= found_by(report, Severity.NOTE)
+    assert found_by(report, Severity.ERROR, Severity.WARNING) == ALSO_FOUND.get(layout, set()) | {
+        (fault.check, fault.file) for fault in faults if fault.severity is None
+    }
+
+
+@LAYOUT
+def test_each_fault_alone_is_not_clean(layout: str, tmp_path: Path) -> None:
+    for number, fault in enumerate(LAYOUTS[layout].faults[:5]):
+        root = tmp_path / str(number)
+        source = LAYOUTS[layout].make(root)
+        fault.plant(root)
+        assert not rs.lint(source).is_clean, fault
+
+
+@LAYOUT
+def test_the_number_of_threads_does_not_matter(layout: str, tmp_path: Path) -> None:
+    source = LAYOUTS[layout].make(tmp_path)
+    for fault in LAYOUTS[layout].faults:
+        fault.plant(tmp_path)
+    assert rs.lint(source, threads=1).to_json() == rs.lint(source, threads=4).to_json()
+
+
+def test_the_boxes_at_fault_are_known(tmp_path: Path) -> None:
+    source = voc_pets(tmp_path)
+    write_xml(tmp_path, "00", [("cat", 24, 16, 120, 48), ("dog", 48, 8, 24, 32)])
+    (outside, inverted) = rs.lint(source).findings[:2]
+    assert [outside.check, inverted.check] == [Check.BOX_OUTSIDE, Check.BOX_INVERTED]
+    assert outside.examples[0].box == (0.25, 0.25, 0.75, 1.25)
+    assert inverted.examples[0].box == (0.125, 0.5, 0.5, 0.25)
+    assert outside.examples[0].place == "Annotations/00.xml, line 1 (cat)"
+
+
+def test_fixed_and_dropped_boxes_are_notes(tmp_path: Path) -> None:
+    voc_pets(tmp_path)
+    write_xml(tmp_path, "00", [("cat", 24, 16, 120, 48)])
+    report = rs.lint(rs.Voc(tmp_path, boxes="clip"))
+    assert report.is_clean
+    assert found_by(report, Severity.NOTE) >= {("box-outside", "JPEGImages/00.jpg")}
+
+
+def test_counts_are_exact_and_examples_limited(tmp_path: Path) -> None:
+    for number in range(150):
+        save(tmp_path / "a" / f"{number:03d}.jpg", photo(7, (16, 12)))
+    (found,) = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (found.check, found.count, len(found.examples)) == ("identical-images", 149, 100)
+
+
+def _alike(share: float, seed: int, size: tuple[int, int] = (96, 64)) -> Image.Image:
+    """An image of a set whose images share a template, such as X-rays."""
+    return Image.blend(photo(0, size), photo(seed, size), share)
+
+
+def test_images_that_share_a_template_are_no_copies(tmp_path: Path) -> None:
+    for number in range(1, 101):
+        save(tmp_path / "a" / f"{number:03d}.jpg", _alike(0.25, number))
+    assert rs.lint(rs.ImageFolder(tmp_path)).is_clean
+    for number in range(1, 11):
+        save(tmp_path / "a" / f"{number:03d} again.jpg", _alike(0.25, number), quality=70)
+        save(tmp_path / "a" / f"{number:03d} small.jpg", _alike(0.25, number).resize((72, 48)))
+    (found,) = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (found.check, found.count) == ("similar-images", 20)
+
+
+def test_letters_and_numbered_names_are_classes_on_purpose(tmp_path: Path) -> None:
+    seed = 0
+    for name in ("a", "A", "b", "0", "1", "class 1", "class 2", "class_10"):
+        for number in range(10):
+            seed += 1
+            save(tmp_path / name / f"{number}.jpg", photo(seed, (32, 24)))
+    assert rs.lint(rs.ImageFolder(tmp_path)).is_clean
+
+
+def test_samples_of_a_split_without_classes_miss_none(tmp_path: Path) -> None:
+    source = fruit_folders(tmp_path)
+    report = rs.lint(source)
+    assert report.classes["train"] == {"apple": 14, "banana": 14, "cherry": 14}
+    assert report.classes["val"] == {"apple": 10, "banana": 10, "cherry": 10}
+
+
+def test_mask_values_beyond_known_classes_are_errors() -> None:
+    mask = np.zeros((12, 16), np.uint8)
+    mask[0, :3], mask[1] = 9, 255
+    rows = [{"image/encoded": _jpeg(n), "image/segmentation/class/encoded": encode_mask(mask)}
+            for n in range(2)]  # fmt: skip
+    report = lint_listing(_listing(rows, ("background", "cat")), Work(1, None), deep=True)
+    (found,) = report.findings
+    assert (found.check, found.severity, found.count) == ("mask-values", "error", 2)
+    assert "9" in found.examples[0].found
+
+
+def test_tables_and_records_are_checked_by_the_same_rules(tmp_path: Path) -> None:
+    good, bad = _jpeg(1), _jpeg(2)[:400]
+    source = rs.Rows(
+        [{"picture": good, "n": 1}, {"picture": bad, "n": 2}, {"picture": good, "n": 3}]
+    )
+    report = rs.lint(source)
+    found = {(str(f.check), f.count) for f in report.findings if f.severity != "note"}
+    assert found == {("unreadable-image", 1), ("identical-images", 1)}
+    rs.pack(source, tmp_path / "packed")
+    packed = rs.lint(rs.Shards(tmp_path / "packed"))
+    assert {(str(f.check), f.count) for f in packed.findings if f.severity != "note"} == found
+
+
+@pytest.mark.parametrize("path", sorted(FILES.iterdir()), ids=lambda path: path.name)
+def test_hostile_records_are_findings_or_errors(path: Path) -> None:
+    try:
+        report = rs.lint(rs.Shards(path))
+    except (rs.CorruptDataError, rs.SourceError):
+        return
+    assert report.sample_count >= report.image_count
+
+
+def test_images_in_memory_have_the_findings_of_files(tmp_path: Path) -> None:
+    source = fruit_folders(tmp_path)
+    for fault in LAYOUTS["folders"].faults:
+        fault.plant(tmp_path)
+    folder = Location(MemoryStore(), "fruit")
+    for path in filter(Path.is_file, tmp_path.rglob("*")):
+        name = path.relative_to(tmp_path).as_posix()
+        write_atomically(folder / name, path.read_bytes(), overwrite=False)
+    for deep in (True, False):
+        in_memory = rs.lint(rs.ImageFolder(folder), deep=deep)
+        assert in_memory.to_json() == rs.lint(source, deep=deep).to_json()
+
+
+@dataclasses.dataclass
+class _Reader:
+    """Reads given rows, or fails with given errors."""
+
+    rows: list[Any]
+
+    def read(self, sample: Sample, _: Any = None) -> Any:
+        row = self.rows[int(sample.name)]
+        if isinstance(row, Exception):
+            raise row
+        return row
+
+    def kinds(self) -> dict[str, Any]:
+        return {}
+
+    def to_json(self) -> dict[str, Any]:
+        return {}
+
+
+def _listing(rows: list[Any], class_names: Any = None, **options: Any) -> Listing:
+    samples = tuple(Sample(str(number), 1) for number in range(len(rows)))
+    return Listing(samples, _Reader(rows), class_names, **options)
+
+
+def _jpeg(seed: int) -> bytes:
+    return encoded(photo(seed, (16, 12)))
+
+
+def test_errors_of_any_source_are_findings() -> None:
+    errors = [
+        rs.SourceError("no such row"),
+        rs.SourceError("two", [Flaw("bad", Check.BOX_EMPTY, place="x, line 3"), "worse"]),
+        rs.FileAccessError(5, "the device reported a read error", "a/b"),
+        rs.CorruptDataError(rs.Defect.UNREADABLE_IMAGE, "cut", path="a/c"),
+    ]
+    report = lint_listing(_listing(errors), Work(2, None), deep=True)
+    assert {(str(f.check), f.examples[0].file, f.examples[0].place) for f in report.findings} == {
+        ("unreadable-sample", "0", ""),
+        ("box-empty", "1", "x, line 3"),
+        ("unreadable-file", "2", "a/b"),
+        ("unreadable-image", "3", "a/c"),
+    }
+    assert report.error_count == 5
+
+
+def test_cheap_checks_read_no_sample(tmp_path: Path) -> None:
+    listing = _listing(
+        [AssertionError("read")] * 5,
+        ("cat", "cats"),
+        notices=[Flaw("2 lost", Check.ANNOTATION_WITHOUT_IMAGE, files=["a", "b"], item_count=2)],
+    )
+    report = lint_listing(listing, Work(1, None), deep=False)
+    assert not report.is_deep
+    assert [(str(f.check), f.count) for f in report.findings] == [
+        ("annotation-without-image", 2),
+        ("similar-class-names", 1),
+    ]
+
+
+def test_cheap_checks_of_folders(tmp_path: Path) -> None:
+    source = fruit_folders(tmp_path)
+    assert rs.lint(source, deep=False).is_clean
+    (tmp_path / "train/apple/00.jpg").write_bytes(b"")
+    save(tmp_path / "train/cherries/0.jpg", photo(1))
+    assert found_by(rs.lint(source, deep=False), Severity.ERROR, Severity.WARNING) == {
+        ("unreadable-image", "train/apple/00.jpg"),
+        ("similar-class-names", "'cherries'"),
+        ("missing-class", "'cherries'"),
+    }
+
+
+def test_flaws_travel_between_processes() -> None:
+    flaw = Flaw("it is empty", Check.BOX_EMPTY, place="a.xml, line 3", box=(0, 1, 2, 3))
+    error = pickle.loads(pickle.dumps(rs.SourceError(flaw, [flaw])))
+    for text in (error.problem, error.problems[0]):
+        assert text == "a.xml, line 3: it is empty"
+        assert (text.check, text.found, text.place, text.box) == (
+            Check.BOX_EMPTY, "it is empty", "a.xml, line 3", (0, 1, 2, 3),
+        )  # fmt: skip
+    fault = Fault("image not found", "a.xml", check=Check.ANNOTATION_WITHOUT_IMAGE)
+    restored = Fault.from_json(json.loads(json.dumps(fault.to_json())))
+    assert restored == fault
+    assert restored.error().problem.check is Check.ANNOTATION_WITHOUT_IMAGE  # type: ignore[attr-defined]
+
+
+def test_a_path_is_not_a_source() -> None:
+    with raises(rs.OptionError, option="source", value="flowers"):
+        rs.lint("flowers")  # type: ignore[arg-type]
+    with raises(rs.OptionError, option="threads", value=0):
+        rs.lint(rs.ImageFolder("flowers"), threads=0)
