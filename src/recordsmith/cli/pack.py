@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
-_SPLITS, _SOURCE, _IMAGES, _RECORDS, _MACHINES = (
+_SPLITS, SOURCE_PANEL, _IMAGES, _RECORDS, _MACHINES = (
     "Splits and shards",
     "The source",
     "How images are stored",
@@ -85,7 +85,7 @@ def pack(
             help="folder, files, pairs, voc, coco, yolo, table, webdataset or shards. "
             "[default: detected]",
             metavar="FORMAT",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     class_pattern: Annotated[
@@ -93,7 +93,7 @@ def pack(
         typer.Option(
             help="files: regular expression that finds the class in each path.",
             metavar="REGEX",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     images: Annotated[
@@ -101,7 +101,7 @@ def pack(
         typer.Option(
             help="pairs, coco, table: folder of the images. [default: detected]",
             metavar="FOLDER",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     masks: Annotated[
@@ -109,7 +109,7 @@ def pack(
         typer.Option(
             help="pairs: folder of the masks. [default: detected]",
             metavar="FOLDER",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     pairs: Annotated[
@@ -117,7 +117,7 @@ def pack(
         typer.Option(
             help="pairs: file with an image and its mask on each line.",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     colours: Annotated[
@@ -126,7 +126,7 @@ def pack(
             help="pairs: colours of masks: voc, or grey (brightness is the class number). "
             "[default: pixels are class numbers]",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     annotations: Annotated[
@@ -134,7 +134,7 @@ def pack(
         typer.Option(
             help="coco: JSON file of the annotations. [default: detected]",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     object_masks: Annotated[
@@ -142,7 +142,7 @@ def pack(
         typer.Option(
             help="coco: draw masks from the polygons: instance or class. [default: none]",
             metavar="KIND",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     label_map: Annotated[
@@ -151,7 +151,7 @@ def pack(
             help="voc, coco, yolo: label_map.pbtxt with the class numbers. "
             "[default: created from the data]",
             metavar="FILE",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     boxes: Annotated[
@@ -160,7 +160,7 @@ def pack(
             help="voc, coco, yolo: handling of invalid boxes: stop (fail and list them), clip "
             "(fix them) or drop (leave them out). [default: stop]",
             metavar="POLICY",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     image_column: Annotated[
@@ -168,7 +168,7 @@ def pack(
         typer.Option(
             help="table: column of image paths.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     split_column: Annotated[
@@ -176,7 +176,7 @@ def pack(
         typer.Option(
             help="table: column of splits.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     group_column: Annotated[
@@ -184,7 +184,7 @@ def pack(
         typer.Option(
             help="table: column of groups, which stay in one split.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     label_column: Annotated[
@@ -192,7 +192,7 @@ def pack(
         typer.Option(
             help="table: column of classes.",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     encoding: Annotated[
@@ -200,7 +200,7 @@ def pack(
         typer.Option(
             help="table: text encoding, such as cp1252 or utf-16. [default: utf-8]",
             metavar="NAME",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
     store: Annotated[

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
+
 from recordsmith.drawing.html_page import check_html_path, write_html
 from recordsmith.drawing.stats_page import stats_page
 from recordsmith.drawing.verify_page import verify_page
@@ -11,8 +14,17 @@ from recordsmith.examining.verification import VerifyReport
 from recordsmith.stores import Location, PlaceLike, as_location
 
 
+@runtime_checkable
+class DrawnReport(Protocol):
+    """A report that draws its own page."""
+
+    def html_page(self, title: str | None) -> tuple[str, str, Iterable[str]]:
+        """Return the title of the page, its style and its parts, as `write_html` takes them."""
+        ...
+
+
 def save_html(
-    report: StatsReport | VerifyReport,
+    report: StatsReport | VerifyReport | DrawnReport,
     out: PlaceLike,
     *,
     title: str | None = None,
@@ -21,7 +33,7 @@ def save_html(
     """Write a report as one self-contained HTML page.
 
     Args:
-        report: the result of `stats` or `verify`.
+        report: the result of `stats`, `verify` or `forecast`.
         out: the file, with the suffix .html or .htm.
         title: the heading, such as the folder of the dataset.
         overwrite: replace an existing file.
@@ -43,9 +55,13 @@ def save_html(
         page = stats_page(report, title or "dataset")
     elif isinstance(report, VerifyReport):
         page = verify_page(report, title or "Verification")
+    elif isinstance(report, DrawnReport):
+        page = report.html_page(title)
     else:
         raise OptionError(
-            option="report", value=report, expected="the result of recordsmith.stats or verify"
+            option="report",
+            value=report,
+            expected="the result of recordsmith.stats, verify or forecast",
         )
     write_html(path, *page, overwrite=overwrite)
     return path
