@@ -18,7 +18,7 @@ _SCALE, _SMOOTHING = 2, 2  # image pixels per unit, and what is averaged to one 
 _ANCHORS = {"start": "lm", "middle": "mm", "end": "rm"}
 
 
-class Line(NamedTuple):
+class Polyline(NamedTuple):
     """Straight lines through points."""
 
     points: Sequence[Point]
@@ -57,7 +57,7 @@ class Label(NamedTuple):
     is_bold: bool = False
 
 
-Shape: TypeAlias = Line | Box | Dot | Label
+Shape: TypeAlias = Polyline | Box | Dot | Label
 
 
 def to_svg(shapes: Sequence[Shape], width: int, height: int, title: str) -> str:
@@ -87,7 +87,7 @@ def to_png(shapes: Sequence[Shape], width: int, height: int) -> bytes:
 
 
 def _svg(shape: Shape) -> str:
-    if isinstance(shape, Line):
+    if isinstance(shape, Polyline):
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in shape.points)
         dashes = ' stroke-dasharray="5 4"' if shape.is_dashed else ""
         return (
@@ -122,7 +122,7 @@ def _draw(draw: object, shape: Shape, factor: int, font: str) -> None:
     from PIL import ImageDraw
 
     assert isinstance(draw, ImageDraw.ImageDraw)
-    if isinstance(shape, Line):
+    if isinstance(shape, Polyline):
         width = max(1, round(shape.width * factor))
         pieces = _dashes(shape.points) if shape.is_dashed else [shape.points]
         for piece in pieces:

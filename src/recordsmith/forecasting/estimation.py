@@ -4,7 +4,8 @@ The size of every sample is known from its listing. The headers of many more ima
 images are encoded: their pixels and JPEG quality. A linear regression on these (the two-phase
 regression estimator of survey sampling: Cochran, Sampling Techniques, chapter 12) has a small part
 of the error of the mean, because larger files with more pixels also take more bytes in other
-formats.
+formats. Images that keep their bytes, JPEGs and
+others have regressions of their own.
 """
 
 from __future__ import annotations
@@ -21,19 +22,18 @@ import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 IntegerArray: TypeAlias = npt.NDArray[np.int64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-_CONFIDENCE = 0.98
+_CONFIDENCE = 0.99
 """Of the quantile: more than the 95 % that are stated, because sizes are skewed and the normal
 distribution is an approximation. `tests/forecasting` counts how often intervals are right."""
-_MODELS: Sequence[Sequence[int]] = (
-    *((0, 1), (0, 1, 2), (0, 1, 3), (0, 1, 2, 3), (0, 1, 2, 3, 4), (0, 1, 2, 3, 4, 5, 6)),
-)
+_MODELS: Sequence[Sequence[int]] = ((0,), (1,), (0, 1), (0, 1, 2), (0, 1, 2, 3, 4))
 """Which columns of `_columns` a regression uses."""
 _SAMPLES_PER_COLUMN = 12
+_FEWEST_IN_GROUP = 20
 _CLEAR_GAIN = 0.9
 """A larger model is used only if it reduces the squared error to this share."""
-_ROUNDING = 1e-9
+_ROUNDING = 1e-4
+"""The smallest error, as a share: lengths of names and numbers are not part of the regression."""
 _HEADERS_PER_SAMPLE = 20
 
 
@@ -109,46 +109,59 @@ class KnownSamples:
     coarseness: Numbers
 
     def estimate_total(
-        self, values: Numbers, *, is_kept: BoolArray | None = None, scale: Numbers | None = None
+        self, values: Numbers, *, groups: IntegerArray | None = None, scale: Numbers | None = None
     ) -> Estimate:
         """Estimate the sum over all samples of a number of bytes.
 
         Args:
             values: of the first chosen samples.
-            is_kept: whether each chosen image keeps its bytes; None if no image does.
-            scale: the factor by which the pixels of each chosen image are reduced; None for 1.
+            groups: a number for each chosen sample; each group has a regression of its own.
+            scale: the factor by which the pixels of each chosen image change; None for 1.
         """
         count, total_count = len(values), len(self.sizes)
         known = float(values.sum())
         if count == total_count or not count:
             return Estimate(known, known, known)
         sizes = self.sizes[self.chosen]
-        columns = self._columns(sizes, is_kept, np.ones(len(sizes)) if scale is None else scale)
-        fit = _best_fit(columns[:count], values)
-        by_size = _Fit(sizes[:count, None], values) if fit.column_count else fit
-        predicted = fit.predict(columns)
+        columns = self._columns(sizes, np.ones(len(sizes)) if scale is None else scale)
+        if groups is None:
+            groups = np.zeros(len(sizes), np.int64)
+        predicted = np.zeros(len(sizes))
+        parts = []  # (variance, degrees of freedom) of each group
+        for members in _large_groups(groups, count):
+            encoded = members[members < count]
+            fit = _best_fit(columns[encoded], values[encoded])
+            predicted[members] = fit.predict(columns[members])
+            share = len(members) / len(sizes)
+            variance = share**2 * (1 / len(encoded) - 1 / len(members)) * fit.variance
+            parts.append((variance, max(1, len(encoded) - 1 - fit.column_count)))
         # the chosen samples are smaller or larger than the average of all
+        by_size = _Fit(sizes[:, None], predicted)
         excess = float(sizes.mean()) - float(self.sizes.mean())
-        mean = float(predicted.mean()) - excess * _Fit(sizes[:, None], predicted).last_slope
-        variance = (1 / count - 1 / len(columns)) * fit.variance
-        variance += (1 / len(columns) - 1 / total_count) * by_size.variance
-        value = total_count * mean
-        error = total_count * math.sqrt(variance) * _quantile(count - 1 - fit.column_count)
-        error += _ROUNDING * abs(value)
+        value = total_count * (float(predicted.mean()) - excess * by_size.last_slope)
+        remaining = _Fit(sizes[:count, None], values).variance
+        parts.append((remaining * (1 / len(sizes) - 1 / total_count), count - 2))
+        error = total_count * _half_interval(parts) + _ROUNDING * abs(value)
         return Estimate(max(value, known), max(value - error, known), max(value + error, known))
 
-    def _columns(self, sizes: Numbers, is_kept: BoolArray | None, scale: Numbers) -> Numbers:
-        """What the bytes of a record may be proportional to.
-
-        The first two columns are constant unless some images keep their bytes and others do not.
-        """
-        kept = np.zeros(len(sizes)) if is_kept is None else is_kept.astype(float)
-        scaled, pixels = sizes * scale * (1 - kept), self.pixels * scale * (1 - kept)
+    def _columns(self, sizes: Numbers, scale: Numbers) -> Numbers:
+        """What the bytes of a record may be proportional to."""
+        scaled, pixels = sizes * scale, self.pixels * scale
         by_quality = self.coarseness * scaled, self.coarseness * pixels
-        both = np.sqrt(scaled * pixels)
         return np.column_stack(
-            (sizes * kept, kept, scaled, pixels, by_quality[0], both, by_quality[1])
+            (scaled, pixels, by_quality[0], np.sqrt(scaled * pixels), by_quality[1])
         )
+
+
+def _large_groups(groups: IntegerArray, count: int) -> list[IntegerArray]:
+    """The places of each group's members; groups with few of the first `count` are merged."""
+    labels, numbers = np.unique(groups, return_inverse=True)
+    encoded = np.bincount(numbers[:count], minlength=len(labels))
+    order = np.argsort(-encoded, kind="stable")
+    merged = np.arange(len(labels))
+    merged[encoded < _FEWEST_IN_GROUP] = order[0]
+    of_sample = merged[numbers]
+    return [np.flatnonzero(of_sample == label) for label in np.unique(merged)]
 
 
 class _Fit:
@@ -198,10 +211,22 @@ def _best_fit(columns: Numbers, values: Numbers) -> _Fit:
     return best
 
 
-def _quantile(freedom: int) -> float:
+def _half_interval(parts: Sequence[tuple[float, int]]) -> float:
+    """Half the interval of a sum, from the variance and degrees of freedom of its parts.
+
+    By the approximation of Welch and Satterthwaite.
+    """
+    variance = sum(part for part, _ in parts)
+    if not variance:
+        return 0.0
+    freedom = variance**2 / sum(part**2 / max(1, own) for part, own in parts)
+    return math.sqrt(variance) * _quantile(freedom)
+
+
+def _quantile(freedom: float) -> float:
     """Student's t for a two-sided interval: the expansion of Cornish and Fisher."""
     z = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
-    n = max(1, freedom)
+    n = max(1.0, freedom)
     return (
         z
         + (z**3 + z) / (4 * n)

@@ -28,7 +28,7 @@ class Fidelity(NamedTuple):
 
 def compare_pixels(original: Any, stored: Any) -> Fidelity:
     """Compare two images of one shape: uint8, (height, width, 1 or 3)."""
-    return Fidelity(psnr(original, stored), ssim(luma(original), luma(stored)))
+    return Fidelity(psnr(original, stored), ssim(original, stored))
 
 
 def psnr(original: Any, stored: Any) -> float | None:
@@ -43,17 +43,17 @@ def psnr(original: Any, stored: Any) -> float | None:
 
 
 def ssim(original: Any, stored: Any) -> float | None:
-    """Mean structural similarity of two grey images (Wang et al. 2004).
+    """Mean structural similarity of the brightness of two images (Wang et al. 2004).
 
     With their parameters: a Gaussian window of 11 x 11 pixels with sigma 1.5, K1 = 0.01 and
     K2 = 0.03, where the window is inside the image. There is no scaling before.
 
     Args:
-        original, stored: float32, (height, width), 0-255.
+        original, stored: uint8, (height, width, 1 or 3).
     """
     import cv2
 
-    height, width = map(int, original.shape)
+    height, width = map(int, original.shape[:2])
     if min(height, width) < _WINDOW:
         return None
     window = cv2.getGaussianKernel(_WINDOW, _SIGMA, cv2.CV_32F)
@@ -67,7 +67,7 @@ def ssim(original: Any, stored: Any) -> float | None:
     for start in range(0, height - _WINDOW + 1, step):
         rows = slice(start, start + step + _WINDOW - 1)
         # float32 is precise enough if values are near 0
-        x, y = (image[rows] - np.float32(_PEAK / 2) for image in (original, stored))
+        x, y = (luma(image[rows]) - np.float32(_PEAK / 2) for image in (original, stored))
         mean_x, mean_y = averaged(x), averaged(y)
         variances = averaged(x * x + y * y) - mean_x**2 - mean_y**2
         covariance = averaged(x * y) - mean_x * mean_y
@@ -85,7 +85,8 @@ def luma(pixels: Any) -> npt.NDArray[np.float32]:
         return grey
     import cv2
 
-    return cv2.transform(pixels, np.array([_LUMA], np.float32)).astype(np.float32)
+    weights = np.array([_LUMA], np.float32)
+    return cv2.transform(pixels.astype(np.float32), weights)  # type: ignore[return-value]
 
 
 def _rows(image: Any) -> int:

@@ -240,8 +240,8 @@ def _estimate(
     certain = values[: len(choice.certain)].sum()
     others = known.estimate_total(
         values[len(choice.certain) :],
-        is_kept=np.array([variant.keeps(each.format, each.shorter_side) for each in figures], bool),
-        scale=np.array([variant.scale(each.shorter_side) for each in figures]),
+        groups=np.array([2 * variant.keeps(each) + each.is_jpeg for each in figures], np.int64),
+        scale=np.array([variant.scale(each) for each in figures]),
     )
     return Estimate(*(float(round(certain + end)) for end in others))
 

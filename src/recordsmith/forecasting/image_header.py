@@ -27,6 +27,10 @@ class ImageHeaderFigures(NamedTuple):
     coarseness: float
     format: str = ""
 
+    @property
+    def is_jpeg(self) -> bool:
+        return self.format == "jpeg"
+
 
 NO_IMAGE = ImageHeaderFigures(0, 0, 0.0)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError
-from recordsmith.forecasting.canvas import Box, Dot, Label, Line, Shape, to_png, to_svg
+from recordsmith.forecasting.canvas import Box, Dot, Label, Polyline, Shape, to_png, to_svg
 from recordsmith.forecasting.forecast_report import ForecastReport, VariantForecast
 from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
 from recordsmith.words import count as counted
@@ -21,7 +21,7 @@ _ROW, _TOP, _FOOT = 34, 108, 56
 _LEFT, _BARS_RIGHT, _CHART_LEFT = 200, 640, 720
 _CHART_WIDTH, _CHART_HEIGHT = 440, 190
 _NARROWEST_INTERVAL = 3
-_LETTER = 6.4  # about the width of a letter of the legend
+_LETTER = 6.2  # about the width of a letter of the legend
 
 
 class _Measure(NamedTuple):
@@ -130,9 +130,7 @@ def _jpeg_series(report: ForecastReport) -> dict[str, list[VariantForecast]]:
     for variant in report.variants:
         if variant.lossy_count and "shorter_side" not in (variant.options or {}):
             is_all = "recompress" in (variant.options or {})
-            found.setdefault("all images" if is_all else "images that are not JPEGs", []).append(
-                variant
-            )
+            found.setdefault("all images" if is_all else "JPEGs kept", []).append(variant)
     return {
         name: sorted(those, key=lambda variant: variant.size_bytes.value)
         for name, those in found.items()
@@ -154,9 +152,9 @@ def _bars(report: ForecastReport) -> Iterator[Shape]:
         end = _LEFT + total.high * scale
         if end - _LEFT - total.low * scale > _NARROWEST_INTERVAL:
             low = _LEFT + total.low * scale
-            yield Line(((low, middle), (end, middle)), _INK, 1.2)
+            yield Polyline(((low, middle), (end, middle)), _INK, 1.2)
             for at in (low, end):
-                yield Line(((at, middle - 4), (at, middle + 4)), _INK, 1.2)
+                yield Polyline(((at, middle - 4), (at, middle + 4)), _INK, 1.2)
         shown = size_text(total.value) + (", recommended" if is_best else "")
         yield Label((end + 8, middle), shown, _INK, 13, is_bold=is_best)
 
@@ -195,13 +193,13 @@ def _chart(
     every = max(1, math.ceil(steps / 6))
     for number in range(0, steps + 1, every):
         value = low + number * measure.step
-        yield Line(((_CHART_LEFT, y(value)), (right, y(value))), _GRID)
+        yield Polyline(((_CHART_LEFT, y(value)), (right, y(value))), _GRID)
         yield Label((_CHART_LEFT - 8, y(value)), f"{value:.{measure.digits}f}", _QUIET, 12, "end")
     for size_bytes in _ticks(most):
-        yield Line(((x(size_bytes), bottom), (x(size_bytes), bottom + 4)), _QUIET)
+        yield Polyline(((x(size_bytes), bottom), (x(size_bytes), bottom + 4)), _QUIET)
         yield Label((x(size_bytes), bottom + 15), _tick_text(size_bytes), _QUIET, 12, "middle")
     original = x(report.original.size_bytes.value)
-    yield Line(((original, top), (original, bottom)), _QUIET, 1, is_dashed=True)
+    yield Polyline(((original, top), (original, bottom)), _QUIET, 1, is_dashed=True)
     yield Label((original - 5, bottom - 10), "as it is", _QUIET, 11, "end")
     for number, (colour, those) in enumerate(zip(_SERIES, series.values(), strict=False)):
         label_distance = 14 if number == 0 and len(series) > 1 else -13
@@ -213,18 +211,18 @@ def _chart(
             ]
             is_mean = fill == colour
             if is_mean:
-                yield Line([place[:2] for place in places], colour, 2)
+                yield Polyline([place[:2] for place in places], colour, 2)
             for left, height, variant in places:
                 yield Dot((left, height), 4, fill, colour)
                 if is_mean:
                     quality = str((variant.options or {}).get("quality", 95))
                     yield Label((left, height + label_distance), quality, colour, 12, "middle")
-    yield Line(((_CHART_LEFT, bottom), (right, bottom)), _QUIET)
+    yield Polyline(((_CHART_LEFT, bottom), (right, bottom)), _QUIET)
 
 
 def _legend(names: Sequence[str]) -> Iterator[Shape]:
     entries = [
-        *((f"JPEG, {name}", colour, colour) for name, colour in zip(names, _SERIES, strict=False)),
+        *((f"JPEG ({name})", colour, colour) for name, colour in zip(names, _SERIES, strict=False)),
         ("lowest of the sample", _PAPER, _QUIET),
     ]
     place, height = float(_CHART_LEFT), 62.0

@@ -11,7 +11,7 @@ from recordsmith.example import SequenceExample, decode_payload
 from recordsmith.example.keys import FORMAT, IMAGE
 from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
 from recordsmith.forecasting.image_header import NO_IMAGE, ImageHeaderFigures, read_figures
-from recordsmith.forecasting.variants import FLOATS, ORIGINAL, Variant
+from recordsmith.forecasting.variants import FLOAT_BYTES, FLOATS, ORIGINAL, Variant
 from recordsmith.image import ImageOptions, store_image
 from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.storing.image_options import MAX_PIXELS
@@ -116,7 +116,7 @@ class SampleStorage:
         for variant in self._variants[1:]:
             if variant.options is None or variant.name in self.missing:
                 continue
-            if variant.options.recompress and found.figures.format != "jpeg":
+            if variant.options.recompress and not found.figures.is_jpeg:
                 found.records[variant.name] = found.records[variant.twin]
                 continue
             try:
@@ -130,7 +130,7 @@ class SampleStorage:
                 found.records[variant.name] = StoredRecord(0, 0, refusal=error.problem)
             else:
                 found.records[variant.name] = record
-        self._add_floats(found, features)
+        self._add_floats(found)
         return found
 
     def _stored(
@@ -164,12 +164,12 @@ class SampleStorage:
         return StoredRecord(len(payload) + FRAME_BYTES, hash(payload))
 
     @staticmethod
-    def _add_floats(found: StoredSample, features: Mapping[str, Any]) -> None:
+    def _add_floats(found: StoredSample) -> None:
         """Add the size with PNGs as float32, as matplotlib reads them."""
         raw = found.records.get("raw")
         if raw is not None:
-            is_png = features.get(FORMAT) in ("png", b"png", [b"png"])
-            more = 3 * found.figures.value_bytes if is_png and not raw.refusal else 0
+            is_png = found.figures.format == "png" and not raw.refusal
+            more = round(FLOAT_BYTES - 1) * found.figures.value_bytes if is_png else 0
             found.records[FLOATS] = raw._replace(size_bytes=raw.size_bytes + more)
 
 

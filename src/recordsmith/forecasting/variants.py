@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from recordsmith.errors import OptionError
+from recordsmith.forecasting.image_header import ImageHeaderFigures
 from recordsmith.image import ImageOptions
 from recordsmith.image.storing.image_options import check_number
 
 ORIGINAL = "original"
 FLOATS = "float32"
+FLOAT_BYTES = 4.0
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,21 @@ class Variant:
         """The same with a label for tables in which the other one is missing."""
         return replace(self, label=self.label.partition(" (")[0])
 
-    def keeps(self, image_format: str, shorter_side: float) -> bool:
+    def keeps(self, image: ImageHeaderFigures) -> bool:
         """Whether an image keeps its bytes, by its header."""
         if self.options is None or self.options.recompress or self.options.shrink:
             return False
-        has_format = self.options.store in ("original", image_format)
-        return has_format and self.scale(shorter_side) == 1
+        has_format = self.options.store in ("original", image.format)
+        return has_format and self.scale(image) == 1
 
-    def scale(self, shorter_side: float) -> float:
-        """The factor by which the pixels of an image are reduced."""
-        side = None if self.options is None else self.options.shorter_side
-        return 1.0 if side is None or side >= shorter_side else (side / shorter_side) ** 2
+    def scale(self, image: ImageHeaderFigures) -> float:
+        """The factor by which the pixels of an image change in number or size."""
+        if self.options is None:
+            return FLOAT_BYTES if image.format == "png" else 1.0
+        side = self.options.shorter_side
+        if side is None or side >= image.shorter_side:
+            return 1.0
+        return (side / image.shorter_side) ** 2
 
 
 def make_variants(qualities: Iterable[int], shorter_sides: Iterable[int]) -> list[Variant]:
