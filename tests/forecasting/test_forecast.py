@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def test_a_higher_quality_is_larger_and_closer(photos: Path) -> None:
         rs.ImageFolder(photos), sample_count=50, **QUICK | {"qualities": qualities}
     )
     found = [report.variant(f"jpeg-{quality}") for quality in qualities]
-    for better, worse in zip(found, found[1:], strict=False):
+    for better, worse in pairwise(found):
         assert better.size_bytes.value > worse.size_bytes.value
         assert (better.psnr or 0) > (worse.psnr or 0)
         assert (better.ssim or 0) > (worse.ssim or 0)

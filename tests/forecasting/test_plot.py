@@ -44,7 +44,7 @@ def test_svg_has_every_variant_inside_its_frame(report: ForecastReport, tmp_path
     np.testing.assert_allclose(
         np.array(lengths) / max(lengths), np.array(values) / max(values), atol=2e-3
     )
-    dots = [element for element in root.iter(f"{SVG}circle")]
+    dots = list(root.iter(f"{SVG}circle"))
     lossy = [v for v in report.variants if v.lossy_count and "shorter_side" not in v.options]  # type: ignore[operator]
     assert len(dots) == 3 + 4 * len(lossy)  # legend; mean and lowest of two measures
 
