@@ -91,8 +91,7 @@ def test_reports_are_json_and_short(report: ForecastReport) -> None:
     document: dict[str, Any] = json.loads(json.dumps(report.to_json()))
     assert document["samples"] == 240
     assert [each["name"] for each in document["variants"]] == [v.name for v in report.variants]
-    assert document["variants"][1]["size_bytes"] == list(report.variants[1].size_bytes) or set(
-        document["variants"][1]["size_bytes"]
-    ) == {"value", "low", "high"}
+    value, low, high = report.variants[1].size_bytes
+    assert document["variants"][1]["size_bytes"] == {"value": value, "low": low, "high": high}
     assert len(repr(report)) < 400
     assert "<table>" in report._repr_html_()

@@ -54,7 +54,7 @@ def forecast(
     ] = "512,256",
     size: Annotated[
         int,
-        typer.Option(help="Training images, for the speeds, in pixels.", min=1, metavar="SIZE"),
+        typer.Option(help="Size of training images, for the speeds.", min=1, metavar="SIZE"),
     ] = 224,
     speed: Annotated[
         bool, typer.Option("--speed/--no-speed", help="Measure speeds.", show_default=False)

@@ -12,8 +12,9 @@ from recordsmith.example.keys import FORMAT, IMAGE
 from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
 from recordsmith.forecasting.image_header import NO_IMAGE, ImageHeaderFigures, read_figures
 from recordsmith.forecasting.variants import FLOAT_BYTES, FLOATS, ORIGINAL, Variant
-from recordsmith.image import ImageOptions, store_image
+from recordsmith.image import ImageOptions, probe_image, store_image
 from recordsmith.image.decoding.exact import decode_exact
+from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.image.storing.store import DROPPED
 from recordsmith.packing import apply_image_options
@@ -156,7 +157,8 @@ class SampleStorage:
         if side not in references:
             raw = ImageOptions("raw", shorter_side=side, drop_alpha=True)
             references[side] = _raw_pixels(data, raw)
-        decoded = decode_exact(image, max_pixels=MAX_PIXELS).pixels
+        with reserve_for_decoding(image, *probe_image(image), max_pixels=MAX_PIXELS):
+            decoded = decode_exact(image, max_pixels=MAX_PIXELS).pixels
         return record._replace(fidelity=compare_pixels(references[side], decoded))
 
     def _encoded(self, content: Any) -> StoredRecord:
