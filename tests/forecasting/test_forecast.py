@@ -297,6 +297,14 @@ def test_without_images_only_the_size_is_forecast(tmp_path: Path) -> None:
     assert report.original.size_bytes.low <= written <= report.original.size_bytes.high
 
 
+def test_raw_pixels_have_only_a_size(photos: Path, tmp_path: Path) -> None:
+    rs.pack(rs.ImageFolder(photos), tmp_path / "out", image_options=ImageOptions("raw"))
+    report = rs.forecast(rs.Shards(tmp_path / "out"), sample_count=COUNT, **QUICK)
+    assert (names(report), report.image_count, report.unreadable_count) == (["original"], 0, 0)
+    (path,) = (tmp_path / "out").glob("*.tfrecord")
+    assert report.original.size_bytes.value == path.stat().st_size
+
+
 def test_records_of_other_types_are_forecast(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         for number in range(30):

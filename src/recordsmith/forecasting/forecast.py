@@ -155,7 +155,7 @@ def forecast(
         certain_count=len(choice.certain),
         header_count=len(choice.certain) + len(choice.chosen) if has_images else 0,
         seed=seed,
-        image_count=sum(len(sample.records) > 1 for sample in stored),
+        image_count=sum(sample.figures != NO_IMAGE for sample in stored),
         variants=tuple(
             _figures(
                 variant,

@@ -66,7 +66,7 @@ class ForecastReport(Report):
     certain_count: how many of these were chosen because they are very large, not at random.
     header_count: images whose header was read, sampled ones included.
     seed: of the sample.
-    image_count: sampled samples with an image.
+    image_count: sampled samples with an encoded image.
     variants: the figures of each, the original images first.
     equal_variants: the names of variants that store every sampled image as another one does, by the
         name of that one; they are not in `variants`.

@@ -14,7 +14,9 @@ HEADINGS = (
     *("stored as", "size", "error", "of original", "shards", "PSNR", "SSIM", "lowest SSIM"),
     *("decodes/s", "loads/s", "stores/s", "pack options"),
 )
-OPTIONAL = ("stores/s", "lowest SSIM", "decodes/s", "shards", "of original", "error")
+OPTIONAL = (
+    *("stores/s", "lowest SSIM", "decodes/s", "shards", "pack options", "of original", "error"),
+)
 """Columns that narrow terminals leave out, in this order."""
 
 _LEAST_SHOWN = 0.0001
@@ -55,7 +57,7 @@ def pack_options(variant: VariantForecast) -> str:
 def remarks(report: ForecastReport) -> Iterator[str]:
     """Sentences that explain the table."""
     if not report.image_count:
-        yield f"No sample has an image in the feature `{IMAGE}`, so only the size is forecast."
+        yield f"No sample has an encoded image in the feature `{IMAGE}`, so only the size is forecast."
         return
     if report.threads is not None:
         threads = counted(report.threads, "thread")
