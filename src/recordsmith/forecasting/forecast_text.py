@@ -57,7 +57,7 @@ def pack_options(variant: VariantForecast) -> str:
 def remarks(report: ForecastReport) -> Iterator[str]:
     """Sentences that explain the table."""
     if not report.image_count:
-        yield f"No sample has an encoded image in the feature `{IMAGE}`, so only the size is forecast."
+        yield f"No sample has an encoded image in `{IMAGE}`, so only the size is forecast."
         return
     if report.threads is not None:
         threads = counted(report.threads, "thread")
