@@ -125,7 +125,9 @@ def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str])
     assert {"8 [b'rose']", "8", "(4,)", "True 1000"} <= {*shown}
 
 
-@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md", "arrow.md", "lint.md"])
+@pytest.mark.parametrize(
+    "name", ["packing.md", "forecast.md", "exporting.md", "stats.md", "arrow.md", "lint.md"]
+)
 def test_the_commands_and_code_of_a_page_run(
     name: str, flowers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,7 +135,7 @@ def test_the_commands_and_code_of_a_page_run(
         for library in ("pyarrow", "polars", "duckdb"):
             pytest.importorskip(library)
         rs.pack(rs.ImageFolder(flowers), "out", splits={"train": 0.7, "test": 0.3})
-    elif name not in ("packing.md", "lint.md"):
+    elif name not in ("packing.md", "forecast.md", "lint.md"):
         rs.pack(rs.ImageFolder(flowers), "out")
     text = page(f"docs/{name}")
     assert blocks("console", text)
@@ -279,6 +281,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
         shard.write(b"\0\0")
+    forecast = rs.forecast(rs.ImageFolder(flowers), sample_count=10, measure_speed=False)
     salvaged = rs.salvage("out", "rescued")
     shutil.copy("flowers/rose/1.jpg", "flowers/rose/2.png")
     linted = rs.lint(rs.ImageFolder("flowers"))
@@ -298,6 +301,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         indexed.to_json(),
         salvaged.to_json(),
         linted.to_json() | {"classes": {}},
+        {**forecast.to_json(), "equal_variants": {}},
         {**measured.to_json(), "sample": ResizedSample(1, 2, 3).to_json()},
     ):
         keys = json_keys(document)
@@ -314,7 +318,7 @@ def test_every_defect_and_command_is_documented() -> None:
     assert names == {
         "pack", "inspect", "stats", "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
-        "upgrade", "query", "lint",
+        "upgrade", "query", "lint", "forecast",
     }  # fmt: skip
     index = page("docs/README.md")
     for name in names:

@@ -32,6 +32,7 @@ _HOMES = {
         "decode_example decode_sequence_example encode_example encode_sequence_example"
     ),
     "exporting": "export",
+    "forecasting": "forecast",
     "image": "ImageOptions",
     "linting": "lint",
     "loading": (

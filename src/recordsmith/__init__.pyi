@@ -32,6 +32,7 @@ from recordsmith.example import decode_sequence_example as decode_sequence_examp
 from recordsmith.example import encode_example as encode_example
 from recordsmith.example import encode_sequence_example as encode_sequence_example
 from recordsmith.exporting import export as export
+from recordsmith.forecasting import forecast as forecast
 from recordsmith.image import ImageOptions as ImageOptions
 from recordsmith.linting import lint as lint
 from recordsmith.loading import BlockShuffle as BlockShuffle

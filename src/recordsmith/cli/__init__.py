@@ -26,6 +26,7 @@ from recordsmith.cli.demo import demo
 from recordsmith.cli.diff import diff
 from recordsmith.cli.edit import edit
 from recordsmith.cli.export import export
+from recordsmith.cli.forecast import forecast
 from recordsmith.cli.head import head
 from recordsmith.cli.index import index
 from recordsmith.cli.inspect import inspect
@@ -51,7 +52,7 @@ from recordsmith.cli.wording import (
 from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
-    "Create datasets": (lint, pack, append, demo),
+    "Create datasets": (lint, forecast, pack, append, demo),
     "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
     "Repair and rewrite them": (salvage, reshard, edit, upgrade),
     "Use them elsewhere": (export, query, index, bench),

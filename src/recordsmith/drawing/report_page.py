@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
+
 from recordsmith.drawing.html_page import check_html_path, write_html
 from recordsmith.drawing.lint_page import lint_page
 from recordsmith.drawing.stats_page import stats_page
@@ -13,8 +16,17 @@ from recordsmith.linting import LintReport
 from recordsmith.stores import Location, PlaceLike, as_location
 
 
+@runtime_checkable
+class DrawnReport(Protocol):
+    """A report that draws its own page."""
+
+    def html_page(self, title: str | None) -> tuple[str, str, Iterable[str]]:
+        """Return the title of the page, its style and its parts, as `write_html` takes them."""
+        ...
+
+
 def save_html(
-    report: StatsReport | VerifyReport | LintReport,
+    report: StatsReport | VerifyReport | LintReport | DrawnReport,
     out: PlaceLike,
     *,
     title: str | None = None,
@@ -23,8 +35,8 @@ def save_html(
     """Write a report as one self-contained HTML page.
 
     Args:
-        report: the result of `stats`, `verify` or `lint`. The page of `lint` has small copies of
-            images, which are read again.
+        report: the result of `stats`, `verify`, `lint` or `forecast`. The page of `lint` has small
+            copies of images, which are read again.
         out: the file, with the suffix .html or .htm.
         title: the heading, such as the folder of the dataset.
         overwrite: replace an existing file.
@@ -48,11 +60,13 @@ def save_html(
         page = verify_page(report, title or "Verification")
     elif isinstance(report, LintReport):
         page = lint_page(report, title or "Source")
+    elif isinstance(report, DrawnReport):
+        page = report.html_page(title)
     else:
         raise OptionError(
             option="report",
             value=report,
-            expected="the result of recordsmith.stats, verify or lint",
+            expected="the result of recordsmith.stats, verify, lint or forecast",
         )
     write_html(path, *page, overwrite=overwrite)
     return path

@@ -94,7 +94,7 @@ class AnnotatedBox(NamedTuple):
     segmentation: Any = None
     extra: Any = None
     fault: str = ""
-    dropped: str = DROPPED
+    dropped: Flaw = DROPPED
 
 
 class PlacedBox(NamedTuple):
@@ -188,9 +188,7 @@ class BoxReader:
         placed = []
         for box in boxes:
             if box.fault:
-                self._reject(
-                    box, [Flaw(box.fault, Check.INVALID_BOX)], Flaw(box.dropped, Check.INVALID_BOX)
-                )
+                self._reject(box, [Flaw(box.fault, box.dropped.check)], box.dropped)
                 continue
             label = classes.label_of(box.name)
             if label is None:

@@ -1,0 +1,80 @@
+"""PSNR and SSIM equal those of scikit-image."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recordsmith.forecasting import fidelity
+from recordsmith.forecasting.fidelity import compare_pixels, luma, ssim
+
+LUMA = np.array([0.299, 0.587, 0.114])
+EXPECTED = {
+    "equal": (None, 1.0),
+    "noise": (26.60169983315904, 0.5801458794303737),
+    "shift": (22.11020369539948, 0.9886047274478863),
+    "blur": (22.52102587337729, 0.9541100489814919),
+}
+"""By scikit-image 0.26.0 with gaussian_weights, sigma=1.5 and without use_sample_covariance."""
+
+
+def pair(change: str) -> tuple[Any, Any]:
+    """An image of 90 x 64 pixels and a changed copy."""
+    rng = np.random.default_rng(7)
+    y, x = np.mgrid[0:64, 0:90]
+    base = np.stack([127 + 80 * np.sin(x / 9) * np.cos(y / 7), 60 + 1.5 * x, 200 - 2 * y], axis=2)
+    noise = {
+        "equal": 0 * base,
+        "noise": rng.normal(0, 12, base.shape),
+        "shift": np.full(base.shape, 20.0),
+        "blur": -0.5 * (base - base.mean((0, 1))),
+    }[change]
+    first, second = (np.clip(np.rint(v), 0, 255).astype(np.uint8) for v in (base, base + noise))
+    return first, second
+
+
+@pytest.mark.parametrize("change", EXPECTED)
+@pytest.mark.parametrize("strip_pixels", [1 << 20, 90, 1000])
+def test_fidelity_is_that_of_scikit_image(
+    change: str, strip_pixels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fidelity, "_STRIP_PIXELS", strip_pixels)
+    found = compare_pixels(*pair(change))
+    psnr, structure = EXPECTED[change]
+    assert found.psnr == (psnr and pytest.approx(psnr, abs=1e-9))
+    assert found.ssim == pytest.approx(structure, abs=1e-5)
+
+
+def test_frozen_figures_are_those_of_the_installed_scikit_image() -> None:
+    metrics = pytest.importorskip("skimage.metrics")
+    for change, (psnr, structure) in EXPECTED.items():
+        first, second = pair(change)
+        grey = (first.astype(float) @ LUMA, second.astype(float) @ LUMA)
+        options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False}
+        found = metrics.structural_similarity(*grey, data_range=255, **options)
+        assert found == pytest.approx(structure, abs=1e-9)
+        if psnr is not None:
+            assert metrics.peak_signal_noise_ratio(first, second) == pytest.approx(psnr)
+
+
+def test_psnr_is_ten_times_the_logarithm_of_the_mean_squared_error() -> None:
+    original = np.zeros((4, 5, 1), np.uint8)
+    stored = original.copy()
+    stored[0, 0] = 10
+    assert compare_pixels(original, stored).psnr == pytest.approx(
+        10 * math.log10(255**2 / (10**2 / 20))
+    )
+
+
+@pytest.mark.parametrize(("height", "width", "is_defined"), [(10, 50, False), (11, 11, True)])
+def test_ssim_needs_a_whole_window(height: int, width: int, is_defined: bool) -> None:
+    pixels = np.full((height, width, 1), 9, np.uint8)
+    assert (ssim(pixels, pixels) is not None) == is_defined
+
+
+def test_grey_and_colour_have_the_same_luma() -> None:
+    grey = np.arange(256, dtype=np.uint8).reshape(16, 16, 1)
+    assert np.allclose(luma(grey), luma(np.repeat(grey, 3, axis=2)), atol=1e-3)

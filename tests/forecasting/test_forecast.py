@@ -1,0 +1,356 @@
+"""`rs.forecast`: the figures of every variant are those of packing everything so."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.errors import MissingExtraError
+from recordsmith.forecasting import ForecastReport
+from recordsmith.forecasting.stored_sample import SampleStorage
+from recordsmith.image import ImageOptions
+
+from ..raising import raises
+from ..sources.annotated import voc_xml
+from .conftest import COUNT
+
+QUICK: dict[str, Any] = {"measure_speed": False, "qualities": (80,), "shorter_sides": (48,)}
+TUTORIAL = {"float32": 20_300, "original": 1_206, "jpeg-100": 579.5, "jpeg-95": 402.4}
+"""KB of TFRecord files, by https://medium.com/ymedialabs-innovation (August 2018)."""
+
+
+def packed_bytes(source: Any, out: Path, options: dict[str, Any], **others: Any) -> int:
+    """The bytes of all shards that `pack` writes."""
+    shutil.rmtree(out, ignore_errors=True)
+    return rs.pack(source, out, image_options=ImageOptions(**options), **others).bytes_out
+
+
+def names(report: ForecastReport) -> list[str]:
+    return [variant.name for variant in report.variants]
+
+
+def check_against_packing(report: ForecastReport, source: Any, out: Path, **others: Any) -> None:
+    """Every variant of a forecast of everything has the size that `pack` writes."""
+    assert report.is_exact
+    for variant in report.variants:
+        if variant.options is not None:
+            assert variant.size_bytes == (
+                (packed_bytes(source, out, dict(variant.options), **others),) * 3
+            ), variant.name
+
+
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+def test_a_forecast_of_everything_is_what_pack_writes(photos: Path, tmp_path: Path) -> None:
+    source = rs.ImageFolder(photos)
+    report = rs.forecast(source, sample_count=COUNT, **QUICK)
+    assert names(report) == [
+        *("original", "raw", "float32", "png", "shrunk", "jpeg-80", "jpeg-80-all", "side-48")
+    ]
+    assert (report.sample_count, report.sampled_count, report.image_count) == (COUNT,) * 3
+    assert report.source_bytes == sum(path.stat().st_size for path in photos.rglob("*.*"))
+    check_against_packing(report, source, tmp_path / "out")
+    pixels = {path: np.asarray(Image.open(path)).size for path in photos.rglob("*.*")}
+    of_png = sum(size for path, size in pixels.items() if path.suffix == ".png")
+    sizes = {variant.name: variant.size_bytes.value for variant in report.variants}
+    assert sizes["float32"] == sizes["raw"] + 3 * of_png
+    assert report.variant("raw").ratio == sizes["raw"] / sizes["original"]
+
+
+def test_95_of_100_seeds_are_within_their_intervals(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = rs.ImageFolder(photos)
+    stored: dict[int, Any] = {}
+    store = SampleStorage.store
+
+    def remembered(self: SampleStorage, number: int) -> Any:
+        if number not in stored:
+            stored[number] = store(self, number)
+        return stored[number]
+
+    monkeypatch.setattr(SampleStorage, "store", remembered)
+    exact = rs.forecast(source, sample_count=COUNT, **QUICK)
+    hits = dict.fromkeys(names(exact), 0)
+    for seed in range(100):
+        report = rs.forecast(source, sample_count=120, seed=seed, **QUICK)
+        assert (report.sampled_count, report.header_count) == (120, COUNT)
+        for variant in report.variants:
+            low, high = variant.size_bytes[1:]
+            hits[variant.name] += low <= exact.variant(variant.name).size_bytes.value <= high
+    assert {name: hit for name, hit in hits.items() if hit < 95} == {}
+
+
+def test_the_seed_makes_the_forecast(photos: Path) -> None:
+    def sizes(seed: int) -> list[float]:
+        report = rs.forecast(rs.ImageFolder(photos), sample_count=20, seed=seed, threads=3, **QUICK)
+        return [variant.size_bytes.value for variant in report.variants]
+
+    assert sizes(1) == sizes(1) != sizes(2)
+
+
+def test_sizes_are_those_of_the_tutorial(shared_data: Path) -> None:
+    source = rs.ImageFiles(
+        shared_data / "sources" / "Prasad9+TFRecord_Images" / "Images", class_pattern="^[a-z]+"
+    )
+    report = rs.forecast(
+        source, qualities=(100, 95), shorter_sides=(), keys="rows-cols", measure_speed=False
+    )
+    for name, expected in TUTORIAL.items():
+        assert report.variant(name).size_bytes.value / 1000 == pytest.approx(expected, rel=0.005)
+
+
+def test_shards_are_counted_for_each_split(photos: Path, tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        shutil.copytree(photos, tmp_path / "in" / split)
+    report = rs.forecast(
+        rs.ImageFolder(tmp_path / "in"),
+        sample_count=2 * COUNT,
+        shard_size_bytes=200_000,
+        **QUICK,
+    )
+    for variant in report.variants:
+        of_split = variant.size_bytes.value / 2
+        assert variant.shard_count == 2 * -(-of_split // 200_000)
+
+
+# -- fidelity and speed ----------------------------------------------------------------------------
+
+
+def test_fidelity_is_that_of_the_packed_images(photos: Path, tmp_path: Path) -> None:
+    source = rs.ImageFolder(photos)
+    report = rs.forecast(source, sample_count=COUNT, **QUICK)
+    options = ImageOptions("jpeg", quality=80)
+    rs.pack(source, tmp_path / "out", image_options=options, shuffle=False)
+    found = []
+    for example in rs.open(tmp_path / "out"):
+        path = photos / example["image/filename"][0].decode()
+        if path.suffix == ".png":
+            stored = Image.open(io.BytesIO(example["image/encoded"][0]))
+            first, second = (np.asarray(image, float) for image in (Image.open(path), stored))
+            found.append(10 * np.log10(255**2 / np.mean((first - second) ** 2)))
+    variant = report.variant("jpeg-80")
+    assert variant.lossy_count == len(found) == COUNT // 5
+    assert variant.psnr == pytest.approx(np.mean(found), abs=0.3)  # decoders differ
+    assert variant.lowest_psnr == pytest.approx(min(found), abs=0.3)
+    assert variant.ssim is not None
+    assert variant.lowest_ssim is not None
+    assert 0.8 < variant.lowest_ssim < variant.ssim < 1
+    assert report.variant("jpeg-80-all").lossy_count == COUNT
+    lossless = ("original", "raw", "png", "shrunk")
+    assert [report.variant(name).lossy_count for name in lossless] == [0] * 4
+
+
+def test_speeds_are_measured_for_what_pack_writes(photos: Path) -> None:
+    report = rs.forecast(
+        rs.ImageFolder(photos), sample_count=10, qualities=(90,), shorter_sides=(), size=32
+    )
+    for variant in report.variants:
+        speeds = (variant.decoded_per_second, variant.loaded_per_second)
+        assert all(speed is None for speed in speeds) == (variant.options is None)
+        is_kept = variant.name in ("original", "float32")
+        assert (variant.encoded_per_second is None) == is_kept
+    assert report.threads is not None
+
+
+def test_a_higher_quality_is_larger_and_closer(photos: Path) -> None:
+    qualities = (95, 80, 60)
+    report = rs.forecast(
+        rs.ImageFolder(photos), sample_count=50, **QUICK | {"qualities": qualities}
+    )
+    found = [report.variant(f"jpeg-{quality}") for quality in qualities]
+    for better, worse in pairwise(found):
+        assert better.size_bytes.value > worse.size_bytes.value
+        assert (better.psnr or 0) > (worse.psnr or 0)
+        assert (better.ssim or 0) > (worse.ssim or 0)
+
+
+# -- variants --------------------------------------------------------------------------------------
+
+
+def test_variants_that_change_nothing_are_not_listed(photos: Path, tmp_path: Path) -> None:
+    for path in photos.rglob("*.jpg"):
+        target = tmp_path / "in" / path.parent.name / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    report = rs.forecast(
+        rs.ImageFolder(tmp_path / "in"), sample_count=30, **QUICK | {"shorter_sides": (500,)}
+    )
+    assert names(report) == ["original", "raw", "png", "shrunk", "jpeg-80-all"]
+    assert dict(report.equal_variants) == {
+        "original": ("jpeg-80", "side-500"),
+        "raw": ("float32",),
+    }
+    assert report.variant("jpeg-80") is report.original
+    assert report.variant("jpeg-80-all").label == "JPEG 80"
+
+
+def test_shrinking_is_left_out_without_its_packages(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(data: bytes) -> bytes:
+        raise MissingExtraError("shrink", "pyoxipng")
+
+    for function in ("shrink_jpeg", "shrink_png"):
+        monkeypatch.setattr(f"recordsmith.image.storing.store.{function}", missing)
+    report = rs.forecast(rs.ImageFolder(photos), sample_count=20, **QUICK)
+    assert "shrunk" not in names(report)
+    assert list(report.left_out) == ["shrunk"]
+
+
+def test_alpha_is_dropped_and_the_option_is_named(images: Any, tmp_path: Path) -> None:
+    for number in range(12):
+        image = images.noise(30, 20, "RGBA", seed=number)
+        image.putalpha(100)
+        (tmp_path / "in" / "a").mkdir(parents=True, exist_ok=True)
+        image.save(tmp_path / "in" / "a" / f"{number}.png")
+    source = rs.ImageFolder(tmp_path / "in")
+    report = rs.forecast(source, **QUICK)
+    assert report.variant("jpeg-80").options == {"store": "jpeg", "quality": 80, "drop_alpha": True}
+    check_against_packing(report, source, tmp_path / "out")
+
+
+def test_images_that_cannot_be_stored_so_count_as_left_out(images: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "in" / "a"
+    folder.mkdir(parents=True)
+    for number in range(12):
+        images.noise(30, 20, seed=number).save(folder / f"{number}.png")
+    Image.fromarray(np.arange(600, dtype=np.uint16).reshape(20, 30)).save(folder / "deep.png")
+    source = rs.ImageFolder(tmp_path / "in")
+    report = rs.forecast(source, **QUICK)
+    jpeg = report.variant("jpeg-80")
+    assert (jpeg.refused_count, bool(jpeg.refusal)) == (1, True)
+    assert report.unreadable_count == report.original.refused_count == 0
+    assert report.recommended is not jpeg
+    out = tmp_path / "out"
+    assert jpeg.size_bytes.value == packed_bytes(source, out, {**jpeg.options}, skip_errors=True)  # type: ignore[dict-item]
+
+
+def test_unreadable_images_are_named_and_not_fatal(images: Any, tmp_path: Path) -> None:
+    root = images.make_folder(tmp_path / "in", {"a": 10, "b": 5})
+    (root / "a" / "words.jpg").write_text("words, no image")
+    whole = images.encode(images.noise(40, 30), "PNG")
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 255
+    (root / "b" / "damaged.png").write_bytes(damaged)
+    source = rs.ImageFolder(root)
+    report = rs.forecast(source, **QUICK)
+    assert report.unreadable_count == 2
+    assert [each.partition(":")[0] for each in report.unreadable] == [
+        *("a/words.jpg", "b/damaged.png")
+    ]
+    out = tmp_path / "out"
+    assert report.original.size_bytes.value == packed_bytes(source, out, {}, skip_errors=True)
+
+
+# -- sources ---------------------------------------------------------------------------------------
+
+
+def sources(folder: Path, images: Any) -> Iterator[tuple[str, Any]]:
+    """Small sources of every family."""
+    files = folder / "JPEGImages"
+    files.mkdir(parents=True)
+    for kind in ("SegmentationClass", "Annotations"):
+        (folder / kind).mkdir()
+    rows = []
+    for number in range(12):
+        images.smooth(60 + number, 50).save(files / f"{number}.jpg")
+        mask = Image.new("L", (60 + number, 50), number % 2)
+        mask.save(folder / "SegmentationClass" / f"{number}.png")
+        boxes = [("cat", 1, 2, 30 + number, 40)]
+        xml = voc_xml(boxes, f"{number}.jpg", (60 + number, 50))
+        (folder / "Annotations" / f"{number}.xml").write_text(xml)
+        rows.append(f"JPEGImages/{number}.jpg,{number % 3}\n")
+    (folder / "table.csv").write_text("path,label\n" + "".join(rows))
+    yield "pairs", rs.ImagePairs(folder, images="JPEGImages", masks="SegmentationClass")
+    yield "boxes", rs.Voc(folder)
+    yield "table", rs.Table(folder / "table.csv", image_column="path", label_column="label")
+    rs.pack(rs.ImageFiles(files), folder / "packed")
+    yield "shards", rs.Shards(folder / "packed")
+
+
+def test_every_source_with_images_is_forecast(images: Any, tmp_path: Path) -> None:
+    for name, source in sources(tmp_path / "in", images):
+        report = rs.forecast(source, **QUICK)
+        assert (report.sample_count, report.image_count) == (12, 12), name
+        assert {"original", "raw", "jpeg-80-all", "side-48"} <= set(names(report)), name
+        check_against_packing(report, source, tmp_path / "out")
+
+
+def test_without_images_only_the_size_is_forecast(tmp_path: Path) -> None:
+    rows = [{"number": number, "text": "x" * (number % 50)} for number in range(400)]
+    report = rs.forecast(rs.Rows(rows), sample_count=50)
+    assert names(report) == ["original"]
+    assert (report.image_count, report.threads) == (0, None)
+    written = rs.pack(rs.Rows(rows), tmp_path / "out").bytes_out
+    assert report.original.size_bytes.value == pytest.approx(written, rel=0.01)
+    assert report.original.size_bytes.low <= written <= report.original.size_bytes.high
+
+
+def test_raw_pixels_have_only_a_size(photos: Path, tmp_path: Path) -> None:
+    rs.pack(rs.ImageFolder(photos), tmp_path / "out", image_options=ImageOptions("raw"))
+    report = rs.forecast(rs.Shards(tmp_path / "out"), sample_count=COUNT, **QUICK)
+    assert (names(report), report.image_count, report.unreadable_count) == (["original"], 0, 0)
+    (path,) = (tmp_path / "out").glob("*.tfrecord")
+    assert report.original.size_bytes.value == path.stat().st_size
+
+
+def test_records_of_other_types_are_forecast(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for number in range(30):
+            writer.write(b"\x0a\x05daisy\x10" + bytes([number]))
+    report = rs.forecast(rs.Shards(tmp_path / "a.tfrecord"))
+    assert names(report) == ["original"]
+    assert report.original.size_bytes.value == (tmp_path / "a.tfrecord").stat().st_size
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("sample_count", 9),
+        ("sample_count", "many"),
+        ("seed", -1),
+        ("size", 0),
+        ("qualities", (101,)),
+        ("qualities", 90),
+        ("qualities", "90"),
+        ("shorter_sides", (0,)),
+        ("shard_size_bytes", 0),
+        ("threads", 0),
+    ],
+)
+def test_invalid_options_are_reported(photos: Path, option: str, value: Any) -> None:
+    with raises(rs.OptionError, option=option):
+        rs.forecast(rs.ImageFolder(photos), **{option: value})
+
+
+def test_a_source_without_a_readable_sample_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "words.jpg").write_text("words")
+    with raises(rs.SourceError, problem_count=1):
+        rs.forecast(rs.ImageFolder(tmp_path))
+
+
+def test_progress_reaches_its_total(photos: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    rs.forecast(
+        rs.ImageFolder(photos),
+        sample_count=20,
+        progress=lambda done, total: seen.append((done, total)),
+        **QUICK,
+    )
+    assert seen[-1][0] == seen[-1][1]
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
