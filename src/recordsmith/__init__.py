@@ -42,7 +42,8 @@ _HOMES = {
     "readers": "reader_code",
     "reshaping": "Edits append edit reshard salvage",
     "sources": (
-        "Coco HuggingFace ImageFiles ImageFolder ImagePairs Rows Shards Table Voc WebDataset Yolo"
+        "Arrays Coco HuggingFace ImageFiles ImageFolder ImagePairs Rows Shards Table Voc "
+        "WebDataset Yolo"
     ),
     "wire": "read_records",
 }

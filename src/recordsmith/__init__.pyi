@@ -61,6 +61,7 @@ from recordsmith.reshaping import append as append
 from recordsmith.reshaping import edit as edit
 from recordsmith.reshaping import reshard as reshard
 from recordsmith.reshaping import salvage as salvage
+from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import Coco as Coco
 from recordsmith.sources import HuggingFace as HuggingFace
 from recordsmith.sources import ImageFiles as ImageFiles

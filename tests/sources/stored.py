@@ -14,7 +14,11 @@ from ..reading import read_sample
 def stored_lists(source: Source, sample: Sample) -> dict[str, list[Any]]:
     """The values of each feature."""
     content: Any = read_sample(source, sample)
-    payload = content if isinstance(content, bytes) else encode_example(content, source.kinds())
+    payload = (
+        content
+        if isinstance(content, bytes)
+        else encode_example(content, source.list_samples().reader.kinds())
+    )
     return {key: list(values) for key, values in rs.decode_example(payload).items()}
 
 

@@ -92,7 +92,7 @@ def test_kinds_are_decided_by_all_rows(tmp_path: Path) -> None:
         {"list": [0.5]},
         {},
     ]
-    assert source.kinds() == {"x": "float", "list": "float"}
+    assert source.list_samples().reader.kinds() == {"x": "float", "list": "float"}
 
 
 def test_some_rows_nested_makes_all_text(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_keys_that_differ_in_all_rows(tmp_path: Path) -> None:
     source = Table(_write(tmp_path / "t.jsonl", *rows), group_column="g")
     samples = source.list_samples().samples
     assert [n for n, sample in enumerate(samples) if sample.group] == [7, 8]
-    assert source.kinds()["5 0"] == "int64"
+    assert source.list_samples().reader.kinds()["5 0"] == "int64"
     for number in (0, 8, 2999):
         kinds = [stored_row(source, samples[number])[f"{number} {k}"] for k in range(4)]
         assert kinds == [number, 0.5, b"a", b'{"b":1}']

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pickle
 import sys
 from typing import Any
@@ -10,12 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import recordsmith as rs
 from recordsmith.example import BytesArray
 from recordsmith.sources import Sample
-from recordsmith.sources.numbered import Names, NumberedSamples, RowNames, sample_number
-
-from ..raising import raises
+from recordsmith.sources.numbered import Names, NumberedSamples, RowNames, RowReferences
 
 
 def _samples(**changes: Any) -> NumberedSamples:
@@ -25,6 +23,7 @@ def _samples(**changes: Any) -> NumberedSamples:
         "groups": (["p"], np.array([-1, 0, 0], np.int32)),
     }
     names = RowNames({"a.csv": 2, "b/c.csv": 1})
+    options["references"] = RowReferences(names)
     return NumberedSamples(names, np.array([10, 20, 2**40]), **options | changes)
 
 
@@ -41,7 +40,6 @@ def test_it_is_a_sequence_of_samples() -> None:
     assert samples[-1] == listed[2]
     assert samples[1:] == tuple(listed[1:])
     assert len(samples) == 3
-    assert [sample_number(sample) for sample in listed] == [0, 1, 2]
     assert listed[1] in samples
     with pytest.raises(IndexError):
         samples[3]
@@ -50,9 +48,8 @@ def test_it_is_a_sequence_of_samples() -> None:
 def test_a_sample_may_travel_and_be_changed() -> None:
     sample = pickle.loads(pickle.dumps(_samples()[2]))
     assert sample == _samples()[2]
-    assert sample_number(dataclasses.replace(sample, size_bytes=1)) == 2
-    with raises(rs.OptionError, option="sample", value="a.csv/0000000"):
-        sample_number(Sample("a.csv/0000000", 1))
+    assert Sample.from_json(json.loads(json.dumps(sample.to_json()))) == sample
+    assert dataclasses.replace(sample, size_bytes=1).reference == {"file": "b/c.csv", "row": 0}
 
 
 def test_equal_means_equal_in_everything() -> None:
@@ -76,11 +73,15 @@ def test_equal_means_equal_in_everything() -> None:
 def test_a_million_samples_take_little_memory() -> None:
     count = 1_000_000
     labels = np.zeros(count, np.int32)
-    samples = NumberedSamples(RowNames({"a": count}), np.ones(count, np.int64), labels=labels)
+    names = RowNames({"a": count})
+    references = RowReferences(names)
+    samples = NumberedSamples(names, np.ones(count, np.int64), labels=labels, references=references)
     held = [value for value in vars(samples).values() if isinstance(value, np.ndarray)]
     assert sum(array.nbytes for array in held) == 12 * count
     assert sys.getsizeof(samples.names) < 1000
+    assert sys.getsizeof(references) < 1000
     assert samples[count - 1].name == "a/0999999"
+    assert samples[count - 1].reference == {"file": "a", "row": count - 1}
 
 
 def test_names_in_any_letters() -> None:

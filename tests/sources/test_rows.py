@@ -96,7 +96,7 @@ def test_payloads_are_those_of_the_encoder() -> None:
     assert [read_sample(source, s) for s in listing.samples] == expected
     assert [s.size_bytes for s in listing.samples] == list(map(len, expected))
     assert listing.notices == ()
-    assert source.kinds() == {"d": "bytes"}
+    assert source.list_samples().reader.kinds() == {"d": "bytes"}
 
 
 def test_generator_is_used_once_and_lists_the_same() -> None:
@@ -125,7 +125,7 @@ def test_ints_among_floats_are_floats_everywhere() -> None:
     payloads = [read_sample(source, sample) for sample in listing.samples]
     kinds: Any = {"x": "float", "y": "float"}
     assert payloads == [encode_example(row, kinds) for row in rows]
-    assert source.kinds() == kinds
+    assert source.list_samples().reader.kinds() == kinds
 
 
 def test_digits_that_floats_lose_are_noted() -> None:

@@ -73,7 +73,7 @@ def _column(tmp_path: Path, *cells: str, **options: Any) -> tuple[Any, list[Any]
     source = Table(_write(tmp_path / "t.csv", "x,other", *(f"{c},a" for c in cells)), **options)
     listing = source.list_samples()
     rows = [stored_row(source, sample) for sample in listing.samples]
-    return source.kinds()["x"], [row.get("x") for row in rows], listing
+    return source.list_samples().reader.kinds()["x"], [row.get("x") for row in rows], listing
 
 
 @pytest.mark.parametrize(
@@ -455,7 +455,8 @@ def test_any_table_is_what_the_csv_module_reads(
     samples = inferred.list_samples().samples
     for sample, row in zip(samples, rows, strict=True):
         if any(
-            inferred.kinds()[name] == "float" and largest < abs(float(cell or 0)) < np.inf
+            inferred.list_samples().reader.kinds()[name] == "float"
+            and largest < abs(float(cell or 0)) < np.inf
             for name, cell in zip(names, row, strict=True)
             if not cell.isspace()
         ):
@@ -463,9 +464,9 @@ def test_any_table_is_what_the_csv_module_reads(
                 stored_row(inferred, sample)
             continue
         features: Any = stored_row(inferred, sample)
-        encode_example(features, inferred.kinds())
+        encode_example(features, inferred.list_samples().reader.kinds())
         for name, cell in zip(names, row, strict=True):
-            kind = inferred.kinds()[name]
+            kind = inferred.list_samples().reader.kinds()[name]
             if kind == "bytes":
                 assert features[name] == cell.encode()
             elif not cell.strip():
@@ -503,7 +504,7 @@ def test_column_of_images(tmp_path: Path, images: ModuleType) -> None:
         "image/class/text": b"x",
     }
     assert "image/class/label" not in stored_row(source, listing.samples[2])
-    assert source.kinds() == {"age": "int64"}
+    assert source.list_samples().reader.kinds() == {"age": "int64"}
     for sample, name in zip(listing.samples, ("deep/b.png", "a.png", "a.png"), strict=True):
         assert sample.size_bytes > (tmp_path / name).stat().st_size
     rs.pack(source, tmp_path / "out")  # next to the images: it is the table that names them
@@ -806,7 +807,7 @@ def test_all_cells_of_a_column_decide_as_a_rule_for_single_cells_does(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_file, "_BLOCK_BYTES", block)
         samples = source.list_samples().samples
-    assert source.kinds()["x"] == kind
+    assert source.list_samples().reader.kinds()["x"] == kind
     for sample, cell in zip(samples, cells, strict=True):
         expected = _stored(cell, kind)
         if expected is OverflowError:

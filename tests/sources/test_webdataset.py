@@ -131,7 +131,7 @@ def test_what_members_become(tmp_path: Path, images: ModuleType) -> None:
     assert arrays["npy"].tolist() == array.ravel().tolist()
     assert arrays["ids.npy"].tolist() == [1, 2, 3, 4]
     assert arrays["f"].tolist() == [0.5]
-    rs.decode_example(encode_example(features | arrays, source.kinds()))
+    rs.decode_example(encode_example(features | arrays, source.list_samples().reader.kinds()))
 
 
 def test_members_need_not_stand_together(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
     )
     source = WebDataset(path)
     assert "stored as float" in source.list_samples().notices[0]
-    assert source.kinds() == {"x": "float", "l": "bytes"}
+    assert source.list_samples().reader.kinds() == {"x": "float", "l": "bytes"}
     assert _read(source) == [{"x": 1.0, "l": []}, {"x": 0.5, "l": [b"a"]}]
     _tar(path, {"1.json": b'{"x": 1}', "2.json": b'{"x": "a"}'})
     with pytest.raises(rs.SourceError, match=r"1\.json .* 2\.json"):
@@ -190,7 +190,7 @@ def test_class_numbers_are_int64(tmp_path: Path, number: int) -> None:
 def test_base64_in_json(tmp_path: Path, value: Any, expected: Any) -> None:
     source = WebDataset(_tar(tmp_path / "s.tar", {"1.json": json.dumps({"v": value}).encode()}))
     assert _read(source) == [{"v": expected}]
-    assert source.kinds() == {"v": "bytes"}
+    assert source.list_samples().reader.kinds() == {"v": "bytes"}
 
 
 def test_base64_next_to_nested_values_is_json_text(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_kinds_of_empty_lists_in_json(tmp_path: Path) -> None:
     path = _tar(tmp_path / "s.tar", {"1.json": json.dumps(row).encode()})
     source = WebDataset(path)
     assert _read(source) == [{"i": [], "f": [], "b": []}]
-    assert source.kinds() == {"i": "int64", "f": "float"}
+    assert source.list_samples().reader.kinds() == {"i": "int64", "f": "float"}
     source = WebDataset(_tar(path, {"1.json": json.dumps(wrong).encode()}))
     assert _read(source) == [{"recordsmith/empty": b'{"i":"text"}'}]
 
@@ -281,7 +281,9 @@ def test_scalars_and_empty_arrays(tmp_path: Path) -> None:
         tmp_path / "s.tar", {"1.npy": _npy(np.float32(0.5)), "2.npy": _npy(np.zeros((0, 3)))}
     )
     source = WebDataset(path)
-    payloads = [encode_example(features, source.kinds()) for features in _read(source)]
+    payloads = [
+        encode_example(features, source.list_samples().reader.kinds()) for features in _read(source)
+    ]
     one, other = map(rs.decode_example, payloads)
     assert (one["npy"].tolist(), one["npy/shape"].tolist()) == ([0.5], [])  # type: ignore[union-attr]
     assert (other["npy"].tolist(), other["npy/shape"].tolist()) == ([], [0, 3])  # type: ignore[union-attr]

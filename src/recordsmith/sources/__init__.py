@@ -3,6 +3,7 @@
 To add a source, write a class that implements `source.Source` and add it to `recognition.KINDS`.
 """
 
+from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes.coco import Coco
@@ -29,6 +30,7 @@ from recordsmith.sources.tables.table import Table
 
 __all__ = [
     "KINDS",
+    "Arrays",
     "Coco",
     "Content",
     "DetectedSource",

@@ -10,6 +10,7 @@ from typing import Any
 
 from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.errors import FileAccessError, OptionError, SourceError, option
+from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes.coco import Coco
@@ -50,10 +51,11 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
         "table": _Kind(
             Table,
             (
-                *("image_column", "images", "split_column", "group_column", "label_column"),
-                "encoding",
+                *("table", "image_column", "images", "split_column", "group_column"),
+                *("label_column", "encoding"),
             ),
         ),
+        "arrays": _Kind(Arrays),
         "shards": _Kind(Shards),
         "webdataset": _Kind(WebDataset),
     }

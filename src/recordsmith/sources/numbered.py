@@ -8,7 +8,6 @@ import json
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.example import BytesArray
-from recordsmith.sources.source import Sample, unlisted_error
+from recordsmith.sources.source import Sample
 
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """Names, and for each row which of them it has; -1: none."""
@@ -26,25 +25,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64
 _ROWS_AT_ONCE = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedSample(Sample):
-    """A sample with its place in the listing."""
-
-    number: int = -1
-
-
-def sample_number(sample: Sample) -> int:
-    """The place of a sample in the listing that it is from.
-
-    Raises:
-        OptionError: it is from no such listing.
-    """
-    if not isinstance(sample, NumberedSample):
-        raise unlisted_error(sample)
-    return sample.number
-
-
-class _LazySequence(Sequence[_Item]):
+class LazySequence(Sequence[_Item]):
     """A sequence whose items are created on access."""
 
     @abstractmethod
@@ -64,12 +45,12 @@ class _LazySequence(Sequence[_Item]):
         return map(self._item, range(len(self)))
 
 
-class RowNames(_LazySequence[str]):
+class RowNames(LazySequence[str]):
     """Names of the rows of some tables: `rows.csv/0000017`, counted in each from 0."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         """`counts`: how many rows each table has, by its name."""
-        self._tables = tuple(counts)
+        self.tables = tuple(counts)
         self._starts = tuple(itertools.accumulate(counts.values(), initial=0))
 
     def __len__(self) -> int:
@@ -79,7 +60,7 @@ class RowNames(_LazySequence[str]):
     def counts(self) -> list[tuple[str, int]]:
         """The name and the number of rows of each table."""
         counts = [stop - start for start, stop in itertools.pairwise(self._starts)]
-        return list(zip(self._tables, counts, strict=True))
+        return list(zip(self.tables, counts, strict=True))
 
     def hashes(self, number_of: Callable[[str], int]) -> npt.NDArray[np.uint64]:
         """A pseudorandom number for each row: from the number of its table's name, and the row.
@@ -88,8 +69,8 @@ class RowNames(_LazySequence[str]):
         """
         found = np.empty(len(self), np.uint64)
         bounds = itertools.pairwise(self._starts)
-        for table, (start, stop) in zip(self._tables, bounds, strict=True):
-            number = np.uint64(number_of(table if len(self._tables) > 1 else ""))
+        for table, (start, stop) in zip(self.tables, bounds, strict=True):
+            number = np.uint64(number_of(table if len(self.tables) > 1 else ""))
             for at in range(start, stop, _ROWS_AT_ONCE):
                 rows = np.arange(at, min(at + _ROWS_AT_ONCE, stop), dtype=np.uint64)
                 rows -= np.uint64(start)
@@ -103,7 +84,21 @@ class RowNames(_LazySequence[str]):
 
     def _item(self, number: int) -> str:
         table, row = self.locate(number)
-        return f"{self._tables[table]}/{row:07d}"
+        return f"{self.tables[table]}/{row:07d}"
+
+
+class RowReferences(LazySequence[Mapping[str, Any]]):
+    """The references of the rows of some tables: their file, and their number in it from 0."""
+
+    def __init__(self, names: RowNames) -> None:
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _item(self, number: int) -> Mapping[str, Any]:
+        table, row = self._names.locate(number)
+        return {"file": self._names.tables[table], "row": row}
 
 
 def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -113,7 +108,7 @@ def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return numbers ^ (numbers >> np.uint64(31))
 
 
-class Names(_LazySequence[str]):
+class Names(LazySequence[str]):
     """Names of any kind, held as bytes."""
 
     def __init__(self, names: BytesArray) -> None:
@@ -126,7 +121,22 @@ class Names(_LazySequence[str]):
         return bytes(self._names[number]).decode("utf-8", "surrogateescape")
 
 
-class NumberedSamples(_LazySequence[Sample]):
+class StoredReferences(LazySequence[Mapping[str, Any] | None]):
+    """References of any kind, held as JSON."""
+
+    def __init__(self, documents: BytesArray) -> None:
+        """`documents`: empty for None."""
+        self._documents = documents
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def _item(self, number: int) -> Mapping[str, Any] | None:
+        document = bytes(self._documents[number])
+        return json.loads(document) if document else None
+
+
+class NumberedSamples(LazySequence[Sample]):
     """The samples of a listing; keeps the given arrays.
 
     names: by sample.
@@ -134,7 +144,7 @@ class NumberedSamples(_LazySequence[Sample]):
     labels: int32, (samples,): -1 where there is none; None without labels.
     splits, groups: the names, and which each sample has.
     version: one for all samples, or int64, (samples,).
-    references: by sample, as JSON, empty for None.
+    references: by sample.
     """
 
     def __init__(
@@ -146,7 +156,7 @@ class NumberedSamples(_LazySequence[Sample]):
         splits: Coding | None = None,
         groups: Coding | None = None,
         version: int | Int64Array | None = None,
-        references: BytesArray | None = None,
+        references: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
         self.names = names
         self.sizes = sizes
@@ -172,15 +182,14 @@ class NumberedSamples(_LazySequence[Sample]):
     def _item(self, number: int) -> Sample:
         label = -1 if self.labels is None else int(self.labels[number])
         versions = self.versions
-        return NumberedSample(
+        return Sample(
             self.names[number],
             int(self.sizes[number]),
             None if label < 0 else label,
             _name_of(self.splits, number),
             _name_of(self.groups, number),
             int(versions[number]) if isinstance(versions, np.ndarray) else versions,
-            _reference(self.references, number),
-            number,
+            None if self.references is None else self.references[number],
         )
 
 
@@ -191,12 +200,7 @@ def _name_of(coding: Coding | None, number: int) -> str | None:
     return coding[0][place] if place >= 0 else None
 
 
-def _reference(references: BytesArray | None, number: int) -> Mapping[str, Any] | None:
-    document = b"" if references is None else bytes(references[number])
-    return json.loads(document) if document else None
-
-
-class StreamedSamples(_LazySequence[Sample]):
+class StreamedSamples(LazySequence[Sample]):
     """Samples that are listed again each time they are iterated, so that none is held.
 
     The length, an index and comparisons collect them once into arrays.
@@ -241,7 +245,7 @@ class StreamedSamples(_LazySequence[Sample]):
         return self.collected()[number]
 
 
-class LazyNotices(_LazySequence[str]):
+class LazyNotices(LazySequence[str]):
     """Notices of a listing, which are known when all samples were listed."""
 
     def __init__(self, samples: StreamedSamples, make: Callable[[], Sequence[str]]) -> None:
@@ -300,7 +304,7 @@ def collect(samples: Iterable[Sample]) -> NumberedSamples:
         splits=_coding(splits, of_split),
         groups=_coding(groups, of_group),
         version=np.frombuffer(versions, np.int64) if has_versions else None,
-        references=BytesArray(references, np.frombuffer(reference_ends, np.int64))
+        references=StoredReferences(BytesArray(references, np.frombuffer(reference_ends, np.int64)))
         if references
         else None,
     )

@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from recordsmith.errors import OptionError
+from recordsmith.sources.archives.arrays import ArrayReader
+from recordsmith.sources.archives.shards import ShardReader
+from recordsmith.sources.archives.webdataset import TarReader
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.source import SampleReader, StoredReader
+from recordsmith.sources.tables.table_reader import TableReader
 
 _READERS: Mapping[str, type[StoredReader]] = {
-    reader.__name__: reader for reader in (ImageReader, PairReader)
+    reader.__name__: reader
+    for reader in (ArrayReader, ImageReader, PairReader, ShardReader, TableReader, TarReader)
 }
 
 

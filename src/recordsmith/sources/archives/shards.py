@@ -7,26 +7,26 @@ because they cannot be read at random.
 from __future__ import annotations
 
 import os
-import posixpath
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import (
-    ClassNames,
-    Shard,
-    carried_class_names,
-    joined_shards,
-)
+from recordsmith.dataset import ClassNames, Shard, carried_class_names
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.decompressing import decompress
+from recordsmith.dataset.open_shards import OpenShards
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.example import Kind
+from recordsmith.sources.files.files_reader import (
+    FilesReader,
+    below_common_folder,
+    versions_of,
+)
 from recordsmith.sources.files.folders import last_name
-from recordsmith.sources.files.versions import files_version
-from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
+from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.numbered import NumberedSamples, RowNames, RowReferences
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, shard_splits
@@ -53,11 +53,6 @@ class Shards:
             paths: a file, a folder, a glob pattern, or a list of these, as in `recordsmith.open`.
         """
         self._paths = paths
-        self._shards: tuple[Shard, ...] = ()
-        self._names: RowNames | None = None
-        self._plain = joined_shards(())  # the shards that are not compressed
-        self._starts: dict[int, int] = {}  # number of such a shard -> its first position there
-        self._encoded: dict[int, EncodedRows] = {}  # number of a compressed shard -> its records
 
     def __repr__(self) -> str:
         return f"Shards({self._paths!r})"
@@ -80,63 +75,49 @@ class Shards:
             FileAccessError: a path does not exist or cannot be read.
         """
         dataset = open_dataset(self._paths)
-        self._shards = dataset.shards
-        self._encoded = {}
-        self._starts = {}
+        shards = dataset.shards
+        opened: dict[str, Shard | EncodedRows] = {}
         sizes: list[Int64Array] = []
-        plain: list[Shard] = []
-        plain_count = 0
         notices: list[str] = []
-        for number, shard in enumerate(self._shards):
-            if shard.size_bytes and shard.compression != "none":
-                self._encoded[number] = _encoded(shard, notices)
-                sizes.append(self._encoded[number].sizes)
-            else:
-                self._starts[number] = plain_count
-                plain.append(shard)
+        root, names = below_common_folder([shard.location for shard in shards])
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise OptionError(
+                f"the paths include {join_names(twice)} more than once", option="paths"
+            )
+        for name, shard in zip(names, shards, strict=True):
+            if _is_plain(shard):
+                opened[name] = shard
                 sizes.append(np.diff(shard.index.offsets) - FRAME_BYTES)
-                plain_count += len(sizes[-1])
-        self._plain = joined_shards(plain)
-        names = _names(self._shards)
-        self._names = RowNames(dict(zip(names, map(len, sizes), strict=True)))
-        if not len(self._names):
+            else:
+                opened[name] = rows = _encoded(shard, notices)
+                sizes.append(rows.sizes)
+        rows_of_all = RowNames(dict(zip(names, map(len, sizes), strict=True)))
+        if not len(rows_of_all):
             raise SourceError(f"no records in {join_names(names)}", path=self.root)
-        split_of_each = shard_splits(self._shards)
+        split_of_each = shard_splits(shards)
         splits = tuple(dict.fromkeys(split_of_each))
         splits = splits if len(splits) > 1 else ()
         coded = None
         if splits:
-            notices += joined_notice(self._shards, split_of_each)
+            notices += joined_notice(shards, split_of_each)
             numbers = np.array([splits.index(split) for split in split_of_each], np.int32)
             coded = splits, np.repeat(numbers, [len(size) for size in sizes])
         class_names, has_label_map = self._classes(dataset.class_names)
+        files = versions_of(root, names)
         return Listing(
             NumberedSamples(
-                self._names,
+                rows_of_all,
                 np.concatenate(sizes),
                 splits=coded,
-                version=files_version(shard.location for shard in self._shards),
+                version=common_version(version for _, version in files),
+                references=RowReferences(rows_of_all),
             ),
-            self,
+            ShardReader(root, files).having(opened),
             class_names,
             tuple(notices),
             splits=splits,
             has_label_map=has_label_map,
         )
-
-    def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
-        """Read the payload of one record.
-
-        Raises:
-            CorruptDataError: the record is damaged.
-        """
-        if self._names is None:
-            self.list_samples()
-        assert self._names is not None
-        number, row = self._names.locate(sample_number(sample))
-        if number in self._encoded:
-            return self._encoded[number].read(row)
-        return self._plain.read_record(self._starts[number] + row)
 
     def describe(self) -> Mapping[str, Any]:
         root = self.root
@@ -146,9 +127,6 @@ class Shards:
         paths = given if isinstance(given, (list, tuple)) else [given]
         return {"kind": "Shards", "files": [as_location(path).name for path in paths]}
 
-    def kinds(self) -> Mapping[str, Kind]:
-        return {}
-
     def _classes(self, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
         """The class names, and whether they come from a label map."""
         return (
@@ -156,6 +134,35 @@ class Shards:
             if self.root is None
             else carried_class_names(as_folder(self.root), known)
         )
+
+
+@dataclass(frozen=True)
+class ShardReader(FilesReader[Shard | EncodedRows]):
+    """Reads records by file and number. Elsewhere, a compressed shard is decompressed once."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_open_shards", OpenShards())
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
+        """Read the payload of one record.
+
+        Raises:
+            CorruptDataError: the record is damaged.
+        """
+        shard, reference = self.opened(sample)
+        if isinstance(shard, EncodedRows):
+            return shard.read(reference["row"])
+        vars(self)["_open_shards"].use(shard)
+        return bytes(shard.read(reference["row"]))
+
+    def _open(self, name: str) -> Mapping[str, Shard | EncodedRows]:
+        shard = Shard(self.checked(name), "")
+        return {name: shard if _is_plain(shard) else _encoded(shard, [])}
+
+
+def _is_plain(shard: Shard) -> bool:
+    return not shard.size_bytes or shard.compression == "none"
 
 
 def _encoded(shard: Shard, notices: list[str]) -> EncodedRows:
@@ -169,14 +176,3 @@ def _encoded(shard: Shard, notices: list[str]) -> EncodedRows:
     notices += decompress(shard.location, shard.compression, shard.known_record_count, put)
     rows.finish()
     return rows
-
-
-def _names(shards: tuple[Shard, ...]) -> list[str]:
-    """The path of each shard, relative to their common folder."""
-    keys = [shard.location.absolute().key for shard in shards]
-    folder = os.path.commonpath(list(map(posixpath.dirname, keys)))
-    names = [key.removeprefix(f"{folder}/") for key in keys]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise OptionError(f"the paths include {join_names(twice)} more than once", option="paths")
-    return names

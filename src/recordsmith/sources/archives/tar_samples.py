@@ -10,7 +10,7 @@ import bisect
 import json
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,9 @@ import numpy.typing as npt
 from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
 from recordsmith.example import Kind
+from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.tar import TarFile
+from recordsmith.sources.numbered import LazySequence
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.tables.json_values import KindSurvey, restore_base64
 from recordsmith.words import count
@@ -31,13 +33,17 @@ _MOST_EXTENSIONS = 10_000
 _EMPTY_VALUES: dict[Kind, Any] = {"int64": 0, "float": 0.0}
 
 
-class TarSamples:
-    """The members of all samples, in arrays: 18 bytes per member and 8 per sample."""
+class TarSamples(LazySequence[Mapping[str, Any]]):
+    """References to the members of all samples, in arrays: 18 bytes per member and 8 per sample.
+
+    extensions: and their codes.
+    archives: by name.
+    """
 
     def __init__(self) -> None:
-        self.extensions: dict[str, int] = {}  # and their codes
+        self.extensions: dict[str, int] = {}
+        self.archives: dict[str, TarFile] = {}
         self._extension_names: list[str] = []  # by code
-        self._archives: list[TarFile] = []
         self._archive_names: list[str] = []
         self._archive_ends = array("q")  # number of samples up to the end of each archive
         self._ends = array("q", [0])  # number of members up to the end of each sample
@@ -65,7 +71,7 @@ class TarSamples:
             self._replaced_count += extension.lower() in parts
             parts[extension.lower()] = (member.offset, member.size)
         self._skipped += [f"{archive.path}: {name}" for name in archive.skipped]
-        self._archives.append(archive)
+        self.archives[name] = archive
         self._archive_names.append(name)
         names = _SafeNames()
         for key, parts in samples.items():
@@ -81,18 +87,21 @@ class TarSamples:
             yield names.take(key)
         self._archive_ends.append(len(self))
 
-    def read(self, number: int) -> Iterator[tuple[str, bytes]]:
-        """Yield extension and content of each member of a sample, in archive order."""
-        archive = self._archives[self._archive(number)]
-        for place in range(self._ends[number], self._ends[number + 1]):
-            data = archive.read(self._offsets[place], self._sizes[place])
-            yield self._extension_names[self._codes[place]], data
+    def _item(self, number: int) -> Mapping[str, Any]:
+        members = range(self._ends[number], self._ends[number + 1])
+        return {
+            "file": self._archive_name(number),
+            "key": self._key(number),
+            "members": [
+                [self._extension_names[self._codes[at]], self._offsets[at], self._sizes[at]]
+                for at in members
+            ],
+        }
 
     def place(self, number: int, extension: str) -> str:
         """Archive and member name, for messages."""
-        key = bytes(self._keys[self._key_ends[number] : self._key_ends[number + 1]])
-        name = key.decode("utf-8", "surrogateescape")
-        return f"{self._archives[self._archive(number)].path}: {name}.{extension}"
+        archive = self.archives[self._archive_name(number)]
+        return f"{archive.path}: {self._key(number)}.{extension}"
 
     def sample_sizes(self) -> npt.NDArray[np.int64]:
         """int64, (samples,): the total size of each sample's members in bytes."""
@@ -114,6 +123,14 @@ class TarSamples:
         ]
         if lacking:
             notices.append(f"{count(len(self), 'sample')}, {join_names(lacking)}")
+        if all(f".{each}" in IMAGE_SUFFIXES for each in self.extensions):
+            folders = {self._key(number).rpartition("/")[0] for number in range(len(self))}
+            if len(folders) > 1:
+                notices.append(
+                    "samples have only an image each, and folders in archives are no classes: to "
+                    f"use them as classes ({join_names(sorted(folders))}), unpack the archive and "
+                    "pack its folder"
+                )
         return notices
 
     def found(self) -> str:
@@ -122,13 +139,12 @@ class TarSamples:
             f"found {summarize_paths(self._skipped)}" if self._skipped else "the archives are empty"
         )
 
-    def archive_name(self, number: int) -> str:
-        """The name of a sample's archive."""
-        return self._archive_names[self._archive(number)]
+    def _archive_name(self, number: int) -> str:
+        return self._archive_names[bisect.bisect_right(self._archive_ends, number)]
 
-    def _archive(self, number: int) -> int:
-        """The number of a sample's archive."""
-        return bisect.bisect_right(self._archive_ends, number)
+    def _key(self, number: int) -> str:
+        key = bytes(self._keys[self._key_ends[number] : self._key_ends[number + 1]])
+        return key.decode("utf-8", "surrogateescape")
 
     def _code(self, extension: str) -> int:
         code = self.extensions.setdefault(extension, len(self.extensions))
@@ -136,7 +152,7 @@ class TarSamples:
             raise SourceError(
                 f"more than {_MOST_EXTENSIONS:,} extensions, such as {extension!r}; expected "
                 "member names of the form <key of the sample>.<extension>",
-                path=self._archives[-1].path,
+                path=self.archives[self._archive_names[-1]].path,
             )
         if code == len(self._extension_names):
             self._extension_names.append(extension)

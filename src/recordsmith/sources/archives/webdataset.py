@@ -7,11 +7,11 @@ the last part. Archive headers are listed once, and members are read with their 
 from __future__ import annotations
 
 import glob
-import os
-import posixpath
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -25,10 +25,15 @@ from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.npy import npy_features
 from recordsmith.sources.archives.tar import TarFile
 from recordsmith.sources.archives.tar_samples import TarSamples, empty_kinds, parsed_json
+from recordsmith.sources.files.files_reader import (
+    FilesReader,
+    below_common_folder,
+    versions_of,
+)
 from recordsmith.sources.files.folders import is_folder, last_name
 from recordsmith.sources.files.images import image_features
-from recordsmith.sources.files.versions import files_version
-from recordsmith.sources.numbered import Names, NumberedSamples, sample_number
+from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.numbered import Names, NumberedSamples
 from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.tables.json_values import KindSurvey, as_json_text, json_features
@@ -77,11 +82,6 @@ class WebDataset:
         """
         self.path = as_place(path)
         self._is_location = isinstance(path, Location)
-        self._members = TarSamples()
-        self._was_listed = False
-        self._kinds: dict[str, Kind] = {}
-        self._json_kinds: dict[str, Kind] = {}
-        self._json_as_text: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"WebDataset({str(self.path)!r})"
@@ -102,13 +102,12 @@ class WebDataset:
             FileAccessError: an archive cannot be read.
         """
         paths = self._find_archives()
-        names = [path.absolute().key for path in paths]
-        folder = os.path.commonpath(list(map(posixpath.dirname, names)))
+        root, names = below_common_folder(paths)
+        files = versions_of(root, names)
         members = TarSamples()
         survey = KindSurvey({}, with_lists_as_text=True)
         joined, ends, splits = bytearray(), array("q", [0]), CategoryColumn()
-        for path, absolute in zip(paths, names, strict=True):
-            archive = absolute.removeprefix(f"{folder}/")
+        for path, archive in zip(paths, names, strict=True):
             split = _archive_split(archive)
             for name in members.add(TarFile(path), archive, survey):
                 joined += f"{archive}/{name}".encode("utf-8", "surrogateescape")
@@ -121,22 +120,86 @@ class WebDataset:
                 path=self.path,
             )
         notices = members.notices()
-        self._json_kinds, self._json_as_text = survey.finish(
+        json_kinds, json_as_text = survey.finish(
             lambda where: members.place(where[1], "json"), notices
         )
-        self._members, self._was_listed = members, True
-        shapes = [f"{name}/shape" for name in members.extensions if _is_npy(name)]
-        self._kinds = self._json_kinds | dict.fromkeys(shapes, "int64")
         coded = None if splits.missing_count or len(splits.values) < 2 else as_splits(splits)
-        sample_names = Names(BytesArray(joined, np.array(ends, np.int64)))
+        reader = TarReader(
+            root,
+            files,
+            tuple(json_kinds.items()),
+            tuple(sorted(json_as_text)),
+            tuple(filter(_is_npy, members.extensions)),
+        )
         return Listing(
             NumberedSamples(
-                sample_names, members.sample_sizes(), splits=coded, version=files_version(paths)
+                Names(BytesArray(joined, np.array(ends, np.int64))),
+                members.sample_sizes(),
+                splits=coded,
+                version=common_version(version for _, version in files),
+                references=members,
             ),
-            self,
+            reader.having(members.archives),
             notices=tuple(notices),
             splits=() if coded is None else tuple(coded[0]),
         )
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "kind": "WebDataset",
+            "folder" if self.root else "files": (
+                last_name(self.path) if self.root else self.path.name
+            ),
+        }
+
+    def _find_archives(self) -> Sequence[Location]:
+        """Find the archives, in order.
+
+        Raises:
+            SourceError: there are none.
+            FileAccessError: the path does not exist.
+            OptionError: a pattern matches too many archives.
+        """
+        path, text = self.path, str(self.path)
+        is_pattern = _BRACES.search(text) or glob.has_magic(text)
+        if is_pattern and not path.exists() and not path.is_folder():
+            if _BRACES.search(text) and self._is_location:
+                return [Location(path.store, key) for key in _expanded(path.key)]
+            found = list(map(as_location, _expanded(text))) if _BRACES.search(text) else path.glob()
+            if not found:
+                raise SourceError("no file matches this pattern", path=text)
+            return found
+        if not is_folder(path):
+            return [path]
+        entries = _shown(path)
+        archives = [path / entry.name for entry in entries if _is_archive(entry)]
+        if not archives:
+            folders = [path / entry.name for entry in entries if entry.kind == "folder"]
+            archives = [
+                folder / inner.name
+                for folder in folders
+                for inner in _shown(folder)
+                if _is_archive(inner)
+            ]
+        if not archives:
+            found_names = summarize_paths([str(path / entry.name) for entry in entries])
+            raise SourceError(f"no .tar archives; found {found_names}", path=path)
+        return archives
+
+
+@dataclass(frozen=True)
+class TarReader(FilesReader[TarFile]):
+    """Reads samples by the offsets of their members. Elsewhere, a compressed archive is
+    decompressed once.
+
+    json_kinds: of fields in JSON members.
+    json_as_text: fields that become JSON text.
+    arrays: the extensions of `.npy` members.
+    """
+
+    json_kinds: tuple[tuple[str, Kind], ...] = ()
+    json_as_text: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read the members of one sample.
@@ -145,17 +208,16 @@ class WebDataset:
             SourceError: the content of a member does not fit its extension; `problems` lists each.
             CorruptDataError: unreadable-image.
         """
-        if not self._was_listed:
-            self.list_samples()
-        number = sample_number(sample)
+        archive, reference = self.opened(sample)
         features: dict[str, Any] = {}
         problems = Problems()
         named: dict[str, Any] = {}  # its former image/filename; None if it had none
-        key = sample.name.removeprefix(f"{self._members.archive_name(number)}/")
-        for extension, data in self._members.read(number):
-            place = self._members.place(number, extension)
+        key = sample.name.removeprefix(f"{reference['file']}/")
+        for extension, offset, size in reference["members"]:
+            place = f"{archive.path}: {reference['key']}.{extension}"
             try:
                 with located(place):
+                    data = archive.read(offset, size)
                     found = self._features(extension, data, key, features, note, place)
             except CorruptDataError:
                 raise
@@ -178,16 +240,17 @@ class WebDataset:
             del features[FILENAME]
         return features
 
-    def describe(self) -> Mapping[str, Any]:
-        return {
-            "kind": "WebDataset",
-            "folder" if self.root else "files": (
-                last_name(self.path) if self.root else self.path.name
-            ),
-        }
-
     def kinds(self) -> Mapping[str, Kind]:
-        return self._kinds
+        return dict(self.json_kinds) | dict.fromkeys(
+            (f"{name}/shape" for name in self.arrays), "int64"
+        )
+
+    @cached_property
+    def _json_as(self) -> tuple[Mapping[str, Kind], frozenset[str]]:
+        return dict(self.json_kinds), frozenset(self.json_as_text)
+
+    def _open(self, name: str) -> Mapping[str, TarFile]:
+        return {name: TarFile(self.checked(name))}
 
     def _features(
         self,
@@ -223,47 +286,13 @@ class WebDataset:
                 return {"json": as_json_text(parsed)}
             empty_kinds(parsed)
             lost = LostDigits()
-            found = json_features(parsed, self._json_kinds, self._json_as_text, lost, place)
+            found = json_features(parsed, *self._json_as, lost, place)
             for where in lost.places():
                 note(LOST_DIGITS, where)
             return found | {FILENAME: None} if parsed.get(FILENAME, ...) is None else found
         if _is_npy(extension):
             return npy_features(data, extension)
         return {extension: data}
-
-    def _find_archives(self) -> Sequence[Location]:
-        """Find the archives, in order.
-
-        Raises:
-            SourceError: there are none.
-            FileAccessError: the path does not exist.
-            OptionError: a pattern matches too many archives.
-        """
-        path, text = self.path, str(self.path)
-        is_pattern = _BRACES.search(text) or glob.has_magic(text)
-        if is_pattern and not path.exists() and not path.is_folder():
-            if _BRACES.search(text) and self._is_location:
-                return [Location(path.store, key) for key in _expanded(path.key)]
-            found = list(map(as_location, _expanded(text))) if _BRACES.search(text) else path.glob()
-            if not found:
-                raise SourceError("no file matches this pattern", path=text)
-            return found
-        if not is_folder(path):
-            return [path]
-        entries = _shown(path)
-        archives = [path / entry.name for entry in entries if _is_archive(entry)]
-        if not archives:
-            folders = [path / entry.name for entry in entries if entry.kind == "folder"]
-            archives = [
-                folder / inner.name
-                for folder in folders
-                for inner in _shown(folder)
-                if _is_archive(inner)
-            ]
-        if not archives:
-            found_names = summarize_paths([str(path / entry.name) for entry in entries])
-            raise SourceError(f"no .tar archives; found {found_names}", path=path)
-        return archives
 
 
 def _shown(folder: Location) -> list[FolderEntry]:

@@ -123,19 +123,19 @@ class FileIndex:
         if self._by_name is None:
             names: dict[str, list[str]] = {}
             for path in self.paths:
-                names.setdefault(_key(posixpath.basename(path)), []).append(path)
+                names.setdefault(name_key(posixpath.basename(path)), []).append(path)
             self._by_name = names
-        return self._by_name.get(_key(last), [])
+        return self._by_name.get(name_key(last), [])
 
     def _find_stem(self, stem: str) -> list[str]:
         if self._by_stem is None:
             stems: dict[str, list[str]] = {}
             for path in self.paths:
                 if has_image_name(path):
-                    key = _key(os.path.splitext(posixpath.basename(path))[0])
+                    key = name_key(os.path.splitext(posixpath.basename(path))[0])
                     stems.setdefault(key, []).append(path)
             self._by_stem = stems
-        return self._by_stem.get(_key(stem), [])
+        return self._by_stem.get(name_key(stem), [])
 
 
 def not_found(found: Found | list[str], name: str, where: str = "", noun: str = "image") -> str:
@@ -175,7 +175,7 @@ def _joined(folder: str, name: str) -> str:
     return posixpath.normpath(posixpath.join(folder, name))
 
 
-def _key(name: str) -> str:
+def name_key(name: str) -> str:
     """The same key for all spellings of a name: Unicode form and letter case."""
     return unicodedata.normalize("NFC", name).casefold()
 
@@ -201,5 +201,5 @@ def _shared_start(one: str, other: str) -> int:
 
 def _shared_end(one: str, other: str) -> int:
     """How many folders above the last part are equal."""
-    ends = [_key(path).split("/")[-2::-1] for path in (one, other)]
+    ends = [name_key(path).split("/")[-2::-1] for path in (one, other)]
     return len(posixpath.commonprefix(ends))

@@ -181,7 +181,9 @@ class _CsvFile:
         block = next(self._text.lines(), (0, 1, b""))[2]
         header = self._text.decoded(block, self._text.start, 1)
         if delimiter is None:
-            delimiter = self._guess(header.split("\n", 1)[0], notices)
+            delimiter = guess_delimiter(path.name, header.split("\n", 1)[0])
+            if delimiter != guess_delimiter(path.name, ""):
+                notices.append(f"{path}: cells are separated by {_DELIMITERS[delimiter]}")
         self._delimiter = delimiter
         self._dialect = csv.reader((), delimiter=delimiter, strict=True).dialect
         lines = io.StringIO(header, newline="").readlines()
@@ -203,17 +205,6 @@ class _CsvFile:
                 remedy="Rename the columns.",
             )
         _check_header(path, self.names)
-
-    def _guess(self, header: str, notices: list[str]) -> str:
-        """The delimiter: a comma, unless the first line has none."""
-        if self.path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab")):
-            return "\t"
-        counts = {delimiter: header.count(delimiter) for delimiter in _DELIMITERS}
-        found = max(counts, key=counts.__getitem__)
-        if "," in header or not counts[found]:
-            return ","
-        notices.append(f"{self.path}: cells are separated by {_DELIMITERS[found]}")
-        return found
 
     def batches(self) -> Iterator[_CsvBatch]:
         """Parse all rows.
@@ -355,6 +346,15 @@ class _CsvFile:
             for name, cells in zip(self.names, by_column, strict=True)
         }
         return _CsvBatch(self._table, self.path, columns, numbers, faults), taken
+
+
+def guess_delimiter(name: str, header: str) -> str:
+    """The delimiter of a file from its name and first line: a comma, unless the line has none."""
+    if name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+        return "\t"
+    counts = {delimiter: header.count(delimiter) for delimiter in _DELIMITERS}
+    found = max(counts, key=counts.__getitem__)
+    return "," if "," in header or not counts[found] else found
 
 
 def _line_ends(data: bytes, content: npt.NDArray[np.uint8], *, is_last: bool) -> Int64Array:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view, offsets_from_lengths
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.sources.problems import Fault
+from recordsmith.sources.source import Sample, unlisted_error
 from recordsmith.stores.local.scratch import ScratchFile, release_pages
 from recordsmith.wire import FRAME_BYTES, crc32c, encode_slices, gather
 
@@ -131,3 +132,23 @@ class EncodedRows:
         self._file.append(as_view(self._pending))
         self.crc32c = crc32c(self._pending, self.crc32c)
         self._pending = bytearray()
+
+
+def referenced_row(sample: Sample) -> int:
+    """The number of a sample's row in its file.
+
+    Raises:
+        OptionError: the sample is not from a listing of rows.
+    """
+    row = (sample.reference or {}).get("row")
+    if not isinstance(row, int) or row < 0:
+        raise unlisted_error(sample)
+    return row
+
+
+def memory_error() -> OptionError:
+    """The error for rows that other processes cannot read."""
+    return OptionError(
+        "these rows exist only in this process",
+        remedy="Write them to a file first, such as Parquet or JSON Lines, and read that.",
+    )

@@ -1,28 +1,80 @@
-"""Find the image files that the rows of a table name.
+"""Find the image files that the rows of a table name, with or without their suffix.
 
 A name is relative to the folder of its table and must not lead out of the folder that is read;
 links inside it are followed. Of an absolute path to another folder, also from Windows, only the
-last part is used.
+last part is used. Each folder is listed once.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import SourceError
+from recordsmith.errors import FileAccessError, SourceError
+from recordsmith.sources.files.file_index import name_key
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
-from recordsmith.sources.files.versions import size_and_version
+from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.numbered import LazySequence, RowNames, RowReferences
+from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Note, ignore_note
 from recordsmith.stores import Location
+from recordsmith.words import count
 
 _LAST_PART = "images were found by the last part of an absolute path"
+_MOST_SHOWN = 20
+
+
+class ImageNames:
+    """The files in one folder, for lookups with other suffixes and in other letter case.
+
+    named: those that were found.
+    """
+
+    def __init__(self, folder: Location) -> None:
+        """`folder`: has no files if it does not exist."""
+        self.named: set[str] = set()
+        self._files: dict[str, tuple[int, int]] = {}
+        self._by_key: dict[str, list[str]] | None = None
+        with suppress(FileAccessError):
+            self._files = {
+                entry.name: (entry.size_bytes, entry.version_number)
+                for entry in folder.list_entries()
+                if entry.kind == "object" and not entry.name.startswith(".")
+            }
+
+    def find(self, name: str) -> tuple[str, int, int] | None:
+        """Name, size and version number of a file; None without one, or with several."""
+        found = name
+        if name not in self._files:
+            candidates = self._like(name)
+            if len(candidates) != 1:
+                return None
+            found = candidates[0]
+        self.named.add(found)
+        return (found, *self._files[found])
+
+    def unnamed(self) -> list[str]:
+        """The images that were not found."""
+        return [name for name in self._files if name not in self.named and has_image_name(name)]
+
+    def _like(self, name: str) -> list[str]:
+        """Images with another spelling of a name, then those with another suffix."""
+        if self._by_key is None:
+            self._by_key = {}
+            for file in filter(has_image_name, self._files):
+                for key in {name_key(file), name_key(os.path.splitext(file)[0])}:
+                    self._by_key.setdefault(key, []).append(file)
+        found = self._by_key.get(name_key(name), [])
+        if not found and has_image_name(name):
+            found = self._by_key.get(name_key(os.path.splitext(name)[0]), [])
+        return found
 
 
 class NamedImages:
@@ -33,59 +85,127 @@ class NamedImages:
         self.folder = folder
         self._column = column
         self._table_folders = table_folders
-        self._sizes = array("q")
-        self._versions = array("q")
+        self._names: dict[str, ImageNames] = {}  # by folder
+        self.clear()
 
     def extend(self, values: Sequence[str | None], table: int) -> None:
-        """Look up size and version number of the images of the next rows; 0 without one."""
+        """Look up the images of the next rows."""
+        table_folder = self._table_folders[table]
         for value in values:
-            size = version = 0
+            found = None
             if value is not None:
                 with suppress(SourceError):  # reading the row raises it
-                    path = self.path(value, table, "", ignore_note)
-                    size, version = size_and_version(self.folder / path)
+                    found = self._find(
+                        image_path(value, self._column, self.folder, table_folder, "", ignore_note)
+                    )
+                if found is None and len(self._missing) < _MOST_SHOWN:
+                    self._missing.append(value)
+            path, size, version = found or ("", 0, 0)
+            self._missing_count += found is None
+            self._paths += path.encode("utf-8", "surrogateescape")
+            self._path_ends.append(len(self._paths))
             self._sizes.append(size)
             self._versions.append(version)
 
     def clear(self) -> None:
         """Forget all rows."""
-        del self._sizes[:], self._versions[:]
+        self._sizes, self._versions = array("q"), array("q")
+        self._paths, self._path_ends = bytearray(), array("q", [0])
+        self._missing: list[str] = []
+        self._missing_count = 0
+        for names in self._names.values():
+            names.named.clear()
+
+    @property
+    def are_missing(self) -> bool:
+        """Whether no row has an image that is there."""
+        return self._missing_count == len(self._sizes)
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        """int64, (rows,): the size of each row's image in bytes."""
+        """int64, (rows,): the size of each row's image in bytes; 0 without one."""
         return np.array(self._sizes, np.int64)
 
     def versions(self, of_tables: int) -> npt.NDArray[np.int64]:
         """int64, (rows,): the version of each row's image and of the tables together."""
         return np.array(self._versions, np.int64) ^ of_tables
 
-    def path(self, value: Any, table: int, place: str, note: Note) -> str:
-        """The path of an image, relative to the folder.
+    def found(self, row: int) -> str:
+        """The path of a row's image, relative to the folder; empty without one."""
+        return self._paths[self._path_ends[row] : self._path_ends[row + 1]].decode(
+            "utf-8", "surrogateescape"
+        )
 
-        Raises:
-            SourceError: the row names no image, or one outside the folder.
-        """
-        text = text_of(value)
-        if not text:
-            raise SourceError(
-                f"column {self._column!r} is empty; expected an image file", sample=place
+    def notices(self) -> list[str]:
+        """Rows without an image, and images without a row."""
+        notices = []
+        if self._missing_count:
+            rows = count(self._missing_count, "row")
+            shown = f": {join_names(self._missing)}" if self._missing else ""
+            notices.append(f"{rows} without an image file in {self.folder}{shown}")
+        unnamed = [
+            posixpath.join(folder, name)
+            for folder, names in self._names.items()
+            if names.named
+            for name in names.unnamed()
+        ]
+        return notices + count_notice(unnamed, "image", "without a row skipped")
+
+    def _find(self, path: str) -> tuple[str, int, int] | None:
+        folder, _, name = path.rpartition("/")
+        names = self._names.get(folder)
+        if names is None:
+            names = self._names[folder] = ImageNames(
+                self.folder / folder if folder else self.folder
             )
-        name = text.replace("\\", "/")
-        if is_absolute(name):
-            folder = f"{self.folder.identity}/"
-            if name.startswith(folder):
-                name = name.removeprefix(folder)
-            else:
-                name = name.rpartition("/")[2]
-                note(_LAST_PART, f"{place}: {text}")
-        name = posixpath.normpath(posixpath.join(self._table_folders[table], name))
-        if leaves_folder(name) or name == "." or "\0" in name:
-            raise SourceError(
-                f"the image {text!r} is outside the folder {self.folder}",
-                sample=place,
-                remedy="Move the image into the folder.",
-            )
-        return name
+        found = names.find(name)
+        if found is None or not folder:
+            return found
+        return (f"{folder}/{found[0]}", *found[1:])
+
+
+class ImageReferences(LazySequence[Mapping[str, Any]]):
+    """The references of rows, with the `image` of each that has one."""
+
+    def __init__(self, rows: RowNames, images: NamedImages) -> None:
+        self._rows = RowReferences(rows)
+        self._images = images
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _item(self, number: int) -> Mapping[str, Any]:
+        image = self._images.found(number)
+        row = self._rows[number]
+        return {**row, "image": image} if image else row
+
+
+def image_path(
+    value: Any, column: str, folder: Location, table_folder: str, place: str, note: Note
+) -> str:
+    """The path of the image that a row names, relative to the folder of all images.
+
+    Raises:
+        SourceError: the row names no image, or one outside the folder.
+    """
+    text = text_of(value)
+    if not text:
+        raise SourceError(f"column {column!r} is empty; expected an image file", sample=place)
+    name = text.replace("\\", "/")
+    if is_absolute(name):
+        head = f"{folder.identity}/"
+        if name.startswith(head):
+            name = name.removeprefix(head)
+        else:
+            name = name.rpartition("/")[2]
+            note(_LAST_PART, f"{place}: {text}")
+    name = posixpath.normpath(posixpath.join(table_folder, name))
+    if leaves_folder(name) or name == "." or "\0" in name:
+        raise SourceError(
+            f"the image {text!r} is outside the folder {folder}",
+            sample=place,
+            remedy="Move the image into the folder.",
+        )
+    return name
 
 
 def text_of(value: Any) -> str:

@@ -25,10 +25,10 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.sources.numbered import NumberedSamples, RowNames, sample_number
+from recordsmith.sources.numbered import NumberedSamples, RowNames, RowReferences
 from recordsmith.sources.problems import Fault, join_names, join_problems, raise_problems
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.tables.encoded_rows import EncodedRows
+from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
 from recordsmith.sources.tables.row_columns import (
     CategoryColumn,
     as_labels,
@@ -110,20 +110,6 @@ class Rows:
                 self._listing = self._list()
             return self._listing
 
-    def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
-        """Read the payload of one row.
-
-        Raises:
-            SourceError: the row could not be encoded.
-        """
-        self.list_samples()
-        return self._rows.read(sample_number(sample))
-
-    def frames(self) -> EncodedRows:
-        """The rows as records, which `pack` copies."""
-        self.list_samples()
-        return self._rows
-
     def describe(self) -> Mapping[str, Any]:
         options = {
             "split": self._split,
@@ -132,9 +118,6 @@ class Rows:
             "kinds": self._kinds or None,
         }
         return {"kind": "Rows"} | {k: v for k, v in options.items() if v is not None}
-
-    def kinds(self) -> Mapping[str, Kind]:
-        return self._kinds | self._floats
 
     def _list(self) -> Listing:
         marks = {
@@ -174,16 +157,19 @@ class Rows:
                 rows = count(values.missing_count, "row")
                 notices.append(f"{rows} without a class in {self._label!r}")
         splits = None if self._split is None else as_splits(marks[self._split])
+        names = RowNames({"rows": len(self._rows)})
         samples = NumberedSamples(
-            RowNames({"rows": len(self._rows)}),
+            names,
             self._rows.sizes,
             labels=labels,
             splits=splits,
             groups=None if self._group is None else marks[self._group].coding(),
             version=self._rows.crc32c,
+            references=RowReferences(names),
         )
+        reader = RowReader(self._rows, self._kinds | self._floats)
         return Listing(
-            samples, self, class_names, tuple(notices), () if splits is None else tuple(splits[0])
+            samples, reader, class_names, tuple(notices), () if splits is None else tuple(splits[0])
         )
 
     def _encoded(self, marks: Mapping[str, CategoryColumn]) -> Iterator[list[bytes]]:
@@ -281,6 +267,32 @@ class Rows:
             f"{count(len(first), 'key')} with ints and floats stored as float: {join_names(first)}",
             *lost.notices(),
         ]
+
+
+class RowReader:
+    """Reads encoded rows that exist only in this process."""
+
+    def __init__(self, rows: EncodedRows, kinds: Mapping[str, Kind]) -> None:
+        self._rows = rows
+        self._kinds = kinds
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
+        """Read the payload of one row.
+
+        Raises:
+            SourceError: the row could not be encoded.
+        """
+        return self._rows.read(referenced_row(sample))
+
+    def frames(self) -> EncodedRows:
+        """The rows as records, which `pack` copies."""
+        return self._rows
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return self._kinds
+
+    def to_json(self) -> dict[str, Any]:
+        raise memory_error()
 
 
 def _context(row: Any) -> Mapping[str, Any]:

@@ -2,12 +2,11 @@
 
 A folder of images with a table next to them (`metadata.csv`, `metadata.jsonl` or
 `metadata.parquet`, as in Hugging Face, also in folders `train/`, `test/`) is a table whose column
-`file_name` names the images.
+`file_name` names the images; so is `_classes.csv` of Roboflow with the column `filename`.
 """
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,8 +17,8 @@ import numpy.typing as npt
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.splits import has_split_word, split_of
-from recordsmith.errors import FileAccessError, OptionError, SourceError, located, option
-from recordsmith.example import Kind, decode_example
+from recordsmith.errors import OptionError, SourceError, option
+from recordsmith.example import Kind
 from recordsmith.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
@@ -30,26 +29,34 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.files.folders import check_folder, is_file, is_folder, last_name
-from recordsmith.sources.files.images import image_features, read_image
-from recordsmith.sources.files.versions import files_version
-from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, sample_number
+from recordsmith.sources.files.files_reader import versions_of
+from recordsmith.sources.files.folders import (
+    check_folder,
+    is_file,
+    is_folder,
+    last_name,
+    relative_place,
+)
+from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, RowReferences
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.source import Content, Listing, Note, Sample, ignore_note
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import sort_splits
-from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES, ArrowRows, is_arrow_file
-from recordsmith.sources.tables.csv_rows import CsvRows
-from recordsmith.sources.tables.encoded_rows import EncodedRows
-from recordsmith.sources.tables.json_rows import JsonRows
-from recordsmith.sources.tables.named_images import NamedImages, text_of
+from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
+from recordsmith.sources.tables.named_images import ImageReferences, NamedImages
 from recordsmith.sources.tables.row_columns import CategoryColumn, as_labels, as_splits
-from recordsmith.sources.tables.table_rows import EncodedTable, TableRows, encode_table
+from recordsmith.sources.tables.table_reader import TableFormat, TableReader, table_files
+from recordsmith.sources.tables.table_rows import TableRows, encode_table
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
 from recordsmith.words import count
 
-_METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+METADATA_COLUMNS = {
+    **dict.fromkeys(("metadata.csv", "metadata.jsonl", "metadata.parquet"), "file_name"),
+    "_classes.csv": "filename",
+}
+"""Tables next to images, of Hugging Face and Roboflow, and the column of the images."""
+
 _IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
-_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 
 
@@ -77,8 +84,9 @@ class Table:
 
     def __init__(
         self,
-        table: PlaceLike | ArrowStream,
+        path: PlaceLike | ArrowStream,
         *,
+        table: str | None = None,
         image_column: str | None = None,
         images: PlaceLike | None = None,
         split_column: str | None = None,
@@ -90,13 +98,15 @@ class Table:
     ) -> None:
         """
         Args:
-            table: a file, which may be gzip-compressed if it is text; a folder of such files in one
+            path: a file, which may be gzip-compressed if it is text; a folder of such files in one
                 format; a folder of images with `metadata.csv`, `.jsonl` or `.parquet` in it or in
                 its folders, which are then the splits; or any object with `__arrow_c_stream__`,
                 such as a table of pyarrow, Polars, pandas or DuckDB, which is read once.
+            table: the file to read of a folder with several tables.
             image_column: the column with the paths of images, relative to the table's folder, or
-                with encoded images.
-            images: another folder that these paths are relative to.
+                with encoded images. Paths may lack their suffix.
+            images: another folder that these paths are relative to; itself relative to the folder
+                that is read.
             split_column: the column with the split of each row. It stays a feature.
             group_column: the column with the group of each row: a patient, a video. It stays a
                 feature.
@@ -109,14 +119,25 @@ class Table:
         Raises:
             OptionError: an argument is invalid.
         """
-        self._stream = table if isinstance(table, ArrowStream) else None
-        if isinstance(table, ArrowStream):
-            self.path = as_location(type(table).__name__)
+        self._stream = path if isinstance(path, ArrowStream) else None
+        if isinstance(path, ArrowStream):
+            self.path = as_location(type(path).__name__)
         else:
-            self.path = as_place(table)
-        self._image_folder = None if images is None else as_folder(images)
+            self.path = as_place(path)
+        self._table = table
+        if table is not None and self.root is None:
+            raise OptionError(
+                f"{option('table')} chooses a file in a folder",
+                option="table",
+                value=table,
+                remedy=f"Leave it out: {self.path} is a file.",
+            )
+        self._image_folder = (
+            None if images is None else relative_place(self.root, images, as_folder)
+        )
         self._kinds = dict(kinds or {})
         self._options: dict[str, Any] = {
+            "table": table,
             "image_column": image_column,
             "split_column": split_column,
             "group_column": group_column,
@@ -150,13 +171,7 @@ class Table:
         self._image_column, self._split = image_column, split_column
         self._group, self._label = group_column, label_column
         self._paths: list[Location] = []
-        self._rows: TableRows | None = None
-        self._table: EncodedTable | None = None
-        self._has_images = False
-        self._names = RowNames({})
         self._version: int | None = None
-        self._image_names = NamedImages("", self.path, [])
-        self._class_names: ClassNames | None = None
         self._listing: Listing | None = None
 
     def __repr__(self) -> str:
@@ -177,134 +192,109 @@ class Table:
             FileAccessError: a file cannot be read.
         """
         splits_by_file = self._find_tables()
-        version = None if self._stream is not None else files_version(self._paths)
+        root = self.path if self.root is not None else self.path.parent
+        names = list(map(self._name_of, self._paths))
+        files = () if self._stream is not None else versions_of(root, names)
+        version = common_version(version for _, version in files) if files else None
         is_current = version == self._version and self._image_column is None
         if self._listing is not None and (is_current or self._stream is not None):
             return self._listing  # a stream can be read only once
         split, group, label = CategoryColumn(), CategoryColumn(), CategoryColumn()
-        rows = self._open_rows()
+        kinds = tuple(self._kinds.items())
+        form = TableFormat(kinds, self._delimiter, self._encoding, self._image_column)
+        rows = form.open(self._paths, self._wanted_columns(), self._stream)
         names_of_label = rows.class_names.get(self._label or "")
         if self._label is None and len(rows.class_names) == 1:
             ((self._label, names_of_label),) = rows.class_names.items()
-        has_files = self._image_column is not None and rows.image is None
-        images = NamedImages("", self.path, [])
-        if has_files or (rows.image is not None and self._image_folder is not None):
-            images = self._named_images()
-        self._has_images = has_files or rows.image is not None
-        named: list[tuple[str | None, CategoryColumn | NamedImages]] = [
+        images: NamedImages | None = None
+        if self._image_column is not None and rows.image is None:
+            images = self._named_images(root, names)
+        elif rows.image is not None and self._image_folder is not None:
+            check_folder(self._image_folder, "the folder of the images")
+        has_images = images is not None or rows.image is not None
+        named: list[tuple[str | None, CategoryColumn | NamedImages | None]] = [
             (self._split, split),
             (self._group, group),
             (self._label, label),
-            (self._image_column if has_files else None, images),
+            (self._image_column, images),
         ]
         table = encode_table(
             rows,
-            [(name, sink) for name, sink in named if name is not None],
+            [(name, sink) for name, sink in named if name is not None and sink is not None],
             required=self._split,
-            with_lines=self._has_images,
+            with_lines=has_images,
         )
-        if version is not None and version != files_version(self._paths):
+        if files != (() if self._stream is not None else versions_of(root, names)):
             raise SourceError(
                 "the table changed while it was read",
                 path=self.path,
                 remedy="Rerun when no program writes to it.",
             )
-        self._check_columns(rows)
+        self._check_columns(rows, images)
         notices = list(table.notices)
         labels: npt.NDArray[np.int32] | None = None
-        self._class_names = None
+        class_names: ClassNames | None = None
         if names_of_label is not None:
-            labels, self._class_names = self._known_labels(label, names_of_label)
+            labels, class_names = self._known_labels(label, names_of_label)
         elif self._label is not None:
-            labels, self._class_names = self._labels(rows.kinds.get(self._label), label, notices)
+            labels, class_names = self._labels(rows.kinds.get(self._label), label, notices)
         splits: Coding | None = None
         if self._split is not None:
             if not split.values:
                 raise SourceError(f"split column {self._split!r} is empty", path=self._paths[0])
             splits = as_splits(split)
         elif splits_by_file:
-            names = sort_splits(splits_by_file)
-            numbers = np.array([names.index(name) for name in splits_by_file], np.int32)
-            splits = names, np.repeat(numbers, table.counts)
+            ordered = sort_splits(splits_by_file)
+            numbers = np.array([ordered.index(name) for name in splits_by_file], np.int32)
+            splits = ordered, np.repeat(numbers, table.counts)
+        row_names = RowNames(dict(zip(names, table.counts, strict=True)))
+        references: Sequence[Mapping[str, Any]] = RowReferences(row_names)
         sizes = table.rows.sizes
         versions: int | npt.NDArray[np.int64] = table.rows.crc32c if version is None else version
-        if has_files:
+        if images is not None:
             sizes = sizes + images.sizes()
             versions = images.versions(table.rows.crc32c if version is None else version)
-        self._rows, self._table, self._image_names = rows, table, images
+            references = ImageReferences(row_names, images)
+            notices += images.notices()
+        hidden = (self._image_column, self._label, IMAGE, FILENAME) if has_images else ()
+        reader = TableReader(
+            root,
+            files,
+            kinds,
+            self._delimiter,
+            self._encoding,
+            rows.unit,
+            tuple((name, kind) for name, kind in rows.kinds.items() if name not in hidden),
+            self._split,
+            self._label,
+            self._image_column,
+            rows.image,
+            self._image_folder,
+            class_names if has_images else None,
+        )
         self._version = version
-        self._names = RowNames(
-            dict(zip(map(self._name_of, self._paths), table.counts, strict=True))
-        )
-        samples = NumberedSamples(
-            self._names,
-            sizes,
-            labels=labels,
-            splits=splits,
-            groups=None if self._group is None else group.coding(),
-            version=versions,
-        )
         self._listing = Listing(
-            samples,
-            self,
-            self._class_names,
+            NumberedSamples(
+                row_names,
+                sizes,
+                labels=labels,
+                splits=splits,
+                groups=None if self._group is None else group.coding(),
+                version=versions,
+                references=references,
+            ),
+            reader.having(table_files(names, self._paths, table)),
+            class_names,
             tuple(notices),
             () if splits is None else tuple(splits[0]),
-            arrow_schema=None if self._has_images else rows.arrow_schema(table.lost),
+            arrow_schema=None if has_images else rows.arrow_schema(table.lost),
         )
         return self._listing
-
-    def frames(self) -> EncodedRows | None:
-        """The rows as records, which `pack` copies; None if each has an image to read."""
-        if self._table is None:
-            self.list_samples()
-        assert self._table is not None
-        return None if self._has_images else self._table.rows
-
-    def read(self, sample: Sample, note: Note = ignore_note) -> Content:
-        """Read one row, and its image if the table has an image column.
-
-        Raises:
-            SourceError: the row is invalid, or its image is missing.
-            CorruptDataError: unreadable-image.
-            FileAccessError: an image cannot be read.
-        """
-        if self._table is None:
-            self.list_samples()
-        assert self._table is not None
-        assert self._rows is not None
-        number = sample_number(sample)
-        payload = self._table.rows.read(number)
-        if not self._has_images:
-            return payload
-        file = self._names.locate(number)[0]
-        place = f"{self._paths[file]}, {self._rows.unit} {self._table.lines[number]}"
-        features: dict[str, Any] = dict(decode_example(payload))
-        if self._label is not None:
-            features.pop(self._label, None)
-            if sample.label is not None and self._class_names is not None:
-                features[CLASS_LABEL] = sample.label
-                features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label] or "")
-        try:
-            image = self._rows.image
-            if image is not None and (IMAGE in features or self._image_folder is None):
-                return features | _embedded_image(features, image, place)
-            column = FILENAME if image is not None else self._image_column or ""
-            name = self._image_names.path(features.pop(column, None), file, place, note)
-            return features | read_image(self._image_names.folder / name, name)
-        except FileAccessError as error:
-            raise SourceError(str(error), sample=place) from None
 
     def describe(self) -> Mapping[str, Any]:
         options = {name: value for name, value in self._options.items() if value is not None}
         named = {"file" if self.root is None else "folder": last_name(self.path)}
         return {"kind": "Table"} | named | options
-
-    def kinds(self) -> Mapping[str, Kind]:
-        if self._rows is None:
-            return self._kinds
-        hidden = (self._image_column, self._label, IMAGE, FILENAME) if self._has_images else ()
-        return {name: kind for name, kind in self._rows.kinds.items() if name not in hidden}
 
     # -- which files -----------------------------------------------------------------------------
 
@@ -313,6 +303,9 @@ class Table:
         if self._stream is not None or not is_folder(self.path):
             self._paths = [self.path]
             return []
+        if self._table is not None:
+            self._paths = [self.path / self._table]
+            return []
         own = _find_metadata(self.path)
         tables = [] if own is not None else _find_tables(self.path)
         if not tables and own is None and (self.path / "data").is_folder():
@@ -320,10 +313,8 @@ class Table:
         if tables:
             splits = [split_of(path.name) for path in tables]
             return self._use(tables, splits if all(map(has_split_word, splits)) else [])
-        if self._options["image_column"] is None:
-            self._image_column = "file_name"
         if own is not None:
-            self._paths = [own]
+            self._use_metadata([own])
             return []
         folders = {
             entry.name: found
@@ -334,7 +325,7 @@ class Table:
         }
         if not folders:
             raise SourceError(
-                f"the folder contains no tables and no {join_names(_METADATA_NAMES, 'or')}",
+                f"the folder contains no tables and no {join_names(METADATA_COLUMNS, 'or')}",
                 path=self.path,
             )
         if self._split is not None:
@@ -345,7 +336,14 @@ class Table:
                 value=self._split,
             )
         splits = list(sort_splits(folders))
-        return self._use([folders[name] for name in splits], splits)
+        return self._use(self._use_metadata([folders[name] for name in splits]), splits)
+
+    def _use_metadata(self, paths: list[Location]) -> list[Location]:
+        """Use the tables next to images, and the column of the images that they have."""
+        if self._options["image_column"] is None:
+            self._image_column = METADATA_COLUMNS[paths[0].name]
+        self._paths = paths
+        return paths
 
     def _use(self, paths: list[Location], splits: list[str]) -> list[str]:
         """Use several files; return their splits if these are several common names of splits."""
@@ -358,9 +356,8 @@ class Table:
             )
         return splits if len(set(splits)) > 1 and self._split is None else []
 
-    def _open_rows(self) -> TableRows:
-        """Open the files with the reader for their format."""
-        first = self._paths[0]
+    def _wanted_columns(self) -> dict[str, str]:
+        """Columns that must exist, with the option that each is from."""
         wanted = dict.fromkeys(self._kinds, "kinds") | {
             column: name
             for name, column in self._options.items()
@@ -368,29 +365,9 @@ class Table:
         }
         if self._image_column is not None:
             wanted.setdefault(self._image_column, "image_column")
-        if self._stream is not None or is_arrow_file(first):
-            return ArrowRows(
-                self._paths,
-                self._stream,
-                self._kinds,
-                wanted=wanted,
-                image_column=self._image_column,
-            )
-        head = first.read(0, 64)
-        name = first.name.lower().removesuffix(".gz")
-        looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-        is_text_table = name.endswith((".csv", ".tsv", ".tab")) or self._delimiter is not None
-        if name.endswith(_JSON_SUFFIXES) or (looks_like_json and not is_text_table):
-            return JsonRows(self._paths, self._kinds, wanted=wanted, encoding=self._encoding)
-        return CsvRows(
-            self._paths,
-            self._kinds,
-            wanted=wanted,
-            delimiter=self._delimiter,
-            encoding=self._encoding,
-        )
+        return wanted
 
-    def _check_columns(self, rows: TableRows) -> None:
+    def _check_columns(self, rows: TableRows, images: NamedImages | None) -> None:
         if self._image_column is None and rows.image is None:
             return
         own = {IMAGE, FILENAME} if rows.image is not None else set()
@@ -401,7 +378,7 @@ class Table:
                 remedy="Rename the column.",
             )
         kind = rows.kinds.get(self._image_column or "")
-        if rows.image is None and kind != "bytes":
+        if images is not None and kind != "bytes" and images.are_missing:
             raise SourceError(
                 f"image column {self._image_column!r} is {kind or 'empty'}; expected paths",
                 path=self._paths[0],
@@ -440,21 +417,18 @@ class Table:
         check_class_names(names)
         return values.map_values(labels), tuple(names)
 
-    def _named_images(self) -> NamedImages:
+    def _named_images(self, root: Location, names: Sequence[str]) -> NamedImages:
+        column = self._image_column or ""
         if self._image_folder is not None:
             check_folder(self._image_folder, "the folder of the images")
-            table_folders = [""] * len(self._paths)
-            return NamedImages(self._image_column or "", self._image_folder, table_folders)
+            return NamedImages(column, self._image_folder, [""] * len(names))
         if self._stream is not None:
             raise OptionError(
                 "a table in memory has no folder that its paths of images are relative to",
                 option="images",
                 remedy=f"Pass {option('images', 'folder')}.",
             )
-        if self.root is not None:
-            table_folders = [posixpath.dirname(self._name_of(path)) for path in self._paths]
-            return NamedImages(self._image_column or "", self.path, table_folders)
-        return NamedImages(self._image_column or "", self.path.parent, [""])
+        return NamedImages(column, root, list(map(posixpath.dirname, names)))
 
     def _name_of(self, path: Location) -> str:
         """A table's name, relative to the folder that is read."""
@@ -465,29 +439,6 @@ def _is_delimiter(value: object) -> bool:
     if not isinstance(value, str) or len(value) != 1:
         return False
     return value not in '"\r\n\0' and not "\ud800" <= value <= "\udfff"
-
-
-def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[str, Any]:
-    """The features of an image in a table.
-
-    Raises:
-        SourceError: the row has none.
-        CorruptDataError: unreadable-image.
-    """
-    data = features.get(IMAGE)
-    if not data:
-        raise SourceError(
-            f"image column {column!r} has no bytes",
-            sample=place,
-            remedy="If it has paths, choose the column and the folder of the files.",
-        )
-    name = text_of(features.get(FILENAME)).replace("\\", "/").rpartition("/")[2]
-    with located(place):
-        found = image_features(data[0], name)
-    if not name:
-        del found[FILENAME]
-        features.pop(FILENAME, None)
-    return found
 
 
 def _find_tables(folder: Location) -> list[Location]:
@@ -507,7 +458,7 @@ def _find_metadata(folder: Location) -> Location | None:
     Raises:
         SourceError: there are several.
     """
-    found = [folder / name for name in _METADATA_NAMES if is_file(folder / name)]
+    found = [folder / name for name in METADATA_COLUMNS if is_file(folder / name)]
     if len(found) > 1:
         raise SourceError(
             f"several tables: {join_names(path.name for path in found)}; expected one", path=folder

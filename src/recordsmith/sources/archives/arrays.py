@@ -1,0 +1,249 @@
+"""Arrays of images and labels: idx files of MNIST, `.npy` and `.npz`, binary files of CIFAR."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.dataset import ClassNames
+from recordsmith.dataset.labels import LARGEST_LABEL, class_names_of
+from recordsmith.errors import SourceError
+from recordsmith.example import encode_example
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    WIDTH,
+)
+from recordsmith.image import encode_png
+from recordsmith.sources.archives.array_layout import (
+    ArrayPart,
+    FoundArrays,
+    NamedArray,
+    find_arrays,
+)
+from recordsmith.sources.archives.npy import array_features
+from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
+from recordsmith.sources.files.files_reader import FilesReader, versions_of
+from recordsmith.sources.files.folders import last_name
+from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.numbered import LazySequence, NumberedSamples, RowNames
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, unlisted_error
+from recordsmith.sources.tables.encoded_rows import referenced_row
+from recordsmith.stores import Location, PlaceLike, as_place
+
+_CHANNELS = (1, 3, 4)
+_PROBED_ROWS = 16
+
+
+class Arrays:
+    """The rows of arrays: images with labels.
+
+    Reads idx files (MNIST, Fashion-MNIST, EMNIST), `.npy` and `.npz` files of NumPy, and the binary
+    version of CIFAR. Names of files and arrays decide what is what: `train-images-idx3-ubyte.gz`
+    and `train-labels-idx1-ubyte.gz`, `x_train` and `y_train`, `images` and `labels`; `train`,
+    `test`, `t10k` and so on are splits.
+
+    An array of bytes of shape (n, height, width), also with 1, 3 or 4 channels in front or at the
+    end, is stored as images, losslessly as PNG: `image/encoded`, `image/class/label` and so on.
+    Other arrays are stored as numbers: the values and `<name>/shape`. More arrays with as many
+    rows become features. Nothing is ever unpickled.
+
+    Example:
+        >>> rs.pack(rs.Arrays("mnist"), "packed")  # doctest: +SKIP
+    """
+
+    def __init__(self, path: PlaceLike) -> None:
+        """
+        Args:
+            path: a folder, or a file; files next to it that have its labels are read as well.
+        """
+        self.path = as_place(path)
+
+    def __repr__(self) -> str:
+        return f"Arrays({str(self.path)!r})"
+
+    @property
+    def root(self) -> Location | None:
+        """The folder that is read; None for a file."""
+        return self.path if self.path.is_folder() else None
+
+    def list_samples(self) -> Listing:
+        """Find the arrays and read their headers and labels.
+
+        Raises:
+            SourceError: there are no arrays of images, several fit, or a file is damaged.
+            FileAccessError: a file cannot be read.
+        """
+        found = find_arrays(self.path)
+        parts = found.parts
+        label_arrays = _labels(found, parts)
+        labels: npt.NDArray[np.int32] | None = None
+        class_names: ClassNames | None = None
+        if label_arrays:
+            labels = np.concatenate(label_arrays).astype(np.int32)
+            names = {n: found.class_names.get(n, str(n)) for n in np.unique(labels).tolist()}
+            class_names = class_names_of(found.class_names | names)
+        counts = [found.array(part.images).shape[0] for part in parts]
+        files = versions_of(found.root, list(found.files))
+        reader = ArrayReader(
+            found.root,
+            files,
+            tuple(_features(part, are_labels=bool(label_arrays)) for part in parts),
+            class_names,
+        ).having(found.files)
+        row_names = RowNames(
+            {part.images.place: rows for part, rows in zip(parts, counts, strict=True)}
+        )
+        references = _References(row_names, [part.images for part in parts])
+        splits = tuple(dict.fromkeys(part.split for part in parts if part.split is not None))
+        samples = NumberedSamples(
+            row_names,
+            np.ones(len(row_names), np.int64),
+            labels=labels,
+            splits=(splits, np.repeat(_numbers(splits, parts), counts)) if splits else None,
+            version=common_version(version for _, version in files),
+            references=references,
+        )
+        samples.sizes = _sizes(reader, samples, counts)
+        return Listing(samples, reader, class_names, tuple(found.notices), splits)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "kind": "Arrays",
+            "file" if self.root is None else "folder": last_name(self.path),
+        }
+
+
+@dataclass(frozen=True)
+class ArrayReader(FilesReader[ArrayFile]):
+    """Reads rows of arrays. Elsewhere, a compressed array is decompressed once.
+
+    parts: for each split, the (feature, file, array) of the images and of other arrays.
+    """
+
+    parts: tuple[tuple[tuple[str, str, str], ...], ...]
+    class_names: tuple[str | None, ...] | None = None
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+        """Read one row of all arrays of a split.
+
+        Raises:
+            SourceError: a file was truncated, or a number cannot be stored.
+        """
+        file, reference = self.opened(sample)
+        row, name = referenced_row(sample), str(reference.get("array"))
+        arrays = self._arrays.get((reference["file"], name), ())
+        if not arrays or row >= file.array(name).shape[0]:
+            raise unlisted_error(sample)
+        features: dict[str, Any] = {}
+        try:
+            for feature, place, member in arrays:
+                array = self.file(place).array(member)
+                value = array.rows(row, row + 1)[0]
+                if (place, member) == (reference["file"], name) and is_image_array(array):
+                    features |= _image(value, f"{sample.name}.png")
+                elif value.ndim:
+                    features |= array_features(value, feature)
+                else:
+                    features[feature] = array_features(value, feature)[feature]
+        except ValueError as error:
+            raise SourceError(str(error), sample=sample.name) from None
+        if self.class_names is not None and sample.label is not None:
+            features[CLASS_LABEL] = sample.label
+            features[CLASS_TEXT] = os.fsencode(self.class_names[sample.label] or "")
+        return features
+
+    @cached_property
+    def _arrays(self) -> Mapping[tuple[str, str], tuple[tuple[str, str, str], ...]]:
+        return {(arrays[0][1], arrays[0][2]): arrays for arrays in self.parts}
+
+    def _open(self, name: str) -> Mapping[str, ArrayFile]:
+        return {name: ArrayFile(self.checked(name))}
+
+
+class _References(LazySequence[Mapping[str, Any]]):
+    """The references of rows: file, array and row."""
+
+    def __init__(self, names: RowNames, arrays: Sequence[NamedArray]) -> None:
+        self._names = names
+        self._arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _item(self, number: int) -> Mapping[str, Any]:
+        part, row = self._names.locate(number)
+        array = self._arrays[part]
+        return {"file": array.file, "array": array.member, "row": row}
+
+
+def is_image_array(array: StoredArray) -> bool:
+    """Whether the rows of an array are images: bytes of a height, a width and maybe channels."""
+    if array.dtype != np.uint8:
+        return False
+    sides = array.shape[1:]
+    return len(sides) == 2 or (len(sides) == 3 and (sides[2] in _CHANNELS or sides[0] in _CHANNELS))
+
+
+def _image(pixels: npt.NDArray[Any], name: str) -> dict[str, Any]:
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    elif pixels.shape[2] not in _CHANNELS:
+        pixels = pixels.transpose(1, 2, 0)
+    return {
+        IMAGE: encode_png(np.ascontiguousarray(pixels)),
+        FILENAME: os.fsencode(name),
+        FORMAT: "png",
+        HEIGHT: pixels.shape[0],
+        WIDTH: pixels.shape[1],
+    }
+
+
+def _numbers(splits: Sequence[str], parts: Sequence[ArrayPart]) -> npt.NDArray[np.int32]:
+    """The number of the split of each part."""
+    return np.array([splits.index(part.split or "") for part in parts], np.int32)
+
+
+def _labels(found: FoundArrays, parts: Sequence[ArrayPart]) -> list[npt.NDArray[Any]]:
+    """The labels of each part; none if not all parts have integers from 0 as labels."""
+    labels = []
+    for part in parts:
+        if part.labels is None:
+            return []
+        array = found.array(part.labels)
+        if array.dtype.kind not in "iub" or array.shape[1:] not in ((), (1,)):
+            return []
+        labels.append(array.all_rows().reshape(-1))
+        if labels[-1].min() < 0 or labels[-1].max() > LARGEST_LABEL:
+            return []
+    return labels
+
+
+def _features(part: ArrayPart, *, are_labels: bool) -> tuple[tuple[str, str, str], ...]:
+    labels = [] if are_labels or part.labels is None else [part.labels]
+    return tuple(
+        (each.feature, each.file, each.member) for each in (part.images, *labels, *part.extras)
+    )
+
+
+def _sizes(
+    reader: ArrayReader, samples: NumberedSamples, counts: Sequence[int]
+) -> npt.NDArray[np.int64]:
+    """The mean size of some records of each part, for all of its samples."""
+    means, first = [], 0
+    for count in counts:
+        rows = sorted({first + count * at // _PROBED_ROWS for at in range(_PROBED_ROWS)})
+        sizes = [len(encode_example(reader.read(samples[row]), reader.kinds())) for row in rows]
+        means.append(-(-sum(sizes) // len(sizes)))
+        first += count
+    return np.repeat(np.array(means, np.int64), counts)

@@ -1,0 +1,126 @@
+"""Detect shards, tar archives and arrays, by names and first bytes."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zlib
+from collections.abc import Iterator
+
+from recordsmith.dataset.names import RECORD_SUFFIXES
+from recordsmith.sources.archives.array_layout import has_role, is_array_name, is_pickle_name
+from recordsmith.sources.archives.stored_array import is_cifar
+from recordsmith.sources.splits import find_split
+from recordsmith.sources.survey import Reading, Strength, Survey
+from recordsmith.wire import HEAD_BYTES, detect_other_format
+from recordsmith.wire.compression import GZIP_MAGIC
+
+_ARCHIVES = (".tar", ".tar.gz", ".tgz")
+_TFDS_FILES = ("dataset_info.json", "features.json")
+_MOST_ARRAYS = 50
+_TEXTS_OF_CIFAR = ("batches.meta.txt", "fine_label_names.txt")
+
+_SAVE = "numpy.savez(path, images=..., labels=...)"
+_ARCHIVE = ("an archive", "Unpack it and pack its folder.")
+_HDF5 = ("an HDF5 file", f"Convert it in Python with h5py and {_SAVE}.")
+_PICKLE = (
+    "a pickle, which can run code when it is opened",
+    f"If you trust it, convert it in Python with {_SAVE}.",
+)
+_VIDEO = (
+    "a video",
+    "Extract its frames with `ffmpeg -i VIDEO FOLDER/%06d.png`, and pack the folder.",
+)
+_MATLAB = (
+    "a MATLAB file",
+    f"Convert it in Python with scipy.io.loadmat (from version 7.3 on with h5py) and {_SAVE}.",
+)
+OTHER_FILES = {
+    ".mat": _MATLAB,
+    **dict.fromkeys((".zip", ".7z", ".rar"), _ARCHIVE),
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _HDF5),
+    **dict.fromkeys((".pkl", ".pickle", ".pt", ".pth"), _PICKLE),
+    **dict.fromkeys((".mp4", ".avi", ".mov", ".mkv", ".webm", ".mpg", ".mpeg"), _VIDEO),
+}
+"""Files that no source reads, by suffix: what they are, and what to do."""
+
+
+def find_readings(survey: Survey) -> Iterator[Reading]:
+    """Yield how a folder can be read as shards, tar archives and arrays."""
+    for find in (_shards, _archives, _arrays):
+        reading = find(survey)
+        if reading is not None:
+            yield reading
+
+
+def _shards(survey: Survey) -> Reading | None:
+    every = [
+        posixpath.join(folder.path, name)
+        for folder in survey.folders.values()
+        if not folder.path or (folder.path.count("/") == 0 and find_split(f"{folder.path}/_"))
+        for name in folder.names
+    ]
+    found = [path for path in every if any(each in path.lower() for each in RECORD_SUFFIXES)]
+    folders = {posixpath.dirname(path) for path in found}
+    if any(name in survey.folders[folder].names for folder in folders for name in _TFDS_FILES):
+        return None  # TensorFlow Datasets, which are more than records
+    for path in found:
+        other = detect_other_format(survey.head(path)[:HEAD_BYTES])
+        if other is None or other.name.startswith("a gzip of an unknown"):
+            return Reading(
+                "shards", f"TFRecord shards such as {path}", Strength.MARKED, noun="records"
+            )
+    return None
+
+
+def _archives(survey: Survey) -> Reading | None:
+    """Tar files with samples of the WebDataset format."""
+    for path in survey.files(*_ARCHIVES, depth=1):
+        if "/" in path and any(survey.files(*_ARCHIVES, depth=0)):
+            break
+        head = survey.head(path)
+        if head.startswith(GZIP_MAGIC):
+            try:
+                head = zlib.decompressobj(31).decompress(head, 1 << 10)
+            except zlib.error:
+                continue
+        if head[257:262] == b"ustar" or _is_old_tar(head):
+            return Reading(
+                "webdataset", f"tar files such as {path}", Strength.MARKED, noun="samples"
+            )
+    return None
+
+
+def _is_old_tar(head: bytes) -> bool:
+    """Whether a block is the header of a tar archive from before POSIX, by its checksum."""
+    stated = head[148:156].strip(b"\0 ")
+    if len(head) < 512 or not re.fullmatch(rb"[0-7]{1,7}", stated):
+        return False
+    return sum(head[:148]) + 8 * ord(" ") + sum(head[156:512]) == int(stated, 8)
+
+
+def _arrays(survey: Survey) -> Reading | None:
+    every = [
+        posixpath.join(folder.path, name)
+        for folder in survey.folders.values()
+        if folder.path.count("/") < 3
+        for name in folder.names
+    ]
+    for path in every:
+        name = posixpath.basename(path)
+        if is_pickle_name(name) and survey.head(path)[:1] == b"\x80":
+            return Reading("arrays", f"pickles such as {path}", Strength.MARKED, noun="images")
+        texts = survey.folders[posixpath.dirname(path)].names
+        if is_cifar(name) and any(text in texts for text in _TEXTS_OF_CIFAR):
+            return Reading("arrays", f"CIFAR's binary files such as {path}", Strength.MARKED)
+    found = [
+        path for path in every if is_array_name(path) and not is_cifar(posixpath.basename(path))
+    ]
+    idx = [path for path in found if not path.lower().endswith((".npy", ".npz"))]
+    if idx:
+        return Reading("arrays", f"idx files such as {idx[0]}", Strength.MARKED)
+    images = sum(folder.image_count for folder in survey.folders.values())
+    named = [path for path in found if path.lower().endswith(".npz") or has_role(path)]
+    if not named or len(found) > _MOST_ARRAYS or images:
+        return None
+    return Reading("arrays", f"arrays in {named[0]}", Strength.ANNOTATED)

@@ -1,0 +1,283 @@
+"""Arrays in files, read by rows: idx files of MNIST, `.npy`, `.npz`, CIFAR's binary version.
+
+Nothing is unpickled, and no header is believed: the bytes that it announces must be there.
+Compressed files and members are decompressed into temporary files, up to what is announced.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import weakref
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.errors import SourceError, accessing
+from recordsmith.sources.archives.npy import LARGEST_HEADER, read_npy_header
+from recordsmith.sources.files.gzip_files import inflated, is_gzip
+from recordsmith.stores import Location, ObjectReader
+from recordsmith.stores.local.scratch import ScratchFile
+
+_IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_NPY_MAGIC = b"\x93NUMPY"
+_ZIP_MAGIC = b"PK\x03\x04"
+_CIFAR = re.compile(r"(data_batch_\d|test_batch|train|test)\.bin")
+_CIFAR_SHAPE = (3, 32, 32)
+_PIECE_BYTES = 1 << 20
+_ROWS_AT_ONCE_BYTES = 1 << 24
+_LOCAL_HEADER_BYTES = 30  # of a member in a zip archive; its last 4 are the lengths of what follows
+_MOST_MEMBERS = 1000
+
+
+class StoredArray(NamedTuple):
+    """An array in a file. Thread-safe.
+
+    name: for messages.
+    offset: of the first row in bytes.
+    stride: from one row to the next, in bytes.
+    """
+
+    name: str
+    reader: ObjectReader
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int
+    stride: int
+
+    def rows(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Read the rows start:stop.
+
+        Raises:
+            SourceError: the file ends before that.
+        """
+        row_shape = self.shape[1:]
+        row_bytes = math.prod(row_shape) * self.dtype.itemsize
+        begin = self.offset + start * self.stride
+        end = self.offset + (stop - 1) * self.stride + row_bytes
+        data = self.reader.read_at(begin, end) if stop > start else b""
+        if stop > start and len(data) < end - begin:
+            raise SourceError(f"the file was truncated since it was listed: {self.name}")
+        strides = np.empty(row_shape, self.dtype).strides if row_bytes else ()
+        if not row_bytes or stop <= start:
+            return np.empty((max(0, stop - start), *row_shape), self.dtype)
+        return np.ndarray(
+            (stop - start, *row_shape), self.dtype, data, strides=(self.stride, *strides)
+        )
+
+    def all_rows(self) -> npt.NDArray[Any]:
+        """Read all rows: of labels, which are small."""
+        at_once = max(1, _ROWS_AT_ONCE_BYTES // max(1, self.stride))
+        count = self.shape[0]
+        pieces = [
+            self.rows(start, min(start + at_once, count)).copy()
+            for start in range(0, count, at_once)
+        ]
+        return np.concatenate(pieces) if pieces else self.rows(0, 0)
+
+
+class ArrayFile:
+    """The arrays of one file by name; the only array of most formats is named "". Thread-safe."""
+
+    def __init__(self, location: Location) -> None:
+        """
+        Raises:
+            SourceError: the file contains no arrays.
+            FileAccessError: it cannot be read.
+        """
+        self.location = location
+        self._lock = threading.Lock()
+        self._arrays: dict[str, StoredArray] = {}
+        self._zip: zipfile.ZipFile | None = None
+        head = location.read(0, 4)
+        self._reader = location.open_read()
+        weakref.finalize(self, self._reader.close)
+        if location.read(0, len(_NPY_MAGIC)) == _NPY_MAGIC:
+            self._arrays[""] = self._npy(str(location), self._reader)
+        elif head == _ZIP_MAGIC:
+            self._zip = self._open_zip()
+        elif is_cifar(location.name):
+            self._arrays = self._cifar()
+        else:
+            self._arrays[""] = self._idx(head)
+
+    def names(self) -> list[str]:
+        if self._zip is None:
+            return list(self._arrays)
+        return [name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")]
+
+    def array(self, name: str) -> StoredArray:
+        """One array; of a `.npz` file, a compressed member is decompressed once.
+
+        Raises:
+            SourceError: it cannot be read as an array of numbers.
+        """
+        with self._lock:
+            if name not in self._arrays:
+                self._arrays[name] = self._member(name)
+            return self._arrays[name]
+
+    # -- formats ---------------------------------------------------------------------------------
+
+    def _idx(self, head: bytes) -> StoredArray:
+        reader, stream = self._reader, None
+        if is_gzip(self.location):
+            stream = inflated(self.location)
+            first = b"".join(_first_bytes(stream, 4 + 4 * 255))
+            head = first[:4]
+        else:
+            first = reader.read_at(0, 4 + 4 * 255)
+        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _IDX_TYPES or not head[3]:
+            raise self._damaged("not an array: expected an idx, .npy or .npz file")
+        offset = 4 + 4 * head[3]
+        shape = tuple(np.frombuffer(first[4:offset], ">u4").tolist())
+        dtype = np.dtype(_IDX_TYPES[head[2]])
+        if len(shape) < head[3]:
+            raise self._damaged("the header is truncated")
+        expected = offset + math.prod(shape) * dtype.itemsize
+        if stream is not None:
+            spooled = ScratchFile([first])
+            size = _spool(spooled, stream, len(first), expected)
+            reader = spooled
+        else:
+            size = reader.size_bytes
+        return self._array(str(self.location), reader, shape, dtype, offset, size)
+
+    def _npy(self, name: str, reader: ObjectReader) -> StoredArray:
+        try:
+            shape, is_fortran, dtype, offset = read_npy_header(reader.read_at(0, LARGEST_HEADER))
+        except ValueError as error:
+            raise self._damaged(f"{name}: {error}") from None
+        self._check_order(name, shape, is_fortran=is_fortran)
+        return self._array(name, reader, shape, dtype, offset, reader.size_bytes)
+
+    def _cifar(self) -> dict[str, StoredArray]:
+        pixel_bytes = math.prod(_CIFAR_SHAPE)
+        labels = ("label",) if "batch" in self.location.name else ("coarse_label", "label")
+        stride = pixel_bytes + len(labels)
+        name, size, u1 = str(self.location), self._reader.size_bytes, np.dtype(np.uint8)
+        if not size or size % stride:
+            raise self._damaged(f"expected images of {stride:,} bytes, found {size:,} bytes")
+        count = size // stride
+        return {
+            "image": StoredArray(
+                name, self._reader, (count, *_CIFAR_SHAPE), u1, len(labels), stride
+            )
+        } | {
+            label: StoredArray(name, self._reader, (count,), u1, at, stride)
+            for at, label in enumerate(labels)
+        }
+
+    def _open_zip(self) -> zipfile.ZipFile:
+        try:
+            with accessing(str(self.location)):
+                found = zipfile.ZipFile(self._reader)
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise self._damaged(f"not a .npz file, or damaged: {error}") from None
+        names = found.namelist()
+        if len(names) > _MOST_MEMBERS or len(set(names)) < len(names):
+            raise self._damaged(
+                f"{len(names):,} members, some of one name; expected at most {_MOST_MEMBERS:,} "
+                "arrays with different names"
+            )
+        return found
+
+    def _member(self, name: str) -> StoredArray:
+        assert self._zip is not None
+        place = f"{self.location}, array {name!r}"
+        info = self._zip.getinfo(f"{name}.npy")
+        if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1:
+            local = self._reader.read_at(
+                info.header_offset, info.header_offset + _LOCAL_HEADER_BYTES
+            )
+            if len(local) < _LOCAL_HEADER_BYTES or not local.startswith(_ZIP_MAGIC):
+                raise self._damaged(f"{place}: its header is damaged")
+            begin = (
+                info.header_offset
+                + _LOCAL_HEADER_BYTES
+                + sum(np.frombuffer(local[-4:], "<u2").tolist())
+            )
+            end = min(begin + info.file_size, self._reader.size_bytes)
+            head = self._reader.read_at(begin, min(end, begin + LARGEST_HEADER))
+            shape, dtype, offset = self._header(place, head)
+            return self._array(place, self._reader, shape, dtype, begin + offset, end)
+        try:
+            with self._zip.open(info) as stream:
+                pieces = iter(lambda: stream.read(_PIECE_BYTES), b"")
+                head = b"".join(_first_bytes(pieces, LARGEST_HEADER))
+                shape, dtype, offset = self._header(place, head)
+                spooled = ScratchFile([head])
+                expected = offset + math.prod(shape) * dtype.itemsize
+                size = _spool(spooled, pieces, len(head), expected)
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError) as e:
+            raise self._damaged(f"{place}: {e}") from None
+        return self._array(place, spooled, shape, dtype, offset, size)
+
+    def _header(self, place: str, head: bytes) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+        try:
+            shape, is_fortran, dtype, offset = read_npy_header(head)
+        except ValueError as error:
+            raise self._damaged(f"{place}: {error}") from None
+        self._check_order(place, shape, is_fortran=is_fortran)
+        return shape, dtype, offset
+
+    def _check_order(self, place: str, shape: tuple[int, ...], *, is_fortran: bool) -> None:
+        if is_fortran and len(shape) > 1:
+            raise SourceError(
+                f"{place}: the array is in Fortran order",
+                path=self.location,
+                remedy="Save it again with numpy.save(path, numpy.ascontiguousarray(array)).",
+            )
+
+    def _array(
+        self,
+        name: str,
+        reader: ObjectReader,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        offset: int,
+        stop: int,
+    ) -> StoredArray:
+        """An array whose bytes are offset:stop of a file, after a check that all are there."""
+        announced = math.prod(shape) * dtype.itemsize
+        if not announced or any(side < 0 for side in shape):
+            raise self._damaged(f"{name}: the array is empty: its shape is {shape}")
+        if not shape or announced != stop - offset:
+            found = f"{stop - offset:,} bytes follow"
+            values = " x ".join(f"{side:,}" for side in shape) or "one"
+            if announced < stop - offset:
+                found = "more bytes follow"
+            raise self._damaged(
+                f"{name}: the header announces {values} values of {dtype}, but {found}"
+            )
+        stride = math.prod(shape[1:]) * dtype.itemsize
+        return StoredArray(name, reader, shape, dtype, offset, stride)
+
+    def _damaged(self, problem: str) -> SourceError:
+        problem = problem.removeprefix(f"{self.location}: ")
+        return SourceError(problem, path=self.location, remedy="Fetch or write the file again.")
+
+
+def is_cifar(name: str) -> bool:
+    """Whether a file has the name of one in CIFAR's binary version."""
+    return _CIFAR.fullmatch(name) is not None
+
+
+def _first_bytes(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
+    """Yield pieces until there are so many bytes."""
+    while count > 0 and (piece := next(pieces, b"")):
+        yield piece
+        count -= len(piece)
+
+
+def _spool(file: ScratchFile, pieces: Iterator[bytes], size: int, most: int) -> int:
+    """Append pieces to a file of `size` bytes, until they exceed `most`; return its size."""
+    while size <= most and (piece := next(pieces, b"")):
+        file.append(piece)
+        size += len(piece)
+    return size

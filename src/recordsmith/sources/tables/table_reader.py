@@ -1,0 +1,214 @@
+"""Reads rows of tables, and the images that they name or contain."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from recordsmith.arrow import ArrowStream
+from recordsmith.errors import FileAccessError, SourceError, located
+from recordsmith.example import Kind, decode_example
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
+from recordsmith.sources.files.file_index import FOUND_BY_OTHER_SPELLING, FOUND_WITH_SUFFIX
+from recordsmith.sources.files.files_reader import FilesReader
+from recordsmith.sources.files.images import has_image_name, image_features, read_image
+from recordsmith.sources.source import Content, Note, Sample, ignore_note, unlisted_error
+from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
+from recordsmith.sources.tables.csv_rows import CsvRows
+from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
+from recordsmith.sources.tables.json_rows import JsonRows
+from recordsmith.sources.tables.named_images import image_path, text_of
+from recordsmith.sources.tables.row_columns import CategoryColumn
+from recordsmith.sources.tables.table_rows import EncodedTable, TableRows, encode_table
+from recordsmith.stores import Location
+
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """How the files of a table are read.
+
+    kinds: of columns that are not inferred.
+    image_column: a column of images in Arrow files.
+    """
+
+    kinds: tuple[tuple[str, Kind], ...] = ()
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    image_column: str | None = None
+
+    def open(
+        self,
+        paths: Sequence[Location],
+        wanted: Mapping[str, str],
+        stream: ArrowStream | None = None,
+    ) -> TableRows:
+        """Open the files of a table with the reader for their format.
+
+        Args:
+            wanted: columns that must exist, with the option that each is from.
+            stream: read instead of files.
+        """
+        first, kinds = paths[0], dict(self.kinds)
+        if stream is not None or is_arrow_file(first):
+            return ArrowRows(paths, stream, kinds, wanted=wanted, image_column=self.image_column)
+        head = first.read(0, 64)
+        name = first.name.lower().removesuffix(".gz")
+        looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+        is_text_table = name.endswith((".csv", ".tsv", ".tab")) or self.delimiter is not None
+        if name.endswith(_JSON_SUFFIXES) or (looks_like_json and not is_text_table):
+            return JsonRows(paths, kinds, wanted=wanted, encoding=self.encoding)
+        return CsvRows(
+            paths, kinds, wanted=wanted, delimiter=self.delimiter, encoding=self.encoding
+        )
+
+
+class TableFile(NamedTuple):
+    """The rows of one file.
+
+    rows: those from `first` on of the whole table, whose lines are known if it has images.
+    """
+
+    location: Location
+    table: EncodedTable
+    first: int
+    row_count: int
+
+
+def table_files(
+    names: Sequence[str], paths: Sequence[Location], table: EncodedTable
+) -> dict[str, TableFile]:
+    """The files of an encoded table by name."""
+    found, first = {}, 0
+    for name, path, row_count in zip(names, paths, table.counts, strict=True):
+        found[name] = TableFile(path, table, first, row_count)
+        first += row_count
+    return found
+
+
+@dataclass(frozen=True)
+class TableReader(FilesReader[TableFile]):
+    """Reads rows by file and number, from the encoded rows of all files.
+
+    Elsewhere, the files are encoded once, at first use. An engine that knows their format can
+    read the rows without that.
+
+    delimiter, encoding, given_kinds, image_column: as in `TableFormat`.
+    unit: what numbers rows in messages.
+    columns: the kinds of the columns that are features.
+    embedded: the column with encoded images, if there is one.
+    images: the folder of the images, if it is not that of the table.
+    class_names: of the label column, where rows have images.
+    """
+
+    given_kinds: tuple[tuple[str, Kind], ...] = ()
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    unit: str = "line"
+    columns: tuple[tuple[str, Kind], ...] = ()
+    split_column: str | None = None
+    label_column: str | None = None
+    image_column: str | None = None
+    embedded: str | None = None
+    images: Location | None = None
+    class_names: tuple[str | None, ...] | None = None
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Content:
+        """Read one row, and its image if the table has an image column.
+
+        Raises:
+            SourceError: the row is invalid, or its image is missing.
+            CorruptDataError: unreadable-image.
+            FileAccessError: an image cannot be read.
+        """
+        file, reference = self.opened(sample)
+        row = referenced_row(sample)
+        if row >= file.row_count:
+            raise unlisted_error(sample)
+        payload = file.table.rows.read(file.first + row)
+        if not self._has_images:
+            return payload
+        place = f"{file.location}, {self.unit} {file.table.lines[file.first + row]}"
+        features: dict[str, Any] = dict(decode_example(payload))
+        if self.label_column is not None:
+            features.pop(self.label_column, None)
+            if sample.label is not None and self.class_names is not None:
+                features[CLASS_LABEL] = sample.label
+                features[CLASS_TEXT] = os.fsencode(self.class_names[sample.label] or "")
+        try:
+            if self.embedded is not None and (IMAGE in features or self.images is None):
+                return features | _embedded_image(features, self.embedded, place)
+            column = FILENAME if self.embedded is not None else self.image_column or ""
+            folder = self.root if self.images is None else self.images
+            table_folder = "" if self.images is not None else posixpath.dirname(reference["file"])
+            value = features.pop(column, None)
+            name = image_path(value, column, folder, table_folder, place, note)
+            found = reference.get("image", name)
+            if found != name and has_image_name(name):
+                is_spelling = len(found) == len(name) and found.lower() == name.lower()
+                how = FOUND_BY_OTHER_SPELLING if is_spelling else FOUND_WITH_SUFFIX
+                note(how, f"{place}: {text_of(value)}")
+            return features | read_image(folder / found, found)
+        except FileAccessError as error:
+            raise SourceError(str(error), sample=place) from None
+
+    def frames(self) -> EncodedRows | None:
+        """The rows as records, which `pack` copies; None if each has an image to read."""
+        if self._has_images:
+            return None
+        known: Mapping[str, TableFile] = vars(self)["_opened"]
+        known = known or self._open("")
+        return next(iter(known.values())).table.rows
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return dict(self.columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """
+        Raises:
+            OptionError: the table is not in files.
+        """
+        if not self.files:
+            raise memory_error()
+        return super().to_json()
+
+    @property
+    def _has_images(self) -> bool:
+        return self.image_column is not None or self.embedded is not None
+
+    def _open(self, name: str) -> Mapping[str, TableFile]:
+        names = [name for name, _ in self.files]
+        paths = list(map(self.checked, names))
+        form = TableFormat(self.given_kinds, self.delimiter, self.encoding, self.image_column)
+        chosen = [] if self.split_column is None else [(self.split_column, CategoryColumn())]
+        table = encode_table(
+            form.open(paths, {}), chosen, required=self.split_column, with_lines=self._has_images
+        )
+        return table_files(names, paths, table)
+
+
+def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[str, Any]:
+    """The features of an image in a table.
+
+    Raises:
+        SourceError: the row has none.
+        CorruptDataError: unreadable-image.
+    """
+    data = features.get(IMAGE)
+    if not data:
+        raise SourceError(
+            f"image column {column!r} has no bytes",
+            sample=place,
+            remedy="If it has paths, choose the column and the folder of the files.",
+        )
+    name = text_of(features.get(FILENAME)).replace("\\", "/").rpartition("/")[2]
+    with located(place):
+        found = image_features(data[0], name)
+    if not name:
+        del found[FILENAME]
+        features.pop(FILENAME, None)
+    return found

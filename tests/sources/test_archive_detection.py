@@ -1,0 +1,155 @@
+"""Shards, tar archives and arrays in folders: which reading, by first bytes and not names alone."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+import tarfile
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources import make_source
+from recordsmith.sources.archives.detection import OTHER_FILES, find_readings
+from recordsmith.sources.survey import Reading, Strength, Survey
+from recordsmith.stores import as_folder
+
+from ..raising import raises
+from .test_arrays import LABELS, NOISE, idx
+
+
+def _readings(folder: Path) -> list[Reading]:
+    return list(find_readings(Survey(as_folder(folder))))
+
+
+def _count(folder: Path, format: str, noun: str) -> int:
+    """The samples of the only reading."""
+    (reading,) = _readings(folder)
+    assert (reading.format, reading.noun) == (format, noun)
+    source = make_source(folder, reading.format, **reading.options).source
+    return len(source.list_samples().samples)
+
+
+def _tar(path: Path, names: list[str], images: ModuleType, form: int = tarfile.PAX_FORMAT) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = "w:gz" if path.suffix in (".gz", ".tgz") else "w"
+    with tarfile.open(path, mode, format=form) as archive:
+        for name in names:
+            data = images.jpeg(1) if name.endswith("jpg") else b"1"
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+@pytest.mark.parametrize("folder", ["", "train"])
+@pytest.mark.parametrize("compression", [None, "gzip", "zlib"])
+def test_shards(tmp_path: Path, folder: str, compression: str | None) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    name = "a.tfrecord.gz" if compression == "gzip" else "a.tfrecord"
+    with rs.ShardWriter(tmp_path / folder / name, compression=compression) as writer:
+        writer.write(b"x")
+    assert _count(tmp_path, "shards", "records") == 1
+
+
+def test_files_that_are_only_named_like_shards_are_none(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").write_text("<html>Not found</html>")
+    assert _readings(tmp_path) == []
+
+
+def test_folders_of_tensorflow_datasets_are_left_to_their_source(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "mnist-train.tfrecord-00000-of-00001") as writer:
+        writer.write(b"x")
+    (tmp_path / "dataset_info.json").write_text("{}")
+    assert _readings(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz", "train/a.tar"])
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_archives(tmp_path: Path, images: ModuleType, name: str, form: int) -> None:
+    _tar(tmp_path / name, ["1.jpg", "1.cls", "2.jpg", "2.cls"], images, form)
+    assert _count(tmp_path, "webdataset", "samples") == 2
+
+
+def test_folders_in_archives_are_no_classes_and_that_is_reported(
+    tmp_path: Path, images: ModuleType
+) -> None:
+    _tar(tmp_path / "flowers.tar", ["flowers/daisy/1.jpg", "flowers/rose/2.jpg"], images)
+    (notice,) = rs.WebDataset(tmp_path).list_samples().notices
+    for part in ("flowers/daisy", "flowers/rose", "unpack"):
+        assert part in notice
+    _tar(tmp_path / "flowers.tar", ["a/1.jpg", "a/1.cls", "b/2.jpg", "b/2.cls"], images)
+    assert rs.WebDataset(tmp_path).list_samples().notices == ()
+
+
+def test_files_that_are_only_named_like_archives_are_none(tmp_path: Path) -> None:
+    (tmp_path / "a.tar").write_bytes(b"x" * 600)
+    (tmp_path / "b.tgz").write_bytes(gzip.compress(b"x" * 600))
+    (tmp_path / "c.tar.gz").write_bytes(b"\x1f\x8b\x08broken")
+    assert _readings(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", ["-idx{}-ubyte", "-idx{}-ubyte.gz", ".idx{}-ubyte"])
+@pytest.mark.parametrize("folder", [".", "MNIST/raw"])
+def test_mnist(tmp_path: Path, suffix: str, folder: str) -> None:
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    for what, array in (("images", NOISE), ("labels", LABELS)):
+        data = idx(array)
+        name = f"t10k-{what}{suffix.format(array.ndim)}"
+        path = tmp_path / folder / name
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert _count(tmp_path, "arrays", "images") == 9
+
+
+def test_arrays_of_numpy(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    np.savez(tmp_path / "a" / "set.npz", x_train=NOISE, y_train=LABELS)
+    assert _count(tmp_path / "a", "arrays", "images") == 9
+    (tmp_path / "b").mkdir()
+    np.save(tmp_path / "b" / "images.npy", NOISE)
+    np.save(tmp_path / "b" / "labels.npy", LABELS)
+    assert _count(tmp_path / "b", "arrays", "images") == 9
+
+
+def test_arrays_next_to_images_are_no_reading(tmp_path: Path, images: ModuleType) -> None:
+    (tmp_path / "1.png").write_bytes(images.encode(images.noise(5, 4), "PNG"))
+    np.save(tmp_path / "features.npy", NOISE)
+    assert _readings(tmp_path) == []
+
+
+def test_an_array_for_each_sample_is_no_reading(tmp_path: Path) -> None:
+    for number in range(60):
+        np.save(tmp_path / f"volume{number}.npy", NOISE)
+        np.save(tmp_path / f"image{number}.npy", NOISE)
+    assert _readings(tmp_path) == []
+
+
+def test_cifar(tmp_path: Path) -> None:
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    (folder / "data_batch_1.bin").write_bytes(bytes(3073 * 2))
+    (folder / "batches.meta.txt").write_text("airplane\n")
+    assert _count(tmp_path, "arrays", "images") == 2
+    (folder / "batches.meta.txt").rename(folder / "other.txt")  # train.bin may hold anything
+    assert _readings(tmp_path) == []
+
+
+def test_pickles_of_cifar_are_refused_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    path = folder / "data_batch_1"
+    path.write_bytes(pickle.dumps({b"data": 1}, protocol=2))
+    (reading,) = _readings(tmp_path)
+    assert reading.strength is Strength.MARKED
+    with raises(rs.SourceError, path=path, match="pickle"):
+        make_source(tmp_path, reading.format).source.list_samples()
+
+
+def test_other_files_have_a_way_out() -> None:
+    for suffix, (name, advice) in OTHER_FILES.items():
+        assert suffix.startswith(".")
+        assert name.split()[0] in ("a", "an")
+        assert advice.endswith(".")

@@ -1,0 +1,386 @@
+"""Arrays: idx files of MNIST, `.npy`, `.npz`, binary files of CIFAR; against NumPy and struct."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import struct
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.sources import Arrays, Source
+
+from ..raising import raises
+from ..reading import read_sample
+from .source_contract import SourceContract
+
+_IDX_CODES = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
+NOISE = np.random.default_rng(0).integers(0, 256, (9, 12, 10), np.uint8)
+LABELS = np.array([0, 1, 2, 2, 1, 0, 1, 1, 2], np.uint8)
+
+
+def idx(array: npt.NDArray[Any]) -> bytes:
+    code = _IDX_CODES[array.dtype.str[1:]]
+    head = struct.pack(f">BBBB{array.ndim}I", 0, 0, code, array.ndim, *array.shape)
+    return head + array.astype(array.dtype.newbyteorder(">")).tobytes()
+
+
+def _put(folder: Path, files: Mapping[str, bytes]) -> Path:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return folder
+
+
+def _npy(array: Any, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def _npz(*, packed: bool = False, **arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    (np.savez_compressed if packed else np.savez)(stream, **arrays)
+    return stream.getvalue()
+
+
+def _mnist(suffix: str = "-idx{}-ubyte") -> dict[str, bytes]:
+    return {
+        f"{split}-{what}{suffix.format(array.ndim)}": idx(array)
+        for split, part in (("train", slice(0, 6)), ("t10k", slice(6, 9)))
+        for what, array in (("images", NOISE[part]), ("labels", LABELS[part]))
+    }
+
+
+class TestContractIdx(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
+        files = _mnist()
+        return Arrays(_put(folder, {f"{n}.gz" if "t10k" in n else n: files[n] for n in files}))
+
+
+class TestContractNpz(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
+        ids = np.arange(9, dtype=np.int32)
+        return Arrays(
+            _put(folder, {"a.npz": _npz(packed=True, images=NOISE, labels=LABELS, ids=ids)})
+        )
+
+
+class TestContractNumbers(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
+        x = np.random.default_rng(1).normal(size=(9, 5, 4))
+        return Arrays(_put(folder, {"X.npy": _npy(x), "y.npy": _npy(LABELS.astype(np.int64))}))
+
+
+def _read(source: Arrays) -> list[tuple[str | None, Any, int | None, dict[str, Any]]]:
+    """(split, pixels, label, features) of each sample; pixels decoded by Pillow."""
+    found = []
+    for sample in source.list_samples().samples:
+        features: Any = read_sample(source, sample)
+        pixels = None
+        if "image/encoded" in features:
+            image = Image.open(io.BytesIO(features["image/encoded"]))
+            assert image.format == "PNG"
+            pixels = np.asarray(image)
+            assert pixels.shape[:2] == (features["image/height"], features["image/width"])
+        found.append((sample.split, pixels, sample.label, features))
+    return found
+
+
+def _compare(source: Arrays, images: Any, labels: Any, splits: Any = None) -> None:
+    found = _read(source)
+    assert len(found) == len(images)
+    for number, (split, pixels, label, features) in enumerate(found):
+        assert split == (None if splits is None else splits[number])
+        assert np.array_equal(pixels, images[number])
+        assert label == features.get("image/class/label") == labels[number]
+
+
+_SPLITS = ["train"] * 6 + ["test"] * 3
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    ["-idx{}-ubyte", "-idx{}-ubyte.gz", ".idx{}-ubyte", ".idx{}-ubyte.gz", "-idx{}.ubyte"],
+)
+@pytest.mark.parametrize("folder", ["", "MNIST/raw"])
+def test_mnist(tmp_path: Path, suffix: str, folder: str) -> None:
+    _put(tmp_path / "in" / folder, _mnist(suffix))
+    listing = Arrays(tmp_path / "in").list_samples()
+    assert listing.splits == ("train", "test")
+    assert listing.class_names == ("0", "1", "2")
+    assert listing.notices == ()
+    _compare(Arrays(tmp_path / "in"), NOISE, LABELS, _SPLITS)
+
+
+def test_packed_mnist(tmp_path: Path) -> None:
+    _put(tmp_path / "in", _mnist())
+    report = rs.pack(Arrays(tmp_path / "in"), tmp_path / "out")
+    assert report.splits == {"train": 6, "test": 3}
+    for split, part in (("train", slice(0, 6)), ("test", slice(6, 9))):
+        found = {
+            example["image/filename"][0]: example
+            for example in rs.open(tmp_path / "out", split=split)
+        }
+        for key, image, label in zip(sorted(found), NOISE[part], LABELS[part], strict=True):
+            decoded = Image.open(io.BytesIO(found[key]["image/encoded"][0]))
+            assert np.array_equal(np.asarray(decoded), image)
+            assert found[key]["image/class/label"][0] == label
+
+
+def test_a_copy_next_to_its_gzip_file_is_read_once(tmp_path: Path) -> None:
+    files = _mnist()
+    _put(tmp_path, files | {f"{name}.gz": data for name, data in files.items()})
+    (notice,) = Arrays(tmp_path).list_samples().notices
+    assert notice.startswith("4 compressed copies skipped")
+    _compare(Arrays(tmp_path), NOISE, LABELS, _SPLITS)
+
+
+def test_a_single_file_brings_its_labels(tmp_path: Path) -> None:
+    _put(tmp_path, _mnist())
+    _compare(Arrays(tmp_path / "t10k-images-idx3-ubyte"), NOISE[6:], LABELS[6:])
+
+
+def test_emnist_and_its_mapping(tmp_path: Path) -> None:
+    head = "emnist-letters"
+    files = {f"{head}-{name.replace('t10k', 'test')}": data for name, data in _mnist().items()}
+    mapping = {f"{head}-mapping.txt": b"0 48\n1 65 97\n2 66 98\n3 67 99\n"}
+    listing = Arrays(_put(tmp_path, files | mapping)).list_samples()
+    assert listing.class_names == ("0", "A", "B", "C")
+    assert listing.splits == ("train", "test")
+    _put(tmp_path, {name.replace("letters", "digits"): data for name, data in files.items()})
+    with raises(rs.SourceError, path=tmp_path, match="emnist letters"):
+        Arrays(tmp_path).list_samples()
+    assert len(Arrays(tmp_path / f"{head}-test-images-idx3-ubyte").list_samples().samples) == 3
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("x_train", "y_train", "x_test", "y_test"),
+        ("X_train", "Y_train", "X_test", "Y_test"),
+        ("train_images", "train_labels", "test_images", "test_labels"),
+        ("xtrain", "ytrain", "xtest", "ytest"),
+        ("trainX", "trainY", "testX", "testY"),
+        ("images_train", "targets_train", "images_test", "targets_test"),
+    ],
+)
+def test_npz(tmp_path: Path, names: tuple[str, ...], packed: bool) -> None:
+    arrays = (NOISE[:6], LABELS[:6, None], NOISE[6:], LABELS[6:].astype(np.int64))
+    path = tmp_path / "mnist.npz"
+    path.write_bytes(_npz(packed=packed, **dict(zip(names, arrays, strict=True))))
+    for source in (Arrays(path), Arrays(tmp_path)):
+        _compare(source, NOISE, LABELS, _SPLITS)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"images.npy": NOISE, "labels.npy": LABELS},
+        {"X.npy": NOISE, "y.npy": LABELS},
+        {"my_data.npy": NOISE, "my_targets.npy": LABELS.astype(np.int16)},
+    ],
+)
+def test_pairs_of_npy(tmp_path: Path, files: dict[str, Any]) -> None:
+    _put(tmp_path, {name: _npy(array) for name, array in files.items()})
+    _compare(Arrays(tmp_path), NOISE, LABELS)
+    _compare(Arrays(tmp_path / next(iter(files))), NOISE, LABELS)
+
+
+def test_splits_are_folders_or_files(tmp_path: Path) -> None:
+    for folder, part in (("train", slice(0, 6)), ("test", slice(6, 9))):
+        pair = {"images.npy": _npy(NOISE[part]), "labels.npy": _npy(LABELS[part])}
+        _put(tmp_path / "a" / folder, pair)
+        _put(tmp_path / "b", {f"{folder}.npz": _npz(x=NOISE[part], y=LABELS[part])})
+    _compare(Arrays(tmp_path / "a"), NOISE, LABELS, _SPLITS)
+    _compare(Arrays(tmp_path / "b"), NOISE, LABELS, _SPLITS)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("is_planar", [False, True])
+def test_channels(tmp_path: Path, channels: int, is_planar: bool) -> None:
+    pixels = np.random.default_rng(2).integers(0, 256, (5, 8, 6, channels), np.uint8)
+    stored = pixels.transpose(0, 3, 1, 2).copy() if is_planar else pixels
+    _put(tmp_path, {"images.npy": _npy(stored)})
+    _compare(Arrays(tmp_path), pixels[..., 0] if channels == 1 else pixels, [None] * 5)
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "f2", "i1", ">i4", "u2", "?", "i8"])
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 2, 3), (4, 2, 3, 5, 2)])
+def test_numbers_are_features_with_their_shape(
+    tmp_path: Path, dtype: str, shape: tuple[int, ...]
+) -> None:
+    array = (np.random.default_rng(3).normal(size=shape) * 50).astype(dtype)
+    _put(tmp_path, {"a.npz": _npz(x=array, y=np.array([0.5, 1, 2, 3]), names=list("abcd"))})
+    source = Arrays(tmp_path)
+    listing = source.list_samples()
+    assert listing.class_names is None
+    assert any("names" in notice for notice in listing.notices)
+    for number, (_, pixels, label, features) in enumerate(_read(source)):
+        assert (pixels, label) == (None, None)
+        kind = np.float32 if array.dtype.kind == "f" else np.int64
+        assert np.array_equal(features["x"], array[number].astype(kind).ravel())
+        if array.ndim > 1:
+            assert features["x/shape"] == list(shape[1:])
+        assert features["y"] == [0.5, 1, 2, 3][number]
+
+
+def test_more_arrays_are_features(tmp_path: Path) -> None:
+    boxes = np.arange(36, dtype=np.int32).reshape(9, 4)
+    data = _npz(images=NOISE, labels=LABELS, boxes=boxes, mean=np.zeros((12, 10)))
+    _put(tmp_path, {"a.npz": data, "read me.txt": b"x"})
+    source = Arrays(tmp_path)
+    notices = source.list_samples().notices
+    assert any("mean" in notice for notice in notices)
+    assert any("read me.txt" in notice for notice in notices)
+    found = [features["boxes"].tolist() for _, _, _, features in _read(source)]
+    assert found == boxes.tolist()
+
+
+def test_one_hot_labels_are_a_feature(tmp_path: Path) -> None:
+    hot = np.eye(3, dtype=np.uint8)[LABELS]
+    _put(tmp_path, {"a.npz": _npz(images=NOISE, labels=hot)})
+    source = Arrays(tmp_path)
+    assert source.list_samples().class_names is None
+    found = [features["labels"].tolist() for _, _, _, features in _read(source)]
+    assert found == hot.tolist()
+
+
+def test_cifar_10(tmp_path: Path) -> None:
+    rows = np.random.default_rng(4).integers(0, 256, (7, 3073), np.uint8)
+    rows[:, 0] = [1, 0, 2, 1, 0, 1, 2]
+    folder = tmp_path / "cifar-10-batches-bin"
+    _put(
+        folder,
+        {
+            "data_batch_1.bin": rows[:5].tobytes(),
+            "test_batch.bin": rows[5:].tobytes(),
+            "batches.meta.txt": b"airplane\nautomobile\nbird\n\n",
+            "readme.html": b"<html>",
+        },
+    )
+    images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    for path in (tmp_path, folder):
+        assert Arrays(path).list_samples().class_names == ("airplane", "automobile", "bird")
+        _compare(Arrays(path), images, rows[:, 0], ["train"] * 5 + ["test"] * 2)
+
+
+def test_cifar_10_has_five_training_batches(tmp_path: Path) -> None:
+    rows = np.random.default_rng(4).integers(0, 3, (6, 3073), np.uint8)
+    _put(tmp_path, {f"data_batch_{n + 1}.bin": rows[n : n + 1].tobytes() for n in range(5)})
+    _put(tmp_path, {"test_batch.bin": rows[5:].tobytes()})
+    images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    _compare(Arrays(tmp_path), images, rows[:, 0], ["train"] * 5 + ["test"])
+
+
+def test_cifar_100_keeps_the_coarse_label(tmp_path: Path) -> None:
+    rows = np.random.default_rng(4).integers(0, 2, (3, 3074), np.uint8)
+    names = {"fine_label_names.txt": b"apple\nfish\n", "coarse_label_names.txt": b"a\nb\n"}
+    _put(tmp_path, {"train.bin": rows.tobytes(), "test.bin": rows[:1].tobytes()} | names)
+    source = Arrays(tmp_path)
+    assert source.list_samples().class_names == ("apple", "fish")
+    found = [(label, int(f["coarse_label"][0])) for _, _, label, f in _read(source)]
+    assert found == [(int(row[1]), int(row[0])) for row in (*rows, rows[0])]
+
+
+class _Planted:
+    def __reduce__(self) -> Any:
+        return (exit, (3,))
+
+
+def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    _put(tmp_path, {"cifar-10-batches-py/data_batch_1": pickle.dumps({b"data": _Planted()})})
+    with raises(rs.SourceError, path=tmp_path / "cifar-10-batches-py/data_batch_1") as caught:
+        Arrays(tmp_path).list_samples()
+    assert "cifar-10-binary.tar.gz" in caught.value.remedy
+    objects = np.array([_Planted(), 1], object)
+    path = tmp_path / "a.npz"
+    path.write_bytes(_npz(images=objects))
+    with raises(rs.SourceError, path=path, match="object"):
+        Arrays(path).list_samples()
+    path.write_bytes(_npz(images=NOISE, extra=objects))
+    assert any("extra" in notice for notice in Arrays(path).list_samples().notices)
+
+
+def _bomb(size: int) -> bytes:
+    """A member that announces few values, and inflates to many bytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("images.npy", _npy(NOISE) + bytes(size))
+    return stream.getvalue()
+
+
+def _huge_npy() -> bytes:
+    head = json.dumps({"descr": "|u1", "fortran_order": False, "shape": 0})
+    head = head.replace("false", "False").replace('"shape": 0', '"shape": (4294967295, 65536, 3)')
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(head) + 1) + head.encode() + b"\n" + bytes(9)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("x-images-idx3-ubyte", struct.pack(">BBBBIII", 0, 0, 8, 3, 2**31, 2**31, 2**31)),
+        ("x-images-idx3-ubyte.gz", struct.pack(">BBBBIII", 0, 0, 8, 3, 2**31, 28, 28) + bytes(99)),
+        ("x-images-idx3-ubyte", struct.pack(">BBBBIII", 0, 0, 8, 3, 2**31, 0, 28)),
+        ("x-images-idx3-ubyte", struct.pack(">BBBB", 0, 0, 8, 255)),
+        ("x-images-idx3-ubyte", struct.pack(">BBBB", 0, 0, 8, 0)),
+        ("x-images-idx3-ubyte", struct.pack(">BBBBI", 0, 0, 7, 1, 1) + b"x"),
+        ("x-images-idx3-ubyte", b""),
+        ("x-images-idx3-ubyte", b"text that is not an array"),
+        ("x-images-idx3-ubyte", idx(NOISE)[:-1]),
+        ("x-images-idx3-ubyte", idx(NOISE) + b"x"),
+        ("x-images-idx3-ubyte.gz", idx(NOISE) + bytes(5_000_000)),
+        ("images.npy", _huge_npy()),
+        ("images.npy", _npy(NOISE)[:-1]),
+        ("images.npy", _npy(np.zeros((3, 0, 5), np.uint8))),
+        ("images.npy", _npy(np.uint8(3))),
+        ("images.npy", _npy(np.asfortranarray(NOISE))),
+        ("images.npy", b"\x93NUMPY\x01\0\xff\xff"),
+        ("a.npz", b"PK\x03\x04 and nothing"),
+        ("a.npz", _npz(images=NOISE)[:-30]),
+        ("a.npz", _bomb(50_000_000)),
+        ("a.npz", _npz(other=NOISE, another=NOISE)),
+        ("a.npz", _npz(images=NOISE, labels=LABELS[:-1])),
+        ("a.npz", _npz(images=NOISE, x=NOISE)),
+        ("data_batch_1.bin", bytes(3072)),
+    ],
+)
+def test_hostile_files_are_refused_by_name(tmp_path: Path, name: str, data: bytes) -> None:
+    _put(tmp_path, {name: data})
+    with pytest.raises((rs.SourceError, rs.CorruptDataError)) as caught:
+        Arrays(tmp_path).list_samples()
+    assert caught.value.path in (str(tmp_path / name), str(tmp_path))
+
+
+def test_flipped_bytes_are_errors_or_other_values(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    for data in (_npz(packed=True, images=NOISE, labels=LABELS), _npz(x=NOISE, y=LABELS)):
+        path = tmp_path / "a.npz"
+        for _ in range(150):
+            changed = bytearray(data)
+            changed[int(random.integers(len(data)))] ^= 1 << int(random.integers(8))
+            path.write_bytes(changed)
+            try:
+                _read(Arrays(path))
+            except rs.RecordsmithError as error:
+                assert error.path  # noqa: PT017
+
+
+@pytest.mark.parametrize("make", [lambda p: p / "none", lambda p: p])
+def test_nothing_there(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    with pytest.raises((rs.SourceError, rs.FileAccessError)) as caught:
+        Arrays(make(tmp_path)).list_samples()
+    assert str(tmp_path) in str(caught.value)

@@ -1,0 +1,356 @@
+"""Tables in folders: how they are read, compared with the csv module and Pillow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.sources import Source, make_source
+from recordsmith.sources.survey import Reading, Survey
+from recordsmith.sources.tables.detection import find_readings
+from recordsmith.stores import as_folder
+
+from ..raising import raises
+from ..reading import read_sample
+
+CLASSES = ("cat", "dog", "horse")
+
+
+def _images(folder: Path, names: Sequence[str], images: ModuleType, form: str = "PNG") -> None:
+    """Images whose bytes differ: their number is in their width."""
+    for number, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(images.encode(images.noise(5 + number, 4), form))
+
+
+def _table(path: Path, header: str, rows: Sequence[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in (header, *rows)))
+
+
+def _readings(folder: Path) -> list[Reading]:
+    return list(find_readings(Survey(as_folder(folder))))
+
+
+def _source(folder: Path) -> tuple[Reading, Source]:
+    (reading,) = _readings(folder)
+    return reading, make_source(folder, reading.format, **reading.options).source
+
+
+def _check(source: Source, expected: Sequence[tuple[Path, str | None]]) -> None:
+    """Compare with (image, class) of each row."""
+    listing = source.list_samples()
+    assert len(listing.samples) == len(expected)
+    for sample, (path, name) in zip(listing.samples, expected, strict=True):
+        features: Any = read_sample(source, sample)
+        assert features["image/encoded"] == path.read_bytes()
+        with Image.open(path) as image:
+            assert (features["image/width"], features["image/height"]) == image.size
+        if name is None:
+            assert listing.class_names is None
+        else:
+            assert listing.class_names is not None
+            assert listing.class_names[sample.label or 0] == name
+            assert features["image/class/text"] == name.encode()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "folder", "stem", "suffix"),
+    [
+        ("train.csv", "image_id", "train_images", "Train_{}", ".jpg"),
+        ("train.csv", "id", "train", "{}", ".jpg"),
+        ("train.csv", "id", "train", "{:012x}", ".png"),
+        ("train.csv", "image", "train/train", "a{}", ".JPG"),
+        ("labels.csv", "filename", "images", "img{}.jpg", ""),
+        ("labels.csv", "path", "", "images/img{}.png", ""),
+        ("labels.csv", "path", "", "./images/img{}.png", ""),
+        ("labels.csv", "path", "", "images\\img{}.png", ""),
+        ("labels.csv", "file", "", "img{}.png", ""),
+        ("sub/labels.csv", "file", "sub", "img{}.png", ""),
+        ("annotations/labels.csv", "file", "images", "img{}.png", ""),
+        ("labels.tsv", "name", "Images", "img{}", ".jpeg"),
+        ("labels.jsonl", "name", "images", "img{}.png", ""),
+        ("labels.parquet", "name", "images", "img{}", ".png"),
+    ],
+)
+def test_a_column_of_images(
+    tmp_path: Path,
+    images: ModuleType,
+    table: str,
+    column: str,
+    folder: str,
+    stem: str,
+    suffix: str,
+) -> None:
+    values = [stem.format(number + 1) for number in range(12)]
+    form = "JPEG" if "jp" in (values[0] + suffix).lower() else "PNG"
+    names = [value.replace("\\", "/") + suffix for value in values]
+    _images(tmp_path / folder, names, images, form)
+    classes = [CLASSES[number % 3] for number in range(12)]
+    path = tmp_path / table
+    rows = [{column: value, "label": name} for value, name in zip(values, classes, strict=True)]
+    path.parent.mkdir(exist_ok=True)
+    if table.endswith(".parquet"):
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif table.endswith(".jsonl"):
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    else:
+        with path.open("w", newline="") as file:
+            delimiter = "\t" if table.endswith(".tsv") else ","
+            writer = csv.DictWriter(file, [column, "label"], delimiter=delimiter)
+            writer.writeheader()
+            writer.writerows(rows)
+    reading, source = _source(tmp_path)
+    assert reading.format == "table"
+    assert reading.options["image_column"] == column
+    assert reading.options["label_column"] == "label"
+    for part in (table, f"(column {column})"):
+        assert part in reading.what
+    _check(source, [(tmp_path / folder / n, c) for n, c in zip(names, classes, strict=True)])
+    assert source.list_samples().notices == ()
+
+
+def test_kaggle_competition(tmp_path: Path, images: ModuleType) -> None:
+    _images(tmp_path / "train_images", [f"{n}.jpg" for n in range(20)], images, "JPEG")
+    _images(tmp_path / "test_images", [f"{n}.jpg" for n in range(5)], images, "JPEG")
+    _table(tmp_path / "train.csv", "image_id,label", [f"{n}.jpg,{n % 4}" for n in range(18)])
+    _table(tmp_path / "sample_submission.csv", "image_id,label", ["0.jpg,4"])
+    _table(tmp_path / "test.csv", "image_id", [f"{n}.jpg" for n in range(5)])
+    _table(tmp_path / "label_names.csv", "number,text", ["0,a", "1,b"])
+    readings = [each for each in _readings(tmp_path) if each.options["table"] == "train.csv"]
+    (reading,) = readings
+    assert reading.options == {
+        "table": "train.csv",
+        "image_column": "image_id",
+        "images": "train_images",
+        "label_column": "label",
+    }
+    left_out = " ".join(reading.left_out)
+    for name in ("test.csv", "sample_submission.csv", "label_names.csv"):
+        assert name in left_out
+    source = make_source(tmp_path, reading.format, **reading.options).source
+    _check(source, [(tmp_path / f"train_images/{n}.jpg", str(n % 4)) for n in range(18)])
+    (notice,) = source.list_samples().notices
+    assert notice.startswith("2 images without a row skipped")
+
+
+def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
+    _images(tmp_path / "images", [f"{n}.png" for n in range(12)], images)
+    for name, numbers in (("train", range(8)), ("val", range(8, 10)), ("test", range(10, 12))):
+        rows = [f"{n}.png,{CLASSES[n % 2]}" for n in numbers]
+        _table(tmp_path / f"{name}.csv", "file,class", rows)
+    reading, source = _source(tmp_path)
+    assert "table" not in reading.options
+    assert reading.left_out == ()
+    listing = source.list_samples()
+    assert listing.splits == ("train", "val", "test")
+    by_split = {s: [x.split for x in listing.samples].count(s) for s in listing.splits}
+    assert by_split == {"train": 8, "val": 2, "test": 2}
+
+
+def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: ModuleType) -> None:
+    folder = tmp_path / "d"
+    _images(folder / "images", [f"{n}.png" for n in range(10)], images)
+    _images(folder / "images", ["7.jpg"], images, "JPEG")
+    names = [*range(9), "gone", "also gone"]
+    _table(folder / "t.csv", "id,label", [f"{name},a" for name in names])
+    _, source = _source(folder)
+    notices = source.list_samples().notices
+    (rows,) = [each for each in notices if each.startswith("3 rows without an image file")]
+    assert rows.endswith(": 7, gone and also gone")
+    (orphans,) = [each for each in notices if each.startswith("3 images without a row")]
+    assert all(name in orphans for name in ("7.jpg", "7.png", "9.png"))
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(source, tmp_path / "out")
+    assert caught.value.problem_count == 3
+    assert rs.pack(source, tmp_path / "out", skip_errors=True).sample_count == 8
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "label"),
+    [
+        ("id,breed", lambda n: f"{n},{CLASSES[n % 3]}", "breed"),
+        ("id,whatever", lambda n: f"{n},{CLASSES[n % 3]}", "whatever"),
+        ("id,digit", lambda n: f"{n},{n % 10}", "digit"),
+        ("id,age", lambda n: f"{n},{20 + n}", None),
+        ("id,target", lambda n: f"{n},{n / 7:.3f}", None),
+        ("id,caption", lambda n: f"{n},text {n}", None),
+        ("id,width,height", lambda n: f"{n},{n % 2},{n % 3}", None),
+        ("id,width,Label", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", "Label"),
+        ("id,class_id,class_name", lambda n: f"{n},{n % 3},{CLASSES[n % 3]}", "class_name"),
+        ("id,class,species", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", None),
+        ("id,tags", lambda n: f"{n},{' '.join(c for c in 'abc' if n >> 'abc'.index(c) & 1)}", None),
+    ],
+)
+def test_the_column_of_classes(
+    tmp_path: Path,
+    images: ModuleType,
+    header: str,
+    row: Callable[[int], str],
+    label: str | None,
+) -> None:
+    _images(tmp_path / "train", [f"{n}.png" for n in range(40)], images)
+    _table(tmp_path / "train.csv", header, list(map(row, range(40))))
+    (reading,) = _readings(tmp_path)
+    assert reading.options["image_column"] == "id"
+    assert reading.options.get("label_column") == label
+    assert (f"column {label}" in reading.what) == (label is not None)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "filename,width,height,class,xmin,ymin,xmax,ymax",
+        "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax",
+        "image_id,x_min,y_min,x_max,y_max,class_name",
+        "image,x1,y1,x2,y2,label",
+    ],
+)
+def test_tables_of_boxes_are_left_to_others(
+    tmp_path: Path, images: ModuleType, header: str
+) -> None:
+    _images(tmp_path, [f"{n}.png" for n in range(9)], images)
+    cells = ",1" * header.count(",")
+    _table(tmp_path / "boxes.csv", header, [f"{n}.png{cells}" for n in range(9)])
+    assert _readings(tmp_path) == []
+
+
+def test_roboflow_classes(tmp_path: Path, images: ModuleType) -> None:
+    for split, count in (("train", 5), ("valid", 2), ("test", 2)):
+        _images(tmp_path / split, [f"{n}_jpg.rf.{n:x}.jpg" for n in range(count)], images, "JPEG")
+        rows = [f"{n}_jpg.rf.{n:x}.jpg, {n % 2}, 1" for n in range(count)]
+        _table(tmp_path / split / "_classes.csv", "filename, day, person", rows)
+    reading, source = _source(tmp_path)
+    assert "filename" in reading.what
+    listing = source.list_samples()
+    assert listing.splits == ("train", "valid", "test")
+    for number, sample in enumerate(listing.samples[:5]):
+        features: Any = read_sample(source, sample)
+        assert (features["day"].tolist(), features["person"].tolist()) == ([number % 2], [1])
+        path = tmp_path / "train" / f"{number}_jpg.rf.{number:x}.jpg"
+        assert features["image/encoded"] == path.read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of datasets
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("splits", [("",), ("train", "test")])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_image_folders_of_hugging_face(
+    tmp_path: Path, images: ModuleType, splits: tuple[str, ...], suffix: str
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    for split in splits:
+        _images(tmp_path / "d" / split, [f"x/{n}.png" for n in range(4)], images)
+        rows = [{"file_name": f"x/{n}.png", "score": n} for n in range(4)]
+        text = "".join(f"{json.dumps(row)}\n" for row in rows)
+        if suffix == "csv":
+            text = "file_name,score\n" + "".join(f"x/{n}.png,{n}\n" for n in range(4))
+        (tmp_path / "d" / split / f"metadata.{suffix}").write_text(text)
+    reading, source = _source(tmp_path / "d")
+    assert reading.options == {}
+    theirs = datasets.load_dataset(
+        "imagefolder", data_dir=str(tmp_path / "d"), cache_dir=str(tmp_path / "cache")
+    )
+    listing = source.list_samples()
+    for split in theirs:
+        own = [s for s in listing.samples if s.split in (split, None)]
+        assert len(own) == len(theirs[split])
+        for sample, row in zip(own, theirs[split], strict=True):
+            features: Any = read_sample(source, sample)
+            ours = Image.open(io.BytesIO(features["image/encoded"]))
+            assert ours.tobytes() == row["image"].tobytes()
+            assert features["score"].tolist() == [row["score"]]
+
+
+def test_tables_without_images(tmp_path: Path) -> None:
+    _table(tmp_path / "a.csv", "x,y", ["1,2"])
+    (reading,) = _readings(tmp_path)
+    assert (reading.options, reading.noun) == ({}, "rows")
+    _table(tmp_path / "b.csv", "x,y", ["3,4"])
+    (reading,) = _readings(tmp_path)
+    assert reading.options == {}
+    _table(tmp_path / "b.csv", "z", ["3"])
+    assert [each.options for each in _readings(tmp_path)] == [
+        {"table": "a.csv"},
+        {"table": "b.csv"},
+    ]
+
+
+def test_other_tables_than_the_training_one_are_left_out_aloud(tmp_path: Path) -> None:
+    _table(tmp_path / "train.csv", "x,y", ["1,2"])
+    _table(tmp_path / "test.csv", "x", ["1"])
+    reading, source = _source(tmp_path)
+    assert reading.options == {"table": "train.csv"}
+    assert reading.left_out == ("test.csv (other columns)",)
+    assert len(source.list_samples().samples) == 1
+
+
+def test_a_table_that_names_no_images_is_no_reading_of_them(
+    tmp_path: Path, images: ModuleType
+) -> None:
+    _images(tmp_path, [f"{c}/{n}.png" for c in "ab" for n in range(3)], images)
+    _table(tmp_path / "log.csv", "epoch,width,loss", ["1,1,2.5", "2,2,2.25"])
+    assert _readings(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ",".join(f"c{n}" for n in range(1_000_000)).encode() + b"\n1\n",
+        b'id,label\n1\n2,a,b\n\n"\n',
+        b"id,label\n" + b"../secret.png,a\n" * 9,
+        b"id,label\n" + b"/etc/passwd,a\n" * 9,
+        b"id,label\n" + b"C:\\x.png,a\n" * 9,
+        b"id,label\n" + b"a\0b.png,a\n" * 9,
+        b"id\n" + b"x" * 500_000 + b"\n",
+        b"id,label\n" + b"link/0.png,a\n" * 9,
+        b"\xff\xfe\x00",
+        b"",
+        b"\n\n\n",
+    ],
+)
+def test_hostile_tables_are_no_readings(tmp_path: Path, images: ModuleType, content: bytes) -> None:
+    _images(tmp_path / "d" / "images", ["0.png"], images)
+    _images(tmp_path, ["secret.png"], images)
+    (tmp_path / "d" / "link").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "d" / "t.csv").write_bytes(content)
+    assert _readings(tmp_path / "d") == []
+
+
+@pytest.mark.parametrize("value", ["../secret.png", "/etc/passwd", "x/../../secret.png", "."])
+def test_names_that_lead_elsewhere_are_refused(
+    tmp_path: Path, images: ModuleType, value: str
+) -> None:
+    _images(tmp_path / "d", ["0.png"], images)
+    _images(tmp_path, ["secret.png"], images)
+    (tmp_path / "d" / "t.csv").write_text(f"file\n{value}\n0.png\n")
+    source = rs.Table(tmp_path / "d", table="t.csv", image_column="file")
+    samples = source.list_samples().samples
+    assert samples[0].reference == {"file": "t.csv", "row": 0}
+    with pytest.raises(rs.SourceError) as caught:
+        read_sample(source, samples[0])
+    assert "line 2" in str(caught.value)
+    assert samples[1].reference == {"file": "t.csv", "row": 1, "image": "0.png"}
+
+
+def test_options_of_tables(tmp_path: Path) -> None:
+    _table(tmp_path / "a.csv", "x", ["1"])
+    with pytest.raises(rs.FileAccessError):
+        rs.Table(tmp_path, table="missing.csv").list_samples()
+    with pytest.raises(rs.OptionError):
+        rs.Table(tmp_path, table="../a.csv").list_samples()
+    with raises(rs.OptionError, option="table", value="a.csv"):
+        rs.Table(tmp_path / "a.csv", table="a.csv")
