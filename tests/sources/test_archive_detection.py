@@ -14,9 +14,9 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources import make_source
-from recordsmith.sources.archives.detection import OTHER_FILES, find_readings
+from recordsmith.sources.archives.detection import find_readings, refusal
 from recordsmith.sources.survey import Reading, Strength, Survey
-from recordsmith.stores import as_folder
+from recordsmith.stores import as_folder, as_location
 
 from ..raising import raises
 from .test_arrays import LABELS, NOISE, idx
@@ -74,15 +74,14 @@ def test_archives(tmp_path: Path, images: ModuleType, name: str, form: int) -> N
     assert _count(tmp_path, "webdataset", "samples") == 2
 
 
-def test_folders_in_archives_are_no_classes_and_that_is_reported(
-    tmp_path: Path, images: ModuleType
-) -> None:
+def test_class_folders_in_archives_are_refused(tmp_path: Path, images: ModuleType) -> None:
     _tar(tmp_path / "flowers.tar", ["flowers/daisy/1.jpg", "flowers/rose/2.jpg"], images)
-    (notice,) = rs.WebDataset(tmp_path).list_samples().notices
-    for part in ("flowers/daisy", "flowers/rose", "unpack"):
-        assert part in notice
-    _tar(tmp_path / "flowers.tar", ["a/1.jpg", "a/1.cls", "b/2.jpg", "b/2.cls"], images)
-    assert rs.WebDataset(tmp_path).list_samples().notices == ()
+    with raises(rs.SourceError, path=tmp_path / "flowers.tar", match="daisy") as caught:
+        rs.WebDataset(tmp_path).list_samples()
+    assert "Unpack" in caught.value.remedy
+    for names in (["a/1.jpg", "a/1.cls", "b/2.jpg", "b/2.cls"], ["a/1.jpg", "a/2.jpg"]):
+        _tar(tmp_path / "flowers.tar", names, images)
+        assert len(rs.WebDataset(tmp_path).list_samples().samples) == 2
 
 
 def test_files_that_are_only_named_like_archives_are_none(tmp_path: Path) -> None:
@@ -148,8 +147,24 @@ def test_pickles_of_cifar_are_refused_by_name(tmp_path: Path) -> None:
         make_source(tmp_path, reading.format).source.list_samples()
 
 
-def test_other_files_have_a_way_out() -> None:
-    for suffix, (name, advice) in OTHER_FILES.items():
-        assert suffix.startswith(".")
-        assert name.split()[0] in ("a", "an")
-        assert advice.endswith(".")
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("train_32x32.mat", "scipy"),
+        ("a.H5", "h5py"),
+        ("train.zip", "Unpack"),
+        ("a.7z", "Unpack"),
+        ("a.rar", "Unpack"),
+        ("b/film.mp4", "ffmpeg"),
+        ("model.pkl", "trust"),
+    ],
+)
+def test_files_that_no_source_reads_have_a_way_out(tmp_path: Path, name: str, advice: str) -> None:
+    error = refusal(as_folder(tmp_path), ["read me.txt", name])
+    assert error is not None
+    assert error.path == str(tmp_path / name)
+    assert advice in error.remedy
+    single = refusal(as_location(tmp_path / name), [Path(name).name])
+    assert single is not None
+    assert single.path == str(tmp_path / name)
+    assert refusal(as_folder(tmp_path), ["a.png", "b.csv"]) is None

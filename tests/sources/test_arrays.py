@@ -153,12 +153,25 @@ def test_a_single_file_brings_its_labels(tmp_path: Path) -> None:
     _compare(Arrays(tmp_path / "t10k-images-idx3-ubyte"), NOISE[6:], LABELS[6:])
 
 
+def test_files_next_to_a_file_do_not_disturb(tmp_path: Path) -> None:
+    other = {"x_test.npy": b"broken", "other.npz": b"broken", "y_train.npy": _npy(LABELS)}
+    _put(tmp_path, {"x_train.npy": _npy(NOISE), **other})
+    _compare(Arrays(tmp_path / "x_train.npy"), NOISE, LABELS)
+
+
+def test_a_file_for_each_sample_is_refused(tmp_path: Path) -> None:
+    _put(tmp_path, {f"image{number}.npy": _npy(NOISE[0]) for number in range(120)})
+    with raises(rs.SourceError, path=tmp_path, match="120 files"):
+        Arrays(tmp_path).list_samples()
+
+
 def test_emnist_and_its_mapping(tmp_path: Path) -> None:
     head = "emnist-letters"
     files = {f"{head}-{name.replace('t10k', 'test')}": data for name, data in _mnist().items()}
     mapping = {f"{head}-mapping.txt": b"0 48\n1 65 97\n2 66 98\n3 67 99\n"}
     listing = Arrays(_put(tmp_path, files | mapping)).list_samples()
     assert listing.class_names == ("0", "A", "B", "C")
+    assert any("transposed" in notice for notice in listing.notices)
     assert listing.splits == ("train", "test")
     _put(tmp_path, {name.replace("letters", "digits"): data for name, data in files.items()})
     with raises(rs.SourceError, path=tmp_path, match="emnist letters"):

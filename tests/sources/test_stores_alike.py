@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +12,13 @@ from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources import Source, make_source
+from recordsmith.sources import Source, make_source, open_reader
+from recordsmith.sources.survey import Survey
+from recordsmith.sources.tables.detection import find_readings
 from recordsmith.stores import Location, PlaceLike, as_folder
 
 from ..raising import raises
@@ -101,6 +105,31 @@ def _metadata(root: Path, images: ModuleType) -> None:
         write(root / split / "metadata.csv", "file_name,x\na.jpg,1\n")
 
 
+def _arrays(root: Path, images: ModuleType) -> None:
+    root.mkdir()
+    pixels = np.arange(5 * 8 * 6, dtype=np.uint8).reshape(5, 8, 6)
+    head = bytes((0, 0, 8, 3, 0, 0, 0, 5, 0, 0, 0, 8, 0, 0, 0, 6))
+    (root / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(head + pixels.tobytes()))
+    (root / "train-labels-idx1-ubyte").write_bytes(bytes((0, 0, 8, 1, 0, 0, 0, 5, *range(5))))
+    np.savez(root / "plain.npz", images=pixels, labels=np.arange(5))
+    np.savez_compressed(root / "packed.npz", images=pixels / 3, labels=np.arange(5))
+
+
+def _kaggle(root: Path, images: ModuleType) -> None:
+    for number in range(4):
+        image(root / "train" / f"{number}.jpg")
+    write(root / "train.csv", "id,label\n0,a\n1,b\n2,a\nmissing,b\n")
+    write(root / "test.csv", "id\n9\n")
+
+
+def _shards(root: Path, images: ModuleType) -> None:
+    for name, compression in (("a", None), ("b", "gzip")):
+        root.mkdir(exist_ok=True)
+        with rs.ShardWriter(root / f"{name}.tfrecord", compression=compression) as writer:
+            writer.write(b"1")
+            writer.write(b"22")
+
+
 CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Source]]] = {
     "class folders": (_class_folders, rs.ImageFolder),
     "files": (_class_folders, lambda root: rs.ImageFiles(root, class_pattern="^[a-z]+")),
@@ -135,6 +164,10 @@ CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Sourc
     "parquet": (_arrow, lambda root: rs.Table(as_folder(root) / "rows.parquet")),
     "feather": (_arrow, lambda root: rs.Table(as_folder(root) / "rows.feather")),
     "metadata": (_metadata, rs.Table),
+    "shards": (_shards, rs.Shards),
+    "idx": (_arrays, lambda root: rs.Arrays(as_folder(root) / "train-images-idx3-ubyte.gz")),
+    "npz": (_arrays, lambda root: rs.Arrays(as_folder(root) / "plain.npz")),
+    "compressed npz": (_arrays, lambda root: rs.Arrays(as_folder(root) / "packed.npz")),
 }  # fmt: skip
 
 
@@ -174,6 +207,42 @@ def test_the_same_bytes_from_every_store(
     listing, local = source.list_samples(), make(root).list_samples()
     assert list(listing.samples) == list(local.samples)
     assert len(listing.notices) == len(local.notices)
+
+
+@pytest.mark.parametrize(
+    "case", ["csv", "named images", "jsonl", "archives", "shards", "idx", "npz", "compressed npz"]
+)
+def test_samples_are_read_elsewhere_from_every_store(
+    case: str, tmp_path: Path, images: ModuleType
+) -> None:
+    url = f"memory://{uuid4()}/source"
+    write_files, make = CASES[case]
+    write_files(tmp_path / "source", images)
+    _copied(tmp_path / "source", url)
+    listing = make(url).list_samples()
+    reader = open_reader(json.loads(json.dumps(listing.reader.to_json())))
+    for sample in listing.samples:
+        ours, theirs = listing.reader.read(sample), reader.read(sample)
+        assert str(ours) == str(theirs)
+    for found in as_folder(url).list():
+        found.delete()
+
+
+def test_a_table_with_images_is_found_in_every_store(
+    place: PlaceLike, tmp_path: Path, images: ModuleType
+) -> None:
+    _kaggle(tmp_path / "source", images)
+    _copied(tmp_path / "source", place)
+    (reading,) = find_readings(Survey(as_folder(place)))
+    assert [reading] == list(find_readings(Survey(as_folder(tmp_path / "source"))))
+    source = make_source(place, reading.format, **reading.options).source
+    references = [sample.reference for sample in source.list_samples().samples]
+    assert [reference.get("image") for reference in references] == [
+        "0.jpg",
+        "1.jpg",
+        "2.jpg",
+        None,
+    ]
 
 
 def test_two_folders_in_two_stores(place: PlaceLike, tmp_path: Path, images: ModuleType) -> None:

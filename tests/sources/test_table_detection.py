@@ -21,6 +21,7 @@ from recordsmith.stores import as_folder
 
 from ..raising import raises
 from ..reading import read_sample
+from .source_contract import SourceContract
 
 CLASSES = ("cat", "dog", "horse")
 
@@ -45,6 +46,16 @@ def _readings(folder: Path) -> list[Reading]:
 def _source(folder: Path) -> tuple[Reading, Source]:
     (reading,) = _readings(folder)
     return reading, make_source(folder, reading.format, **reading.options).source
+
+
+class TestContract(SourceContract):
+    """Names without suffix, in a folder next to the table."""
+
+    def make_source(self, folder: Path, images: ModuleType) -> Source:
+        _images(folder / "train", [f"{n}.png" for n in range(6)], images)
+        _table(folder / "train.csv", "id,label", [f"{n},{CLASSES[n % 3]}" for n in range(6)])
+        _table(folder / "test.csv", "id", ["7"])
+        return _source(folder)[1]
 
 
 def _check(source: Source, expected: Sequence[tuple[Path, str | None]]) -> None:
@@ -130,8 +141,7 @@ def test_kaggle_competition(tmp_path: Path, images: ModuleType) -> None:
     _table(tmp_path / "sample_submission.csv", "image_id,label", ["0.jpg,4"])
     _table(tmp_path / "test.csv", "image_id", [f"{n}.jpg" for n in range(5)])
     _table(tmp_path / "label_names.csv", "number,text", ["0,a", "1,b"])
-    readings = [each for each in _readings(tmp_path) if each.options["table"] == "train.csv"]
-    (reading,) = readings
+    (reading,) = _readings(tmp_path)
     assert reading.options == {
         "table": "train.csv",
         "image_column": "image_id",
@@ -139,12 +149,38 @@ def test_kaggle_competition(tmp_path: Path, images: ModuleType) -> None:
         "label_column": "label",
     }
     left_out = " ".join(reading.left_out)
-    for name in ("test.csv", "sample_submission.csv", "label_names.csv"):
+    for name in ("test.csv", "sample_submission.csv", "label_names.csv", "test_images/ (5 images)"):
         assert name in left_out
     source = make_source(tmp_path, reading.format, **reading.options).source
     _check(source, [(tmp_path / f"train_images/{n}.jpg", str(n % 4)) for n in range(18)])
     (notice,) = source.list_samples().notices
     assert notice.startswith("2 images without a row skipped")
+
+
+@pytest.mark.parametrize("above", ["", "images"])
+def test_images_in_several_folders(tmp_path: Path, images: ModuleType, above: str) -> None:
+    _images(tmp_path / above / "part_1", [f"ISIC_{n}.jpg" for n in range(6)], images, "JPEG")
+    _images(tmp_path / above / "part_2", [f"ISIC_{n}.jpg" for n in range(6, 11)], images, "JPEG")
+    _images(tmp_path / above / "test", [f"x{n}.jpg" for n in range(3)], images, "JPEG")
+    _table(tmp_path / "metadata_of_all.csv", "image,dx", [f"ISIC_{n},{n % 2}" for n in range(10)])
+    reading, source = _source(tmp_path)
+    assert reading.options["images"] == (above or ".")
+    assert reading.left_out == (f"{above + '/' if above else ''}test/ (3 images)",)
+    paths = [tmp_path / above / f"part_{1 + (n > 5)}" / f"ISIC_{n}.jpg" for n in range(10)]
+    _check(source, [(path, str(n % 2)) for n, path in enumerate(paths)])
+    (notice,) = source.list_samples().notices
+    assert "ISIC_10.jpg" in notice
+    assert json.dumps(source.describe()).count(str(tmp_path.name)) <= 1
+
+
+def test_names_in_several_folders_are_ambiguous(tmp_path: Path, images: ModuleType) -> None:
+    for folder in ("a", "b"):
+        _images(tmp_path / folder, ["1.png"], images)
+    _table(tmp_path / "t.csv", "image", ["1.png"])
+    source = rs.Table(tmp_path, table="t.csv", image_column="image", images=".")
+    assert any("several files fit" in notice for notice in source.list_samples().notices)
+    with raises(rs.SourceError):
+        read_sample(source, source.list_samples().samples[0])
 
 
 def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
@@ -159,6 +195,23 @@ def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
     assert listing.splits == ("train", "val", "test")
     by_split = {s: [x.split for x in listing.samples].count(s) for s in listing.splits}
     assert by_split == {"train": 8, "val": 2, "test": 2}
+    _table(tmp_path / "names.csv", "number,text", ["0,a", "1,b"])
+    reading, other = _source(tmp_path)
+    assert reading.options["table"].split(",") == ["test.csv", "train.csv", "val.csv"]
+    assert reading.left_out == ("names.csv (no column of images)",)
+    assert other.list_samples().samples == listing.samples
+
+
+def test_tables_of_different_images_are_several_readings(
+    tmp_path: Path, images: ModuleType
+) -> None:
+    for split in ("train", "val"):
+        _images(tmp_path / split, [f"{split}{n}.png" for n in range(4)], images)
+        rows = [f"{split}{n}.png,{CLASSES[n % 2]}" for n in range(4)]
+        _table(tmp_path / f"{split}.csv", "file,class", rows)
+    options = [each.options for each in _readings(tmp_path)]
+    assert [each["images"] for each in options] == ["train", "val"]
+    assert [each["table"] for each in options] == ["train.csv", "val.csv"]
 
 
 def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: ModuleType) -> None:
@@ -171,6 +224,7 @@ def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: Mod
     notices = source.list_samples().notices
     (rows,) = [each for each in notices if each.startswith("3 rows without an image file")]
     assert rows.endswith(": 7, gone and also gone")
+    assert sum("1 row without an image, as several files fit" in each for each in notices) == 1
     (orphans,) = [each for each in notices if each.startswith("3 images without a row")]
     assert all(name in orphans for name in ("7.jpg", "7.png", "9.png"))
     with pytest.raises(rs.SourceError) as caught:
@@ -289,13 +343,27 @@ def test_tables_without_images(tmp_path: Path) -> None:
     ]
 
 
-def test_other_tables_than_the_training_one_are_left_out_aloud(tmp_path: Path) -> None:
-    _table(tmp_path / "train.csv", "x,y", ["1,2"])
-    _table(tmp_path / "test.csv", "x", ["1"])
+def test_a_column_of_splits(tmp_path: Path, images: ModuleType) -> None:
+    _images(tmp_path, [f"{c}/{n}.png" for c in "ab" for n in range(6)], images)
+    rows = [f"{c}/{n}.png,{c},{'train' if n < 4 else 'test'}" for c in "ab" for n in range(6)]
+    _table(tmp_path / "all.csv", "path,label,part", rows)
     reading, source = _source(tmp_path)
-    assert reading.options == {"table": "train.csv"}
-    assert reading.left_out == ("test.csv (other columns)",)
-    assert len(source.list_samples().samples) == 1
+    assert reading.options == {
+        "image_column": "path",
+        "label_column": "label",
+        "split_column": "part",
+    }
+    assert reading.left_out == ()
+    listing = source.list_samples()
+    assert listing.splits == ("train", "test")
+    assert [x.split for x in listing.samples] == (["train"] * 4 + ["test"] * 2) * 2
+
+
+def test_numbers_of_splits_are_no_classes(tmp_path: Path, images: ModuleType) -> None:
+    _images(tmp_path / "images", [f"{n}.png" for n in range(6)], images)
+    _table(tmp_path / "parts.csv", "image_id,partition", [f"{n}.png,{n // 2}" for n in range(6)])
+    (reading,) = _readings(tmp_path)
+    assert "label_column" not in reading.options
 
 
 def test_a_table_that_names_no_images_is_no_reading_of_them(

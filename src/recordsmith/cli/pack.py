@@ -92,7 +92,8 @@ def pack(
         str | None,
         typer.Option(
             "--format",
-            help="folder, files, pairs, voc, coco, yolo, table, webdataset or shards. "
+            help="folder, files, pairs, voc, coco, yolo, table, webdataset, arrays or "
+            "shards. "
             "[default: detected]",
             metavar="FORMAT",
             rich_help_panel=_SOURCE,
@@ -173,10 +174,19 @@ def pack(
             rich_help_panel=_SOURCE,
         ),
     ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="table: file to read in a folder with several tables; or several, with commas "
+            "between them. [default: all]",
+            metavar="FILE",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
     image_column: Annotated[
         str | None,
         typer.Option(
-            help="table: column of image paths.",
+            help="table: column of image paths, which may lack their suffix.",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -391,6 +401,7 @@ def pack(
         object_masks=object_masks,
         label_map=label_map,
         boxes=boxes,
+        table=table,
         image_column=image_column,
         split_column=split_column,
         group_column=group_column,

@@ -29,6 +29,7 @@ _NOISE = re.compile(r"idx\d|ubyte|\d+")
 _JOINED = re.compile(r"([xy])(train|val|valid|test)|(train|val|valid|test)([xy])")
 _WORDS = re.compile(r"[A-Za-z]+[0-9]*[a-z]*|[0-9]+")
 _DEEPEST = 3
+_MOST_FILES = 100
 _PICKLES = re.compile(r"(data_batch_\d|test_batch|train|test|batches\.meta|meta)(\.pkl)?")
 _PICKLE_MAGIC = b"\x80"
 _EXPECTED = (
@@ -112,15 +113,19 @@ def find_arrays(path: Location) -> FoundArrays:
     known = list(walk_names(root)) if is_folder else _near(path)
     array_files = [name for name in known if is_array_name(name)]
     _check_pickles(root, known)
-    files = _without_copies(array_files)
+    files = _without_copies(array_files if is_folder else [path.name, *array_files])
+    if len(files) > _MOST_FILES:
+        raise SourceError(
+            f"{len(files):,} files of arrays, such as {files[0]}; expected images and labels of "
+            "each split in one file",
+            path=path,
+            remedy="Save them with numpy.savez(path, images=..., labels=...).",
+        )
     found: list[NamedArray] = []
     opened: dict[str, ArrayFile] = {}
     for name in files:
         opened[name] = ArrayFile(root / name)
         found += [_named(name, member) for member in opened[name].names()]
-    if not is_folder and (wanted := [each for each in found if each.file == path.name]):
-        keys = {(each.split, _dataset(each)) for each in wanted}
-        found = [each for each in found if (each.split, _dataset(each)) in keys]
     result = FoundArrays(root, opened, [], {}, [])
     images = [each for each in found if each.role == "images"]
     if not images:
@@ -160,7 +165,9 @@ def find_arrays(path: Location) -> FoundArrays:
     result.files = {each.file: opened[each.file] for each in used}
     result.class_names = _class_names(root, known)
     others = [name for name in known if name not in array_files] if is_folder else []
+    is_emnist = any("emnist" in each.rest for each in used)
     result.notices = [
+        *(["images are transposed, as in the files of EMNIST"] if is_emnist else []),
         *count_notice(unused, "array", "that belong to no images skipped"),
         *count_notice(
             sorted(set(array_files) - set(files)), "compressed copy", "skipped", "compressed copies"
@@ -195,22 +202,28 @@ def has_role(path: str) -> bool:
 
 
 def _near(path: Location) -> list[str]:
-    """A file, and those next to it that may belong to it."""
+    """A file, and those next to it that belong to it: its labels and the names of classes."""
     names = [entry.name for entry in path.parent.list_entries() if entry.kind == "object"]
-    if path.name.lower().endswith(".npz"):
-        return [path.name]
-    if is_cifar(path.name):
-        return [path.name, *(name for name in names if name.endswith(".txt"))]
+    texts = [name for name in names if name.endswith(".txt")]
+    if path.name.lower().endswith(".npz") or is_cifar(path.name):
+        return [path.name, *texts]
+    own = _named(path.name, "")
     near = [
-        name for name in names if not name.startswith(".") and not name.lower().endswith(".npz")
+        name
+        for name in names
+        if is_array_name(name)
+        and not name.lower().endswith((".npz", ".bin"))
+        and (other := _named(name, "")).split == own.split
+        and _dataset(other) == _dataset(own)
     ]
-    return near if path.name in near else [*near, path.name]
+    return [path.name, *(name for name in near if name != path.name), *texts]
 
 
 def _without_copies(names: Sequence[str]) -> list[str]:
     """Without compressed files whose content is there uncompressed."""
     known = set(names)
-    return [name for name in names if name.removesuffix(".gz") == name or name[:-3] not in known]
+    kept = [name for name in names if name.removesuffix(".gz") == name or name[:-3] not in known]
+    return list(dict.fromkeys(kept))
 
 
 def _named(file: str, member: str) -> NamedArray:
@@ -280,6 +293,7 @@ def _add_extras(found: FoundArrays, part: ArrayPart, own: Sequence[NamedArray]) 
             f"{row_count:,} images in {part.images.place}, but {label_count:,} labels in "
             f"{part.labels.place}",
             path=found.root,
+            remedy="Save arrays with as many labels as images.",
         )
     for each in own:
         if each.role:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from recordsmith.dataset.names import RECORD_SUFFIXES
+from recordsmith.errors import SourceError
 from recordsmith.sources.archives.array_layout import has_role, is_array_name, is_pickle_name
 from recordsmith.sources.archives.stored_array import is_cifar
 from recordsmith.sources.splits import find_split
 from recordsmith.sources.survey import Reading, Strength, Survey
+from recordsmith.stores import Location
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 from recordsmith.wire.compression import GZIP_MAGIC
 
@@ -35,7 +38,7 @@ _MATLAB = (
     "a MATLAB file",
     f"Convert it in Python with scipy.io.loadmat (from version 7.3 on with h5py) and {_SAVE}.",
 )
-OTHER_FILES = {
+_OTHER_FILES = {
     ".mat": _MATLAB,
     **dict.fromkeys((".zip", ".7z", ".rar"), _ARCHIVE),
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), _HDF5),
@@ -43,6 +46,17 @@ OTHER_FILES = {
     **dict.fromkeys((".mp4", ".avi", ".mov", ".mkv", ".webm", ".mpg", ".mpeg"), _VIDEO),
 }
 """Files that no source reads, by suffix: what they are, and what to do."""
+
+
+def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
+    """The error for the first of some files that no source reads; None without one."""
+    for name in names:
+        suffix = os.path.splitext(name)[1].lower()
+        if suffix in _OTHER_FILES:
+            what, advice = _OTHER_FILES[suffix]
+            path = root if name == root.name else root / name
+            return SourceError(f"this is {what}, which cannot be packed", path=path, remedy=advice)
+    return None
 
 
 def find_readings(survey: Survey) -> Iterator[Reading]:

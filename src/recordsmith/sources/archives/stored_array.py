@@ -11,14 +11,13 @@ import re
 import threading
 import weakref
 import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import SourceError, accessing
+from recordsmith.errors import RecordsmithError, SourceError
 from recordsmith.sources.archives.npy import LARGEST_HEADER, read_npy_header
 from recordsmith.sources.files.gzip_files import inflated, is_gzip
 from recordsmith.stores import Location, ObjectReader
@@ -135,10 +134,10 @@ class ArrayFile:
         if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _IDX_TYPES or not head[3]:
             raise self._damaged("not an array: expected an idx, .npy or .npz file")
         offset = 4 + 4 * head[3]
+        if len(first) < offset:
+            raise self._damaged("the header is truncated")
         shape = tuple(np.frombuffer(first[4:offset], ">u4").tolist())
         dtype = np.dtype(_IDX_TYPES[head[2]])
-        if len(shape) < head[3]:
-            raise self._damaged("the header is truncated")
         expected = offset + math.prod(shape) * dtype.itemsize
         if stream is not None:
             spooled = ScratchFile([first])
@@ -175,9 +174,10 @@ class ArrayFile:
 
     def _open_zip(self) -> zipfile.ZipFile:
         try:
-            with accessing(str(self.location)):
-                found = zipfile.ZipFile(self._reader)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            found = zipfile.ZipFile(self._reader)
+        except RecordsmithError:
+            raise
+        except Exception as error:  # noqa: BLE001 - of zipfile, for any damage
             raise self._damaged(f"not a .npz file, or damaged: {error}") from None
         names = found.namelist()
         if len(names) > _MOST_MEMBERS or len(set(names)) < len(names):
@@ -214,8 +214,10 @@ class ArrayFile:
                 spooled = ScratchFile([head])
                 expected = offset + math.prod(shape) * dtype.itemsize
                 size = _spool(spooled, pieces, len(head), expected)
-        except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError) as e:
-            raise self._damaged(f"{place}: {e}") from None
+        except RecordsmithError:
+            raise
+        except Exception as error:  # noqa: BLE001 - of zipfile and three decompressors
+            raise self._damaged(f"{place}: {error}") from None
         return self._array(place, spooled, shape, dtype, offset, size)
 
     def _header(self, place: str, head: bytes) -> tuple[tuple[int, ...], np.dtype[Any], int]:

@@ -123,15 +123,24 @@ class TarSamples(LazySequence[Mapping[str, Any]]):
         ]
         if lacking:
             notices.append(f"{count(len(self), 'sample')}, {join_names(lacking)}")
-        if all(f".{each}" in IMAGE_SUFFIXES for each in self.extensions):
-            folders = {self._key(number).rpartition("/")[0] for number in range(len(self))}
-            if len(folders) > 1:
-                notices.append(
-                    "samples have only an image each, and folders in archives are no classes: to "
-                    f"use them as classes ({join_names(sorted(folders))}), unpack the archive and "
-                    "pack its folder"
-                )
         return notices
+
+    def check_folders(self) -> None:
+        """Check that archives are not class folders, which no member of a sample names.
+
+        Raises:
+            SourceError: samples have only an image each, and are in several folders.
+        """
+        if not all(f".{each}" in IMAGE_SUFFIXES for each in self.extensions):
+            return
+        folders = {self._key(number).rpartition("/")[0] for number in range(len(self))}
+        if len(folders) > 1:
+            raise SourceError(
+                f"the archives contain images in folders ({join_names(sorted(folders))}), not "
+                "samples of the WebDataset format, so their classes would be lost",
+                path=next(iter(self.archives.values())).path,
+                remedy="Unpack them and pack the folder.",
+            )
 
     def found(self) -> str:
         """What was found instead of samples, for a message."""

@@ -95,8 +95,8 @@ class WebDataset:
         """Find all samples: reads the headers of archives, and JSON members.
 
         Raises:
-            SourceError: there are no archives or no samples; an archive is damaged; a JSON field
-                has numbers in some samples and text in others.
+            SourceError: there are no archives or no samples; an archive is damaged, or contains
+                class folders; a JSON field has numbers in some samples and text in others.
             OptionError: a pattern matches too many archives.
             CorruptDataError: the compression of an archive is damaged.
             FileAccessError: an archive cannot be read.
@@ -119,6 +119,7 @@ class WebDataset:
                 "such as 0001.jpg and 0001.cls",
                 path=self.path,
             )
+        members.check_folders()
         notices = members.notices()
         json_kinds, json_as_text = survey.finish(
             lambda where: members.place(where[1], "json"), notices

@@ -9,10 +9,11 @@ import itertools
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.splits import has_split_word
+from recordsmith.dataset.splits import has_split_word, is_split_name
 from recordsmith.sources.files.folders import is_file
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
 from recordsmith.sources.files.images import has_image_name
@@ -20,10 +21,12 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.survey import Reading, Strength, Survey
 from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES
 from recordsmith.sources.tables.table_head import TableHead, read_table_head
+from recordsmith.words import count
 
 _MOST_TABLES = 50
 _MOST_FOLDERS = 100
 _MOST_COLUMNS = 50
+_SHOWN_FOLDERS = 5
 _PROBED = 24  # values of a column that are looked up
 _FIRST = 7
 _LABEL_NAMES = frozenset(
@@ -33,17 +36,21 @@ _LABEL_NAMES = frozenset(
         *("diagnosis", "disease"),
     )
 )
+_SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
 _BOX_NAMES = ({"xmin", "xmax"}, {"x1", "x2", "y1", "y2"}, {"bbox"}, {"xcenter", "ycenter"})
 _FEW_INTEGERS = 20
-_ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|number|index|key|case")
+_ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|case")
 
 
 class _Found(NamedTuple):
-    """The images of a table: the column, their folder and how many of the probed values hit."""
+    """The images of a table: the column, and their folder.
+
+    spread: if not empty, the folders in it in which the images are.
+    """
 
     column: str
     folder: str
-    hits: int
+    spread: tuple[str, ...] = ()
 
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
@@ -52,15 +59,20 @@ def find_readings(survey: Survey) -> Iterator[Reading]:
         yield found
         return
     tables = list(itertools.islice(survey.files(*_endings(), depth=2), _MOST_TABLES))
-    heads = [head for path in tables if (head := read_table_head(survey, path)) is not None]
+    heads = [
+        head
+        for path in tables
+        if not _is_submission(path) and (head := read_table_head(survey, path)) is not None
+    ]
     with_images: dict[TableHead, _Found] = {}
+    lookup = _Lookup(survey)
     for head in heads:
         if _has_boxes(head):
             return  # a table of boxes, which has rows for each box
-        if images := _find_images(survey, head):
+        if images := _find_images(survey, lookup, head):
             with_images[head] = images
     if with_images:
-        yield from _image_readings(heads, with_images, tables)
+        yield from _image_readings(survey, heads, with_images, tables)
     elif not sum(folder.image_count for folder in survey.folders.values()):
         yield from _plain_readings(heads, tables)
 
@@ -76,7 +88,7 @@ def _metadata(survey: Survey) -> Reading | None:
             posixpath.join(folder, name)
             for folder in folders
             for name in METADATA_COLUMNS
-            if name in survey.folders[folder].names
+            if folder in survey.folders and name in survey.folders[folder].names
         ]
         heads = [head for path in paths if (head := read_table_head(survey, path)) is not None]
         if heads and all(METADATA_COLUMNS[head.name] in head.columns for head in heads):
@@ -92,6 +104,7 @@ def _metadata(survey: Survey) -> Reading | None:
 
 
 def _image_readings(
+    survey: Survey,
     heads: Sequence[TableHead],
     with_images: dict[TableHead, _Found],
     tables: Sequence[str],
@@ -99,57 +112,64 @@ def _image_readings(
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
     labels = {head: _label_column(head, with_images[head].column) for head in with_images}
     labelled = [head for head in with_images if labels[head] is not None]
-    chosen = labelled or list(with_images)
-    first = chosen[0]
-    alike = [
-        head
-        for head in chosen
-        if head.columns.keys() == first.columns.keys()
-        and with_images[head][:2] == with_images[first][:2]
-        and head.folder == first.folder
-    ]
-    is_whole = (
-        len(alike) == len(chosen)
-        and first.folder in ("", "data")
-        and {posixpath.dirname(path) for path in tables if path not in _paths(chosen)}.isdisjoint(
-            {first.folder}
-        )
-        and len({os.path.splitext(head.name)[1] for head in alike}) == 1
-        and (len(alike) == 1 or all(has_split_word(head.name) for head in alike))
-    )
-    for group in [alike] if is_whole else [[head] for head in _preferred(chosen)]:
+    groups = _groups(labelled or list(with_images), with_images)
+    if not labelled:
+        groups = _preferred(groups)
+    for group in groups:
         head = group[0]
         images, label = with_images[head], labels[head]
+        others = [path for path in tables if path not in _paths(group)]
         options: dict[str, Any] = {"image_column": images.column}
-        if not is_whole:
-            options = {"table": head.path} | options
-        if images.folder != head.folder:
-            options["images"] = images.folder
+        if head.folder not in ("", "data") or {"", head.folder} & set(map(_folder, others)):
+            options = {"table": ",".join(_paths(group))} | options
+        if images.folder != head.folder or images.spread:
+            options["images"] = images.folder or "."
         if label is not None:
             options["label_column"] = label
-        where = f" in {images.folder}/" if images.folder else ""
+        split = _split_column(head)
+        if split is not None:
+            options["split_column"] = split
+        places = images.spread or ([images.folder] if images.folder else [])
+        where = f" in {join_names(f'{place}/' for place in places)}" if places else ""
         what = (
             f"rows of {join_names(_paths(group))} with images{where} (column {images.column})"
             + (f", classes in column {label}" if label is not None else "")
+            + (f", splits in column {split}" if split is not None else "")
         )
-        others = [path for path in tables if path not in _paths(group)]
         left_out = tuple(
             f"{path} ({_why_left_out(path, heads, with_images, labels)})" for path in others
         )
-        yield Reading("table", what, Strength.ANNOTATED, options, "rows", left_out)
+        folders = _other_folders(survey, images, head.columns[images.column])
+        yield Reading("table", what, Strength.ANNOTATED, options, "rows", left_out + folders)
 
 
 def _paths(heads: Iterable[TableHead]) -> list[str]:
     return [head.path for head in heads]
 
 
-def _preferred(heads: Sequence[TableHead]) -> list[TableHead]:
-    """The table for training, if one has that name and all others are for something else."""
-    train = [head for head in heads if head.name.lower().startswith("train")]
-    others = [head for head in heads if head not in train]
-    if len(train) == 1 and all(has_split_word(head.name) for head in others):
+def _groups(
+    heads: Iterable[TableHead], with_images: Mapping[TableHead, _Found]
+) -> list[list[TableHead]]:
+    """Tables of splits, which have the same columns and images, and each other table alone."""
+    groups: dict[Any, list[TableHead]] = {}
+    for head in heads:
+        suffix = os.path.splitext(head.name)[1]
+        alike = with_images[head], head.folder, suffix, frozenset(head.columns)
+        groups.setdefault(alike if has_split_word(head.name) else head, []).append(head)
+    return list(groups.values())
+
+
+def _preferred(groups: list[list[TableHead]]) -> list[list[TableHead]]:
+    """The tables for training, if one has that name and all others are for something else."""
+    train = [group for group in groups if group[0].name.lower().startswith("train")]
+    others = [group for group in groups if group not in train]
+    if len(train) == 1 and all(has_split_word(group[0].name) for group in others):
         return train
-    return list(heads)
+    return groups
+
+
+def _folder(path: str) -> str:
+    return posixpath.dirname(path)
 
 
 def _why_left_out(
@@ -158,6 +178,8 @@ def _why_left_out(
     with_images: dict[TableHead, _Found],
     labels: dict[TableHead, str | None],
 ) -> str:
+    if _is_submission(path):
+        return "a submission"
     head = next((head for head in heads if head.path == path), None)
     if head is None:
         return "not a table with column names"
@@ -166,9 +188,29 @@ def _why_left_out(
     return "no classes" if labels[head] is None else "other columns or images"
 
 
-def _find_images(survey: Survey, head: TableHead) -> _Found | None:
+def _other_folders(survey: Survey, images: _Found, values: Sequence[str]) -> tuple[str, ...]:
+    """The folders whose images the rows do not name, such as test images."""
+    folder = images.folder
+    is_below = any("/" in value or "\\" in value for value in values)
+    counts: dict[str, int] = {}
+    for path, other in survey.folders.items():
+        is_read = path == folder or path in images.spread
+        is_read |= is_below and (not folder or path.startswith(f"{folder}/"))
+        if other.image_count and not is_read:
+            top = path.partition("/")[0]
+            above = path if folder == top or folder.startswith(f"{top}/") else top
+            counts[above] = counts.get(above, 0) + other.image_count
+    shown = [f"{path or '.'}/ ({count(number, 'image')})" for path, number in counts.items()]
+    more = len(shown) - _SHOWN_FOLDERS
+    rest = [f"{more} more folders with images"] if more > 0 else []
+    return (*shown[:_SHOWN_FOLDERS], *rest)
+
+
+def _find_images(survey: Survey, lookup: _Lookup, head: TableHead) -> _Found | None:
     """The column of a table whose values are images that are there."""
-    found = []
+    best: tuple[Any, ...] = ()
+    found: _Found | None = None
+    near = list(_near_folders(survey, head))
     for column, values in itertools.islice(head.columns.items(), _MOST_COLUMNS):
         distinct = list(dict.fromkeys(values))
         if not distinct or any(len(value) > 1000 or "\0" in value for value in distinct[:_PROBED]):
@@ -177,17 +219,28 @@ def _find_images(survey: Survey, head: TableHead) -> _Found | None:
             continue  # such as epochs, which may be names of images by chance
         step = max(1, len(distinct) // _PROBED)
         probed = distinct[::step][:_PROBED]
-        for folder in _near_folders(survey, head):
-            hits = _count_images(survey, folder, probed)
-            if 2 * hits >= len(probed):
-                found.append((len(distinct), _affinity(folder, head.name), column, folder, hits))
-    if not found:
-        return None
-    most = max(each[0] for each in found)
-    _, _, column, folder, hits = max(
-        (each for each in found if each[0] == most), key=lambda each: (each[4], each[1])
-    )
-    return _Found(column, folder, hits)
+        hits = {folder: lookup.hits(folder, probed) for folder in near}
+        candidates = [(len(here), _Found(column, folder)) for folder, here in hits.items()]
+        for number, each in [*candidates, *_spread_images(column, hits)]:
+            name = posixpath.basename(each.folder).lower()
+            affinity = len(posixpath.commonprefix([name, head.name.lower()]))
+            rank = (len(distinct), number, not each.spread, affinity, name.startswith("train"))
+            if 2 * number >= len(probed) and rank > best:
+                best, found = rank, each
+    return found
+
+
+def _spread_images(column: str, hits: Mapping[str, set[str]]) -> Iterator[tuple[int, _Found]]:
+    """Images that are in several folders of one folder, each in one of them."""
+    for above in {posixpath.dirname(folder) for folder in hits if folder}:
+        inside = {
+            folder: here
+            for folder, here in hits.items()
+            if folder and here and posixpath.dirname(folder) == above
+        }
+        counts = Counter(value for here in inside.values() for value in here)
+        if len(inside) > 1 and set(counts.values()) == {1}:
+            yield len(counts), _Found(column, above, tuple(inside))
 
 
 def _near_folders(survey: Survey, head: TableHead) -> Iterator[str]:
@@ -204,38 +257,47 @@ def _near_folders(survey: Survey, head: TableHead) -> Iterator[str]:
     return itertools.islice(found, _MOST_FOLDERS)
 
 
-def _count_images(survey: Survey, folder: str, values: Sequence[str]) -> int:
-    """How many of these values are names of images relative to a folder; 0 if not the first."""
-    hits = 0
-    for number, value in enumerate(values):
-        name = value.replace("\\", "/")
-        if not is_absolute(name) and not leaves_folder(name):
-            hits += _is_image(survey, posixpath.normpath(posixpath.join(folder, name)))
-        if number == _FIRST and not hits:
-            return 0
-    return hits
+class _Lookup:
+    """Looks up names of images in the folders of a survey, of which some names are known."""
 
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._known: dict[str, tuple[frozenset[str], list[str], bool]] = {}
 
-def _is_image(survey: Survey, path: str) -> bool:
-    """Whether an image is at a path, or at a path with a suffix that images in its folder have."""
-    folder, _, name = path.rpartition("/")
-    known = survey.folders.get(folder)
-    if known is None or not known.image_count:
-        return False
-    suffixes = {os.path.splitext(each)[1] for each in known.names if has_image_name(each)}
-    names = [name] if has_image_name(name) else [name + suffix for suffix in sorted(suffixes)]
-    if any(each in known.names for each in names):
-        return True
-    if len(known.names) == known.file_count:
-        return False
-    return any(is_file(survey.root / posixpath.join(folder, each)) for each in names)
+    def hits(self, folder: str, values: Sequence[str]) -> set[str]:
+        """Which values are names of images relative to a folder; none if not the first."""
+        hits = set()
+        for number, value in enumerate(values):
+            name = value.replace("\\", "/")
+            if not is_absolute(name) and not leaves_folder(name):
+                path = posixpath.normpath(posixpath.join(folder, name))
+                if self._is_image(path):
+                    hits.add(value)
+            if number == _FIRST and not hits:
+                break
+        return hits
 
+    def _is_image(self, path: str) -> bool:
+        """Whether an image is at a path, or at a path with a suffix that images there have."""
+        folder, _, name = path.rpartition("/")
+        known, suffixes, is_whole = self._names(folder)
+        if not suffixes:
+            return False
+        names = [name] if has_image_name(name) else [name + suffix for suffix in suffixes]
+        if not known.isdisjoint(names):
+            return True
+        root = self._survey.root
+        return not is_whole and any(is_file(root / posixpath.join(folder, each)) for each in names)
 
-def _affinity(folder: str, table: str) -> int:
-    """How much the name of a folder is like that of a table: train_images and train.csv."""
-    word = re.match(r"[a-z]*", table.lower())
-    last = posixpath.basename(folder).lower()
-    return bool(word and word[0] and last.startswith(word[0]))
+    def _names(self, path: str) -> tuple[frozenset[str], list[str], bool]:
+        """The known names in a folder, the suffixes of images, and whether all are known."""
+        if path not in self._known:
+            folder = self._survey.folders.get(path)
+            names = folder.names if folder is not None else []
+            suffixes = {os.path.splitext(name)[1] for name in names if has_image_name(name)}
+            is_whole = folder is None or len(names) == folder.file_count
+            self._known[path] = frozenset(names), sorted(suffixes), is_whole
+        return self._known[path]
 
 
 # -- classes --------------------------------------------------------------------------------------
@@ -243,7 +305,12 @@ def _affinity(folder: str, table: str) -> int:
 
 def _label_column(head: TableHead, image_column: str) -> str | None:
     """The column of classes, if there is one clear one."""
-    others = [name for name in head.columns if name != image_column]
+    split = _split_column(head)
+    others = [
+        name
+        for name in head.columns
+        if name not in (image_column, split) and _plain(name) not in _SPLIT_NAMES
+    ]
     named = [
         name
         for name in others
@@ -259,6 +326,16 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
     if len(others) == 1 and _are_classes(head, others[0], is_named=False):
         return others[0]
     return None
+
+
+def _split_column(head: TableHead) -> str | None:
+    """The column of splits, if there is one."""
+    found = [
+        name
+        for name, values in head.columns.items()
+        if len(set(values)) > 1 and all(map(is_split_name, set(values)))
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _are_classes(head: TableHead, name: str, *, is_named: bool) -> bool:
@@ -294,6 +371,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
+def _is_submission(path: str) -> bool:
+    """Whether a table is the form for predictions of a Kaggle competition."""
+    return "submission" in posixpath.basename(path).lower()
+
+
 def _has_boxes(head: TableHead) -> bool:
     names = set(map(_plain, head.columns))
     return any(each <= names for each in _BOX_NAMES)
@@ -315,7 +397,7 @@ def _plain_readings(heads: Sequence[TableHead], tables: Sequence[str]) -> Iterat
         left_out = tuple(f"{path} (in another folder)" for path in others)
         yield Reading("table", what, Strength.ANNOTATED, {}, "rows", left_out)
         return
-    for head in _preferred(top):
+    for head in top:
         left_out = tuple(f"{path} (other columns)" for path in tables if path != head.path)
         options = {"table": head.path}
         what = f"rows of {head.path}"

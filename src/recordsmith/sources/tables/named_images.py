@@ -12,13 +12,14 @@ import posixpath
 from array import array
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import FileAccessError, SourceError
-from recordsmith.sources.files.file_index import name_key
+from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.numbered import Coding, LazySequence, RowNames, RowReferences
@@ -36,11 +37,13 @@ class ImageNames:
     """The files in one folder, for lookups with other suffixes and in other letter case.
 
     named: those that were found.
+    ambiguous_count: how many lookups found several.
     """
 
     def __init__(self, folder: Location) -> None:
         """`folder`: has no files if it does not exist."""
         self.named: set[str] = set()
+        self.ambiguous_count = 0
         self._files: dict[str, tuple[int, int]] = {}
         self._by_key: dict[str, list[str]] | None = None
         with suppress(FileAccessError):
@@ -54,7 +57,8 @@ class ImageNames:
         """Name, size and version number of a file; None without one, or with several."""
         found = name
         if name not in self._files:
-            candidates = self._like(name)
+            candidates = self.like(name)
+            self.ambiguous_count += len(candidates) > 1
             if len(candidates) != 1:
                 return None
             found = candidates[0]
@@ -65,7 +69,7 @@ class ImageNames:
         """The images that were not found."""
         return [name for name in self._files if name not in self.named and has_image_name(name)]
 
-    def _like(self, name: str) -> list[str]:
+    def like(self, name: str) -> list[str]:
         """Images with another spelling of a name, then those with another suffix."""
         if self._by_key is None:
             self._by_key = {}
@@ -81,11 +85,24 @@ class ImageNames:
 class NamedImages:
     """The images in a column; receives the values of the column while the table is listed."""
 
-    def __init__(self, column: str, folder: Location, table_folders: Sequence[str]) -> None:
-        """`folder` contains all images; `table_folders` are the folders of the tables in it."""
+    def __init__(
+        self,
+        column: str,
+        folder: Location,
+        table_folders: Sequence[str],
+        *,
+        searches_below: bool = False,
+    ) -> None:
+        """
+        Args:
+            folder: contains all images.
+            table_folders: the folders of the tables in it.
+            searches_below: whether images without a folder may be in any folder in `folder`.
+        """
         self.folder = folder
         self._column = column
         self._table_folders = table_folders
+        self._searches_below = searches_below
         self._names: dict[str, ImageNames] = {}  # by folder
         self.clear()
 
@@ -124,9 +141,10 @@ class NamedImages:
         self._folders: dict[str | None, int] = {None: -1}
         self._row_folders = array("i")
         self._missing: list[str] = []
-        self._missing_count = 0
+        self._missing_count = self._ambiguous_count = 0
         for names in self._names.values():
             names.named.clear()
+            names.ambiguous_count = 0
 
     @property
     def are_missing(self) -> bool:
@@ -164,6 +182,9 @@ class NamedImages:
             rows = count(self._missing_count, "row")
             shown = f": {join_names(self._missing)}" if self._missing else ""
             notices.append(f"{rows} without an image file in {self.folder}{shown}")
+        ambiguous = self._ambiguous_count + sum(n.ambiguous_count for n in self._names.values())
+        if ambiguous:
+            notices.append(f"{count(ambiguous, 'row')} without an image, as several files fit")
         unnamed = [
             posixpath.join(folder, name)
             for folder, names in self._names.items()
@@ -173,16 +194,32 @@ class NamedImages:
         return notices + count_notice(unnamed, "image", "without a row skipped")
 
     def _find(self, path: str) -> tuple[str, int, int] | None:
+        found = self._find_directly(path)
+        if (
+            found is None
+            and self._searches_below
+            and not ("/" in path or self._names[""].like(path))
+        ):
+            below = self._index.find_image(path, [""])
+            if isinstance(below, Found):
+                found = self._find_directly(below.path)
+            self._ambiguous_count += isinstance(below, list) and len(below) > 1
+        return found
+
+    def _find_directly(self, path: str) -> tuple[str, int, int] | None:
         folder, _, name = path.rpartition("/")
         names = self._names.get(folder)
         if names is None:
-            names = self._names[folder] = ImageNames(
-                self.folder / folder if folder else self.folder
-            )
+            below = self.folder / folder if folder else self.folder
+            names = self._names[folder] = ImageNames(below)
         found = names.find(name)
         if found is None or not folder:
             return found
         return (f"{folder}/{found[0]}", *found[1:])
+
+    @cached_property
+    def _index(self) -> FileIndex:
+        return FileIndex(self.folder)
 
 
 class ImageReferences(LazySequence[Mapping[str, Any]]):

@@ -107,11 +107,12 @@ class Table:
                 format; a folder of images with `metadata.csv`, `.jsonl` or `.parquet` in it or in
                 its folders, which are then the splits; or any object with `__arrow_c_stream__`,
                 such as a table of pyarrow, Polars, pandas or DuckDB, which is read once.
-            table: the file to read of a folder with several tables.
+            table: the file to read of a folder with several tables; or several, with commas
+                between them.
             image_column: the column with the paths of images, relative to the table's folder, or
                 with encoded images. Paths may lack their suffix.
             images: another folder that these paths are relative to; itself relative to the folder
-                that is read.
+                that is read. Names without a folder are also found in the folders in it.
             split_column: the column with the split of each row. It stays a feature.
             group_column: the column with the group of each row: a patient, a video. It stays a
                 feature.
@@ -137,9 +138,7 @@ class Table:
                 value=table,
                 remedy=f"Leave it out: {self.path} is a file.",
             )
-        self._image_folder = (
-            None if images is None else relative_place(self.root, images, as_folder)
-        )
+        self._image_folder = self._image_root(images)
         self._kinds = dict(kinds or {})
         self._options: dict[str, Any] = {
             "table": table,
@@ -150,7 +149,7 @@ class Table:
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
             "kinds": self._kinds or None,
-            "images": None if self._image_folder is None else self._image_folder.name,
+            "images": _described(images, self._image_folder),
         }
         if images is not None and image_column is None:
             raise OptionError(
@@ -181,6 +180,14 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({str(self.path)!r})"
+
+    def _image_root(self, images: PlaceLike | None) -> Location | None:
+        """The folder of the images, if it is not that of the table."""
+        if images is None:
+            return None
+        if images == "." and self.root is not None:
+            return self.path
+        return relative_place(self.root, images, as_folder)
 
     @property
     def root(self) -> Location | None:
@@ -332,11 +339,11 @@ class Table:
         if self._stream is not None or not is_folder(self.path):
             self._paths = [self.path]
             return []
+        own = None if self._table is not None else _find_metadata(self.path)
         if self._table is not None:
-            self._paths = [self.path / self._table]
-            return []
-        own = _find_metadata(self.path)
-        tables = [] if own is not None else _find_tables(self.path)
+            tables = [self.path / name.strip() for name in self._table.split(",")]
+        else:
+            tables = [] if own is not None else _find_tables(self.path)
         if not tables and own is None and (self.path / "data").is_folder():
             tables = _find_tables(self.path / "data")  # as in repositories of Hugging Face
         if tables:
@@ -450,7 +457,8 @@ class Table:
         column = self._image_column or ""
         if self._image_folder is not None:
             check_folder(self._image_folder, "the folder of the images")
-            return NamedImages(column, self._image_folder, [""] * len(names))
+            table_folders = [""] * len(names)
+            return NamedImages(column, self._image_folder, table_folders, searches_below=True)
         if self._stream is not None:
             raise OptionError(
                 "a table in memory has no folder that its paths of images are relative to",
@@ -462,6 +470,11 @@ class Table:
     def _name_of(self, path: Location) -> str:
         """A table's name, relative to the folder that is read."""
         return path.relative_to(self.path) or path.name
+
+
+def _described(images: PlaceLike | None, folder: Location | None) -> str | None:
+    """The folder of the images for the manifest, independent of where it is."""
+    return "." if images == "." else None if folder is None else folder.name
 
 
 def _is_delimiter(value: object) -> bool:

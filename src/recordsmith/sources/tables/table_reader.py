@@ -12,7 +12,11 @@ from recordsmith.arrow import ArrowStream
 from recordsmith.errors import FileAccessError, SourceError, located
 from recordsmith.example import Kind, decode_example
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
-from recordsmith.sources.files.file_index import FOUND_BY_OTHER_SPELLING, FOUND_WITH_SUFFIX
+from recordsmith.sources.files.file_index import (
+    FOUND_BY_OTHER_SPELLING,
+    FOUND_WITH_SUFFIX,
+    name_key,
+)
 from recordsmith.sources.files.files_reader import FilesReader
 from recordsmith.sources.files.images import has_image_name, image_features, read_image
 from recordsmith.sources.source import Content, Note, Sample, ignore_note, unlisted_error
@@ -171,8 +175,9 @@ class TableReader(FilesReader[TableFile]):
             value = features.pop(column, None)
             name = image_path(value, column, folder, table_folder, place, note)
             found = reference.get("image", name)
-            if found != name and has_image_name(name):
-                is_spelling = len(found) == len(name) and found.lower() == name.lower()
+            last = posixpath.basename(name)
+            if posixpath.basename(found) != last and has_image_name(last):
+                is_spelling = name_key(posixpath.basename(found)) == name_key(last)
                 how = FOUND_BY_OTHER_SPELLING if is_spelling else FOUND_WITH_SUFFIX
                 note(how, f"{place}: {text_of(value)}")
             for other, key in self.other_images:
