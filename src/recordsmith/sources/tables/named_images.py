@@ -22,9 +22,10 @@ from recordsmith.errors import FileAccessError, SourceError
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
 from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.numbered import LazySequence, RowNames, RowReferences
+from recordsmith.sources.numbered import Coding, LazySequence, RowNames, RowReferences
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Note, ignore_note
+from recordsmith.sources.splits import find_split, sort_splits
 from recordsmith.stores import Location
 from recordsmith.words import count
 
@@ -105,16 +106,24 @@ class NamedImages:
         self._names: dict[str, ImageNames] = {}  # by folder
         self.clear()
 
+    def of_other_column(self, column: str) -> NamedImages:
+        """The images in another column of the same tables."""
+        other = NamedImages(column, self.folder, self._table_folders)
+        other._names = self._names  # so that an image that either names has a row
+        return other
+
     def extend(self, values: Sequence[str | None], table: int) -> None:
         """Look up the images of the next rows."""
         table_folder = self._table_folders[table]
         for value in values:
-            found = None
+            found = folder = None
             if value is not None:
                 with suppress(SourceError):  # reading the row raises it
-                    found = self._find(
-                        image_path(value, self._column, self.folder, table_folder, "", ignore_note)
+                    named = image_path(
+                        value, self._column, self.folder, table_folder, "", ignore_note
                     )
+                    folder = named.rpartition("/")[0]
+                    found = self._find(named)
                 if found is None and len(self._missing) < _MOST_SHOWN:
                     self._missing.append(value)
             path, size, version = found or ("", 0, 0)
@@ -123,11 +132,14 @@ class NamedImages:
             self._path_ends.append(len(self._paths))
             self._sizes.append(size)
             self._versions.append(version)
+            self._row_folders.append(self._folders.setdefault(folder, len(self._folders) - 1))
 
     def clear(self) -> None:
         """Forget all rows."""
         self._sizes, self._versions = array("q"), array("q")
         self._paths, self._path_ends = bytearray(), array("q", [0])
+        self._folders: dict[str | None, int] = {None: -1}
+        self._row_folders = array("i")
         self._missing: list[str] = []
         self._missing_count = self._ambiguous_count = 0
         for names in self._names.values():
@@ -146,6 +158,16 @@ class NamedImages:
     def versions(self, of_tables: int) -> npt.NDArray[np.int64]:
         """int64, (rows,): the version of each row's image and of the tables together."""
         return np.array(self._versions, np.int64) ^ of_tables
+
+    def splits(self) -> Coding | None:
+        """The split of each row, if all images are in folders named like splits, of several."""
+        of_folders = [find_split(f"{folder}/") for folder in self._folders if folder is not None]
+        names = sort_splits(name for name in of_folders if name is not None)
+        if None in of_folders or len(names) < 2:
+            return None
+        # a row without a name of an image fails when it is read, in any split
+        numbers = np.array([*(names.index(name or "") for name in of_folders), 0], np.int32)
+        return names, numbers[np.array(self._row_folders, np.int32)]
 
     def found(self, row: int) -> str:
         """The path of a row's image, relative to the folder; empty without one."""

@@ -38,14 +38,19 @@ from recordsmith.sources.files.folders import (
     relative_place,
 )
 from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, RowReferences
+from recordsmith.sources.numbered import NumberedSamples, RowNames, RowReferences
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
 from recordsmith.sources.tables.named_images import ImageReferences, NamedImages
 from recordsmith.sources.tables.row_columns import CategoryColumn, as_labels, as_splits
-from recordsmith.sources.tables.table_reader import TableFormat, TableReader, table_files
+from recordsmith.sources.tables.table_reader import (
+    TableFormat,
+    TableReader,
+    other_image_columns,
+    table_files,
+)
 from recordsmith.sources.tables.table_rows import TableRows, encode_table
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
 from recordsmith.words import count
@@ -231,6 +236,20 @@ class Table:
             required=self._split,
             with_lines=has_images,
         )
+        stems = other_image_columns(rows.kinds, self._image_column) if images is not None else {}
+        others = {column: images.of_other_column(column) for column in stems} if images else {}
+        if others:
+            for sink in (split, group, label, images):
+                if sink is not None:
+                    sink.clear()
+            rows = form.open(self._paths, self._wanted_columns(), self._stream)
+            named += others.items()
+            table = encode_table(
+                rows,
+                [(name, sink) for name, sink in named if name is not None and sink is not None],
+                required=self._split,
+                with_lines=has_images,
+            )
         if files != (() if self._stream is not None else versions_of(root, names)):
             raise SourceError(
                 "the table changed while it was read",
@@ -245,7 +264,7 @@ class Table:
             labels, class_names = self._known_labels(label, names_of_label)
         elif self._label is not None:
             labels, class_names = self._labels(rows.kinds.get(self._label), label, notices)
-        splits: Coding | None = None
+        splits = None if images is None or splits_by_file else images.splits()
         if self._split is not None:
             if not split.values:
                 raise SourceError(f"split column {self._split!r} is empty", path=self._paths[0])
@@ -254,6 +273,8 @@ class Table:
             ordered = sort_splits(splits_by_file)
             numbers = np.array([ordered.index(name) for name in splits_by_file], np.int32)
             splits = ordered, np.repeat(numbers, table.counts)
+        elif splits is not None:
+            notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
         row_names = RowNames(dict(zip(names, table.counts, strict=True)))
         references: Sequence[Mapping[str, Any]] = RowReferences(row_names)
         sizes = table.rows.sizes
@@ -263,7 +284,14 @@ class Table:
             versions = images.versions(table.rows.crc32c if version is None else version)
             references = ImageReferences(row_names, images)
             notices += images.notices()
-        hidden = (self._image_column, self._label, IMAGE, FILENAME) if has_images else ()
+        for other in others.values():
+            sizes = sizes + other.sizes()
+            versions = versions ^ other.versions(0)
+        if others:
+            notices.append(
+                f"images of other columns stored as encoded bytes: {join_names(stems.values())}"
+            )
+        hidden = (self._image_column, self._label, IMAGE, FILENAME, *others) if has_images else ()
         reader = TableReader(
             root,
             files,
@@ -278,6 +306,7 @@ class Table:
             rows.image,
             self._image_folder,
             class_names if has_images else None,
+            tuple(stems.items()),
         )
         self._version = version
         self._listing = Listing(
