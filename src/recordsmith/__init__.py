@@ -41,7 +41,10 @@ _HOMES = {
     "packing": "PackPlan pack plan",
     "readers": "reader_code",
     "reshaping": "Edits append edit reshard salvage",
-    "sources": "Coco ImageFiles ImageFolder ImagePairs Rows Shards Table Voc WebDataset Yolo",
+    "sources": (
+        "Coco Detection ImageFiles ImageFolder ImagePairs Rows Shards Table Voc WebDataset Yolo "
+        "detect"
+    ),
     "wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -62,6 +62,7 @@ from recordsmith.reshaping import edit as edit
 from recordsmith.reshaping import reshard as reshard
 from recordsmith.reshaping import salvage as salvage
 from recordsmith.sources import Coco as Coco
+from recordsmith.sources import Detection as Detection
 from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder
 from recordsmith.sources import ImagePairs as ImagePairs
@@ -71,6 +72,7 @@ from recordsmith.sources import Table as Table
 from recordsmith.sources import Voc as Voc
 from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo
+from recordsmith.sources import detect as detect
 from recordsmith.wire import read_records as read_records
 
 __version__: str

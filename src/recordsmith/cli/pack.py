@@ -24,6 +24,7 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
+from recordsmith.cli.wording import option_in_shell
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def pack(
     class_pattern: Annotated[
         str | None,
         typer.Option(
-            help="files: regular expression that finds the class in each path.",
+            help="files, pairs: regular expression that finds the class in each path.",
             metavar="REGEX",
             rich_help_panel=_SOURCE,
         ),
@@ -99,7 +100,8 @@ def pack(
     images: Annotated[
         str | None,
         typer.Option(
-            help="pairs, coco, table: folder of the images. [default: detected]",
+            help="folder, files, pairs, coco, table: folder of the images. For pairs, a * stands "
+            "for a name that is also in --masks: */images and */masks. [default: detected]",
             metavar="FOLDER",
             rich_help_panel=_SOURCE,
         ),
@@ -109,6 +111,41 @@ def pack(
         typer.Option(
             help="pairs: folder of the masks. [default: detected]",
             metavar="FOLDER",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    image_names: Annotated[
+        str | None,
+        typer.Option(
+            help="pairs: names of images, with * for what they share with their masks, such as "
+            "*_leftImg8bit. [default: detected]",
+            metavar="PATTERN",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    mask_names: Annotated[
+        str | None,
+        typer.Option(
+            help="pairs: names of masks, such as *_gtFine_labelIds. [default: detected]",
+            metavar="PATTERN",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    split_lists: Annotated[
+        str | None,
+        typer.Option(
+            help="pairs: folder with a list of names for each split, such as train.txt. "
+            "[default: detected]",
+            metavar="FOLDER",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="folder: list with the class of each image of a split without class folders. "
+            "[default: detected]",
+            metavar="FILE",
             rich_help_panel=_SOURCE,
         ),
     ] = None,
@@ -123,8 +160,8 @@ def pack(
     colours: Annotated[
         str | None,
         typer.Option(
-            help="pairs: colours of masks: voc, or grey (brightness is the class number). "
-            "[default: pixels are class numbers]",
+            help="pairs: colours of masks: voc, grey (brightness is the class number), or a file "
+            "with red, green, blue and name of each class. [default: pixels are class numbers]",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -358,7 +395,7 @@ def pack(
 
     Example: `recordsmith pack flowers out --splits train=0.8,test=0.2`
     """
-    from recordsmith.sources import make_source
+    from recordsmith.sources import ListedSource, make_source
 
     detected = make_source(
         source,
@@ -366,6 +403,10 @@ def pack(
         class_pattern=class_pattern,
         images=images,
         masks=masks,
+        image_names=image_names,
+        mask_names=mask_names,
+        split_lists=split_lists,
+        labels=labels,
         pairs=pairs,
         colours=colours,
         annotations=annotations,
@@ -403,8 +444,15 @@ def pack(
         "check_images": check_images or None,
     }
     options = {name: value for name, value in options.items() if value is not None}
-    if detected.reason and not json:
-        console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    packed: Any = detected.source
+    if detected.reading is not None:
+        listing = packed.list_samples()
+        packed = ListedSource(packed, listing)
+        if not json:
+            console.print_aside(f"Detected: {console.printable(detected.described(listing))}")
+            console.print_aside(
+                console.printable(source_options(detected.format, detected.options))
+            )
     if write_plan is not None:
         if plan is not None or only is not None:
             raise OptionError(
@@ -412,7 +460,7 @@ def pack(
                 option="write_plan",
                 remedy="Write the plan first, then pack by it.",
             )
-        _write_plan(detected.source, options, write_plan, json=json)
+        _write_plan(packed, options, write_plan, json=json)
         return
     if only is not None and plan is None:
         raise OptionError(
@@ -437,19 +485,21 @@ def pack(
     with console.progress_bar("packing") as progress:
         running["progress"] = progress
         if loaded is None:
-            report = rs.pack(detected.source, out, **options, **running)
+            report = rs.pack(packed, out, **options, **running)
         elif only is None:
-            report = loaded.pack(detected.source, out, **running)
+            report = loaded.pack(packed, out, **running)
         else:
             numbers = parse_numbers(only, "only")
-            results = loaded.pack_shards(detected.source, out, numbers, **running)
+            results = loaded.pack_shards(packed, out, numbers, **running)
             planned = {task.file: task.sample_count for task in loaded.shards}
             _print_shards(results, planned, json=json)
             return
     if json:
-        console.print_json(report.to_json() | {"kind": detected.kind})
+        console.print_json(
+            report.to_json() | {"format": detected.format, "options": dict(detected.options)}
+        )
     else:
-        noun = _NOUNS.get(detected.kind, "image")
+        noun = _NOUNS.get(detected.format, "image")
         print_pack_report(report, noun)
         typed = shlex.quote(out)
         preview = f"sheet {typed} sheet.png" if noun == "image" else f"head {typed}"
@@ -457,6 +507,12 @@ def pack(
             f"next: preview them with `recordsmith {preview}`, or print a program that reads them "
             f"with `recordsmith inspect {typed} --reader torch` (or tf, dali, grain)"
         )
+
+
+def source_options(format: str, options: Mapping[str, Any]) -> str:
+    """The options of `pack` that read a source in the same way."""
+    given = {"format": format, **options}
+    return " ".join(option_in_shell(name, repr(value)) for name, value in given.items())
 
 
 def _image_options(**options: Any) -> rs.ImageOptions | None:
