@@ -283,6 +283,9 @@ def _select(detection: Detection, given: Mapping[str, Any]) -> Reading:
     ]
     agreeing = [reading for reading in accepting if _agrees(reading, given)]
     if agreeing:
+        if all(reading.strength == Strength.POSSIBLE for reading in agreeing):
+            fewest = min(len(reading.options) for reading in agreeing)
+            agreeing = [reading for reading in agreeing if len(reading.options) == fewest]
         return choose_reading(detection.path, agreeing, given)
     likely = {reading.format for reading in accepting if reading.strength > Strength.POSSIBLE}
     able = likely or {name for name, known in FORMATS.items() if given.keys() <= set(known.options)}

@@ -405,10 +405,12 @@ def _reading(survey: Survey, found: _Found, strength: Strength) -> Reading:
         options["mask_names"] = masks.affix.pattern
     what = _what(images, masks, options)
     problem = remedy = ""
+    files: tuple[str, ...] = ()
     if found.content == "colours":
         colours = _colour_table(survey, found.colours)
         if colours is not None:
             options["colours"] = colours
+            files = (colours,)
             what += {"grey": ", gray levels in RGB", "voc": ", in VOC's colours"}.get(
                 colours, f", in the colours of {colours}"
             )
@@ -439,7 +441,15 @@ def _reading(survey: Survey, found: _Found, strength: Strength) -> Reading:
         what += ", classes from their names"
     needs = {"colours": ("colours",), "photo": ("masks",)}.get(found.content, ())
     return Reading(
-        "pairs", what, strength, options, "pairs", problem=problem, remedy=remedy, needs=needs
+        "pairs",
+        what,
+        strength,
+        options,
+        "pairs",
+        files=files,
+        problem=problem,
+        remedy=remedy,
+        needs=needs,
     )
 
 
