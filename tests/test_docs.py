@@ -316,7 +316,7 @@ def test_every_defect_and_command_is_documented() -> None:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
-        "pack", "inspect", "stats", "head", "sheet", "verify", "schema", "diff", "salvage",
+        "pack", "detect", "inspect", "stats", "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
         "upgrade", "query", "lint", "forecast",
     }  # fmt: skip

@@ -44,8 +44,8 @@ _HOMES = {
     "readers": "reader_code",
     "reshaping": "Edits append edit reshard salvage",
     "sources": (
-        "Arrays Coco CsvBoxes Cvat HuggingFace ImageFiles ImageFolder ImagePairs LabelMe Rows "
-        "Shards Table Tfds Voc WebDataset Yolo"
+        "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder ImagePairs LabelMe "
+        "Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
     "wire": "read_records",
 }

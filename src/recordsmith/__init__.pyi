@@ -67,6 +67,7 @@ from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import Coco as Coco
 from recordsmith.sources import CsvBoxes as CsvBoxes
 from recordsmith.sources import Cvat as Cvat
+from recordsmith.sources import Detection as Detection
 from recordsmith.sources import HuggingFace as HuggingFace
 from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder
@@ -79,6 +80,7 @@ from recordsmith.sources import Tfds as Tfds
 from recordsmith.sources import Voc as Voc
 from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo
+from recordsmith.sources import detect as detect
 from recordsmith.wire import read_records as read_records
 
 __version__: str

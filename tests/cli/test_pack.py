@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -224,11 +225,46 @@ def test_wrong_nesting(run, images: Path, tmp_path: Path) -> None:
 def test_the_detected_source_is_printed(run, images: Path, tmp_path: Path) -> None:
     outcome = run("pack", images, tmp_path / "out")
     assert outcome.err.startswith("Detected: ")
-    assert outcome.err.endswith(" (folder)\n")
+    assert outcome.err.splitlines()[0].endswith(": 9 images")
+    assert outcome.err.splitlines()[1] == "--format folder"
     outcome = run("pack", images, tmp_path / "files", "--format", "files")
     assert outcome.err == ""
     assert rs.open(tmp_path / "files").class_names is None
-    assert run("pack", images, tmp_path / "json", "--json").document["kind"] == "folder"
+    assert run("pack", images, tmp_path / "json", "--json").document["format"] == "folder"
+
+
+def test_the_printed_options_read_the_same(run, tmp_path: Path) -> None:
+    from ..sources.written_files import write
+
+    files = {"my images/{0-5}.jpg": "photo", "drawn/{0-5}_L.png": "numbers"}
+    folder = write(tmp_path / "x", files)
+    document = run("detect", folder, "--json").document
+    assert document["count"] == 6
+    printed = run("detect", folder).out.splitlines()
+    assert printed[0].endswith(": 6 pairs")
+    assert run("pack", folder, tmp_path / "one").code == 0
+    typed = shlex.split(printed[1])
+    assert typed[:2] == ["--format", "pairs"]
+    assert run("pack", folder, tmp_path / "two", *typed).code == 0
+    one, two = (
+        [example["image/encoded"] for example in rs.open(tmp_path / name)]
+        for name in ("one", "two")
+    )
+    assert one == two
+
+
+def test_detect_names_all_readings(run, tmp_path: Path) -> None:
+    from ..sources.written_files import write
+
+    folder = write(tmp_path / "x", {"images/{1-5}.jpg": "photo", "thumbs/{1-5}.jpg": "photo"})
+    for command in (("detect", folder), ("pack", folder, tmp_path / "out")):
+        outcome = run(*command)
+        assert outcome.code == 1
+        lines = outcome.err.splitlines()[1:]
+        assert sorted(line.partition(": ")[2] for line in lines) == [
+            "--format files --images images",
+            "--format folder",
+        ]
 
 
 def test_tables_have_rows(run, tmp_path: Path) -> None:
@@ -334,10 +370,10 @@ def test_the_first_of_many_problems_are_listed(
     outcome = run("pack", images, tmp_path / "out")
     assert outcome.code == 1
     lines = outcome.err.splitlines()
-    assert f"{bad_count} of {bad_count + 9} samples" in lines[1]
-    listed = [line.partition(":")[0].strip() for line in lines[2 : 2 + MOST_PROBLEMS]]
+    assert f"{bad_count} of {bad_count + 9} samples" in lines[2]
+    listed = [line.partition(":")[0].strip() for line in lines[3 : 3 + MOST_PROBLEMS]]
     assert listed == [f"{images}/cat/bad{number:03d}.jpg" for number in range(MOST_PROBLEMS)]
-    assert len(lines) == 2 + MOST_PROBLEMS + (bad_count > MOST_PROBLEMS)
+    assert len(lines) == 3 + MOST_PROBLEMS + (bad_count > MOST_PROBLEMS)
     outcome = run("pack", images, tmp_path / "out", "--json")
     assert outcome.code == 1
     assert len(outcome.document["problems"]) == MOST_PROBLEMS

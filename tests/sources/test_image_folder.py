@@ -125,7 +125,7 @@ def test_skipped_files_are_noticed(tmp_path: Path, images: ModuleType) -> None:
         "3 hidden files skipped": (".DS_Store", ".git", "a/.hidden.png"),
         "5 non-image files skipped": ("LICENSE",),
         "1 image outside class folders skipped": ("outside.png",),
-        "1 folder inside class folders skipped": ("a/deeper",),
+        "1 image in folders inside class folders skipped": ("a/deeper/x.png",),
         "1 class folder without images skipped": ("empty class",),
     }.items():
         for name in names:

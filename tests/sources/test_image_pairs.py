@@ -156,14 +156,13 @@ def test_layouts_that_are_found(tmp_path: Path, image: bytes, layout: str) -> No
         write(tmp_path, {opened: image, mask: png(NUMBERS + np.uint8(number))})
     source = ImagePairs(tmp_path)
     listing = source.list_samples()
-    nested = "a/b/" if layout == "nested as an archive" else ""
-    assert [nested + name for name in names(listing)] == sorted(images)
+    assert names(listing) == sorted(images)
     assert sorted(str(sample.split) for sample in listing.samples) == sorted(map(str, splits))
     assert listing.splits == (() if splits == [None] * len(splits) else tuple(splits))
     assert listing.notices == ()
     for sample in listing.samples:
         features = read_sample(source, sample)
-        number = images.index(nested + sample.name)
+        number = images.index(sample.name)
         assert values(features[MASK]).tolist() == (NUMBERS + np.uint8(number)).tolist()
         assert sample.size_bytes == len(image) + len(features[MASK])
         if sample.split is not None:
@@ -186,7 +185,7 @@ def test_given_folders(tmp_path: Path, image: bytes) -> None:
     assert below.describe() == {
         "kind": "ImagePairs",
         "folder": tmp_path.name,
-        "images": "photo",
+        "images": "in/photo",
         "masks": "drawn",
     }
     for source in (apart, below):
@@ -235,8 +234,8 @@ def test_an_ambiguous_name_is_an_error(tmp_path: Path, image: bytes) -> None:
 def test_no_pairs_at_all(tmp_path: Path, image: bytes) -> None:
     with raises(rs.SourceError, path=tmp_path, match="is empty"):
         ImagePairs(tmp_path).list_samples()
-    write(tmp_path, {"images/img_1.jpg": image, "masks/mask-of-1.png": png(NUMBERS)})
-    with pytest.raises(rs.SourceError, match=r"img_1\.jpg and mask-of-1\.png") as caught:
+    write(tmp_path, {"images/img_1.jpg": image, "masks/mask-of-2.png": png(NUMBERS)})
+    with pytest.raises(rs.SourceError, match=r"img_1\.jpg and mask-of-2\.png") as caught:
         ImagePairs(tmp_path).list_samples()
     assert len(caught.value.problems) == 2
     (tmp_path / "empty").mkdir()
@@ -308,18 +307,21 @@ def test_lists_of_pascal_voc_are_splits(tmp_path: Path, images: ModuleType) -> N
     write(root, {"Annotations/a.xml": b"", "SegmentationObject/a.png": mask})
     listing = ImagePairs(tmp_path / "VOCdevkit").list_samples()
     assert [(sample.name, sample.split) for sample in listing.samples] == [
-        ("JPEGImages/a 1.jpg", "train"),
-        ("JPEGImages/b.jpg", "train"),
-        ("JPEGImages/c.jpg", "val"),
-        ("JPEGImages/d.jpg", "train"),
+        ("VOC2012/JPEGImages/a 1.jpg", "train"),
+        ("VOC2012/JPEGImages/b.jpg", "train"),
+        ("VOC2012/JPEGImages/c.jpg", "val"),
+        ("VOC2012/JPEGImages/d.jpg", "train"),
     ]
     assert listing.splits == ("train", "val")
-    assert [notice.split()[1] for notice in listing.notices] == ["pair", "image", "list", "other"]
+    assert [notice.split()[1] for notice in listing.notices] == [
+        *("pair", "image", "list", "image", "other")
+    ]
     assert [notice.partition(": ")[2] for notice in listing.notices] == [
         "f",
         "e",
         f"{root}/ImageSets/Segmentation/trainval.txt",
-        f"{root}/Annotations and {root}/SegmentationObject",
+        f"{root}/SegmentationObject/a.png",
+        f"{root}/Annotations/a.xml",
     ]
 
 

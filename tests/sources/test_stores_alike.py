@@ -310,7 +310,11 @@ def test_the_type_is_detected_in_every_store(
     CASES[kind][0](tmp_path / "source", images)
     _copied(tmp_path / "source", place)
     found, local = make_source(place), make_source(tmp_path / "source")
-    assert (found.kind, found.reason) == (local.kind, local.reason)
+    assert (found.format, found.options, found.reading) == (
+        local.format,
+        local.options,
+        local.reading,
+    )
 
 
 def test_versions_change_when_objects_are_written_again(

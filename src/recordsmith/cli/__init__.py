@@ -23,6 +23,7 @@ from recordsmith.cli import console
 from recordsmith.cli.append import append
 from recordsmith.cli.bench import bench
 from recordsmith.cli.demo import demo
+from recordsmith.cli.detect import detect
 from recordsmith.cli.diff import diff
 from recordsmith.cli.edit import edit
 from recordsmith.cli.export import export
@@ -52,7 +53,7 @@ from recordsmith.cli.wording import (
 from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
-    "Create datasets": (lint, forecast, pack, append, demo),
+    "Create datasets": (detect, lint, forecast, pack, append, demo),
     "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
     "Repair and rewrite them": (salvage, reshard, edit, upgrade),
     "Use them elsewhere": (export, query, index, bench),

@@ -9,6 +9,7 @@ import typer
 import recordsmith as rs
 from recordsmith.building import delete_dataset
 from recordsmith.cli import console
+from recordsmith.cli.detected import print_detected
 from recordsmith.cli.options import Json, Paths, WritingThreads, one_or_all
 from recordsmith.cli.pack import print_findings
 from recordsmith.dataset.names import INTERNAL_FOLDER
@@ -118,13 +119,10 @@ def _pack(paths: list[str], out: str, threads: int | None, *, json: bool) -> Pac
             remedy="Append them one by one.",
         )
     detected = make_source(paths[0])
-    if detected.reason and not json:
-        console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    listed = print_detected(detected, json=json)
     folder = as_folder(out) / INTERNAL_FOLDER / "packed"
     with console.progress_bar("packing") as progress:
-        return rs.pack(
-            detected.source, folder, like=out, overwrite=True, threads=threads, progress=progress
-        )
+        return rs.pack(listed, folder, like=out, overwrite=True, threads=threads, progress=progress)
 
 
 def print_append_report(report: AppendReport) -> None:

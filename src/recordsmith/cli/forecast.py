@@ -9,6 +9,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
+from recordsmith.cli.detected import print_detected
 from recordsmith.cli.options import (
     Html,
     Json,
@@ -94,11 +95,10 @@ def forecast(
     if plot is not None:
         check_plot_path(as_location(plot), overwrite=overwrite)
     detected = make_source(source, **source_options)
-    if detected.reason and not json:
-        console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    listed = print_detected(detected, json=json)
     with console.progress_bar("forecasting", speed=False) as progress:
         report = rs.forecast(
-            detected.source,
+            listed,
             sample_count=sample,
             seed=seed,
             qualities=parse_numbers(qualities, "qualities") if qualities else (),
@@ -115,7 +115,7 @@ def forecast(
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:
-        console.print_json(report.to_json() | {"kind": detected.kind})
+        console.print_json(report.to_json() | {"format": detected.format})
     else:
         print_forecast(report, source)
     if plot is not None:

@@ -9,6 +9,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
+from recordsmith.cli.detected import print_detected
 from recordsmith.cli.options import (
     Html,
     Json,
@@ -62,14 +63,13 @@ def lint(
 
     check_html(html, overwrite=overwrite)
     detected = make_source(source, **source_options)
-    if detected.reason and not json:
-        console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    listed = print_detected(detected, json=json)
     with console.progress_bar("checking") as progress:
-        report = rs.lint(detected.source, deep=not quick, threads=threads, progress=progress)
+        report = rs.lint(listed, deep=not quick, threads=threads, progress=progress)
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:
-        console.print_json(report.to_json(option_in_shell) | {"kind": detected.kind})
+        console.print_json(report.to_json(option_in_shell) | {"format": detected.format})
     else:
         _print_report(report)
     console.print_written_page(html)

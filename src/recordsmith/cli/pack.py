@@ -10,6 +10,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
+from recordsmith.cli.detected import print_detected
 from recordsmith.cli.options import (
     Json,
     Out,
@@ -102,7 +103,7 @@ def pack(
     class_pattern: Annotated[
         str | None,
         typer.Option(
-            help="files: regular expression that finds the class in each path.",
+            help="files, pairs: regular expression that finds the class in each path.",
             metavar="REGEX",
             rich_help_panel=SOURCE_PANEL,
         ),
@@ -110,7 +111,9 @@ def pack(
     images: Annotated[
         str | None,
         typer.Option(
-            help="pairs, coco, cvat, csv-boxes, table: folder of the images. [default: detected]",
+            help="folder, files, pairs, coco, cvat, csv-boxes, table: folder of the images. For "
+            "pairs, a * stands for a name that is also in --masks: */images and */masks. "
+            "[default: detected]",
             metavar="FOLDER",
             rich_help_panel=SOURCE_PANEL,
         ),
@@ -120,6 +123,41 @@ def pack(
         typer.Option(
             help="pairs: folder of the masks. [default: detected]",
             metavar="FOLDER",
+            rich_help_panel=SOURCE_PANEL,
+        ),
+    ] = None,
+    image_names: Annotated[
+        str | None,
+        typer.Option(
+            help="pairs: names of images, with * for what they share with their masks, such as "
+            "*_leftImg8bit. [default: detected]",
+            metavar="PATTERN",
+            rich_help_panel=SOURCE_PANEL,
+        ),
+    ] = None,
+    mask_names: Annotated[
+        str | None,
+        typer.Option(
+            help="pairs: names of masks, such as *_gtFine_labelIds. [default: detected]",
+            metavar="PATTERN",
+            rich_help_panel=SOURCE_PANEL,
+        ),
+    ] = None,
+    split_lists: Annotated[
+        str | None,
+        typer.Option(
+            help="pairs: folder with a list of names for each split, such as train.txt. "
+            "[default: detected]",
+            metavar="FOLDER",
+            rich_help_panel=SOURCE_PANEL,
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="folder: list with the class of each image of a split without class folders. "
+            "[default: detected]",
+            metavar="FILE",
             rich_help_panel=SOURCE_PANEL,
         ),
     ] = None,
@@ -134,8 +172,8 @@ def pack(
     colours: Annotated[
         str | None,
         typer.Option(
-            help="pairs: colours of masks: voc, or grey (brightness is the class number). "
-            "[default: pixels are class numbers]",
+            help="pairs: colours of masks: voc, grey (brightness is the class number), or a file "
+            "with red, green, blue and name of each class. [default: pixels are class numbers]",
             metavar="NAME",
             rich_help_panel=SOURCE_PANEL,
         ),
@@ -422,6 +460,10 @@ def pack(
         class_pattern=class_pattern,
         images=images,
         masks=masks,
+        image_names=image_names,
+        mask_names=mask_names,
+        split_lists=split_lists,
+        labels=labels,
         pairs=pairs,
         colours=colours,
         annotations=annotations,
@@ -463,8 +505,7 @@ def pack(
         "check_images": check_images or None,
     }
     options = {name: value for name, value in options.items() if value is not None}
-    if detected.reason and not json:
-        console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
+    packed = print_detected(detected, json=json)
     if like is not None and (write_plan is not None or plan is not None):
         raise OptionError(
             f"{option('like')} excludes {option('plan')} and {option('write_plan')}",
@@ -479,7 +520,7 @@ def pack(
                 option="write_plan",
                 remedy="Write the plan first, then pack by it.",
             )
-        _write_plan(detected.source, options, write_plan, json=json)
+        _write_plan(packed, options, write_plan, json=json)
         return
     if only is not None and plan is None:
         raise OptionError(
@@ -511,19 +552,21 @@ def pack(
         running["progress"] = progress
         if loaded is None:
             running["lint"] = _print_findings if lint in (None, "warn") else lint
-            report = rs.pack(detected.source, out, **options, **running, like=like)
+            report = rs.pack(packed, out, **options, **running, like=like)
         elif only is None:
-            report = loaded.pack(detected.source, out, **running)
+            report = loaded.pack(packed, out, **running)
         else:
             numbers = parse_numbers(only, "only")
-            results = loaded.pack_shards(detected.source, out, numbers, **running)
+            results = loaded.pack_shards(packed, out, numbers, **running)
             planned = {task.file: task.sample_count for task in loaded.shards}
             _print_shards(results, planned, json=json)
             return
     if json:
-        console.print_json(report.to_json() | {"kind": detected.kind})
+        console.print_json(
+            report.to_json() | {"format": detected.format, "options": dict(detected.options)}
+        )
     else:
-        noun = _NOUNS.get(detected.kind, "image")
+        noun = _NOUNS.get(detected.format, "image")
         print_pack_report(report, noun)
         typed = shlex.quote(out)
         preview = f"sheet {typed} sheet.png" if noun == "image" else f"head {typed}"

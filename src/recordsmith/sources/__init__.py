@@ -1,6 +1,6 @@
 """Sources of samples: image folders, annotation files, tables, archives, existing shards.
 
-To add a source, write a class that implements `source.Source` and add it to `recognition.KINDS`.
+To add a source, write a class that implements `source.Source` and add it to `detection.FORMATS`.
 """
 
 from recordsmith.sources.archives.arrays import Arrays
@@ -15,7 +15,7 @@ from recordsmith.sources.boxes.voc import Voc
 from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
-from recordsmith.sources.detection import KINDS, DetectedSource, make_source
+from recordsmith.sources.detection import FORMATS, DetectedSource, Detection, detect, make_source
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace
 from recordsmith.sources.in_memory import check_source
@@ -23,6 +23,7 @@ from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.reader_registry import open_reader
 from recordsmith.sources.source import (
     Content,
+    ListedSource,
     Listing,
     Note,
     Sample,
@@ -31,11 +32,12 @@ from recordsmith.sources.source import (
     StoredReader,
     ignore_note,
 )
+from recordsmith.sources.survey import Reading
 from recordsmith.sources.tables.rows import Rows
 from recordsmith.sources.tables.table import Table
 
 __all__ = [
-    "KINDS",
+    "FORMATS",
     "Arrays",
     "Check",
     "Coco",
@@ -43,14 +45,17 @@ __all__ = [
     "CsvBoxes",
     "Cvat",
     "DetectedSource",
+    "Detection",
     "Flaw",
     "HuggingFace",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
     "LabelMe",
+    "ListedSource",
     "Listing",
     "Note",
+    "Reading",
     "Rows",
     "Sample",
     "SampleReader",
@@ -63,6 +68,7 @@ __all__ = [
     "WebDataset",
     "Yolo",
     "check_source",
+    "detect",
     "ignore_note",
     "make_source",
     "open_reader",

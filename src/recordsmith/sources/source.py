@@ -188,3 +188,22 @@ class Source(Protocol):
         unchanged.
         """
         ...
+
+
+class ListedSource:
+    """A source that was listed already, for jobs after what was found has been printed."""
+
+    def __init__(self, source: Source, listing: Listing) -> None:
+        self._source = source
+        self._listing = listing
+
+    def list_samples(self) -> Listing:
+        return self._listing
+
+    def describe(self) -> Mapping[str, Any]:
+        return self._source.describe()
+
+    @property
+    def root(self) -> Any:
+        """The folder that is read, if the source has one."""
+        return getattr(self._source, "root", None)

@@ -43,6 +43,11 @@ def are_split_names(names: Iterable[str]) -> bool:
     return bool(listed) and all(map(is_split_name, listed))
 
 
+def is_like_split(name: str) -> bool:
+    """Whether a name is that of a split, also with a number: `test1`, `train2017`."""
+    return is_split_name(name.rstrip("0123456789"))
+
+
 def sort_splits(names: Iterable[str]) -> tuple[str, ...]:
     """Splits in order: training (`train`, `train2017`), validation, test, then others by name."""
     starts = ("train", "val", "dev", "test")

@@ -1,28 +1,39 @@
-"""What a folder contains, for the detector: names, and the beginnings of some files."""
+"""What a folder contains, for the detector: names, listed once, and how some files begin."""
 
 from __future__ import annotations
 
+import heapq
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
-from recordsmith.errors import FileAccessError
-from recordsmith.sources.files.folders import walk_files
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.dataset.names import INTERNAL_NAMES
+from recordsmith.errors import FileAccessError, SourceError, option
+from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.stores import Location
 
 _NAMES_KEPT = 1000
+_FEWER_KEPT = 32
+_KEPT_IN_ALL = 200_000
+_SUFFIXES_KEPT = 50
 _FOLDERS_KEPT = 20_000
-_HEAD_BYTES = 1 << 16
+HEAD_BYTES = 1 << 16
+_NO_DIGITS = bytes(sorted(set(range(256)) - set(b"0123456789")))
+
+HIGHEST_KEY = 1 << 32
+"""Above every `sampling_key`."""
 
 
 class Strength(IntEnum):
     """How much speaks for a reading. Only the strongest readings of a folder compete."""
 
+    POSSIBLE = 0
+    """Can be read like this, but nothing speaks for it: chosen only by a format or an option."""
     STRUCTURE = 1
     """Folders and names of images: class folders, images without classes."""
     ANNOTATED = 2
@@ -57,27 +68,45 @@ class Reading:
     needs: tuple[str, ...] = ()
 
 
+def sampling_key(name: str) -> int:
+    """A pseudorandom number that is the same for `x1.jpg`, `x1_mask.png` and `img_1.png`.
+
+    Large folders are compared by the names with the smallest keys, so that the samples of two
+    folders with the same names have the same names as well.
+    """
+    stem = os.path.splitext(name.replace("leftImg8bit", ""))[0]
+    return zlib.crc32(stem.encode("utf-8", "surrogateescape").translate(None, _NO_DIGITS))
+
+
 @dataclass
 class SurveyedFolder:
     """The files directly in one folder.
 
     path: relative to the root with `/`, "" for the root itself.
-    names: of files, the first 1,000 in order.
+    names: of files, in order; of each suffix at most 1,000, those with the smallest sampling keys.
     suffixes: how many files have a suffix, in lower case with its dot.
+    image_count: files with a suffix of images.
+    highest_key: names of images with a sampling key above it may be left out of `names`.
     """
 
     path: str
     names: list[str] = field(default_factory=list)
     suffixes: Counter[str] = field(default_factory=Counter)
     image_count: int = 0
+    highest_key: int = HIGHEST_KEY
 
     @property
     def file_count(self) -> int:
         return self.suffixes.total()
 
+    @cached_property
+    def images(self) -> list[str]:
+        """The known names of images."""
+        return [name for name in self.names if _suffix(name) in IMAGE_SUFFIXES]
+
 
 class Survey:
-    """The folders below a root, without hidden ones.
+    """The folders below a root, without hidden ones. Links to folders are followed.
 
     folders: by path, with all folders above them; those beyond the first 20,000 are left out.
     is_partial: whether folders were left out.
@@ -86,44 +115,98 @@ class Survey:
     def __init__(self, root: Location) -> None:
         """
         Raises:
-            FileAccessError: a folder cannot be read.
+            FileAccessError: the root cannot be read.
         """
         self.root = root
-        self.folders: dict[str, SurveyedFolder] = {"": SurveyedFolder("")}
+        self.folders: dict[str, SurveyedFolder] = {}
         self.is_partial = False
-        for path, _, _entry in walk_files(root, []):
-            folder, _, name = path.rpartition("/")
-            found = self._folder(folder)
-            if found is None:
+        self._kept = 0
+        found: list[tuple[str, Location, tuple[str, ...]]] = [("", root, (root.identity,))]
+        while found:
+            path, location, above = found.pop()
+            if len(self.folders) >= _FOLDERS_KEPT:
                 self.is_partial = True
-                continue
-            if len(found.names) < _NAMES_KEPT:
-                found.names.append(name)
-            found.suffixes[os.path.splitext(name)[1].lower()] += 1
-            found.image_count += has_image_name(name)
+                break
+            folder = self.folders[path] = SurveyedFolder(path)
+            try:
+                below = self._list(folder, location)
+            except FileAccessError:
+                if not path:
+                    raise
+                continue  # packing reports it
+            head = f"{path}/" if path else ""
+            for name in reversed(below):
+                inner = location / name
+                identity = inner.identity
+                if identity not in above:
+                    found.append((head + name, inner, (*above, identity)))
 
-    def _folder(self, path: str) -> SurveyedFolder | None:
-        found = self.folders.get(path)
-        if found is None and len(self.folders) < _FOLDERS_KEPT:
-            parent = path.rpartition("/")[0]
-            if path != parent:
-                self._folder(parent)
-            found = self.folders[path] = SurveyedFolder(path)
-        return found
+    def _list(self, folder: SurveyedFolder, location: Location) -> list[str]:
+        """Add the files in a folder; returns the names of the folders in it."""
+        cap = _NAMES_KEPT if self._kept < _KEPT_IN_ALL else _FEWER_KEPT
+        if self._kept >= 5 * _KEPT_IN_ALL:
+            cap = 0
+        counts: defaultdict[str, int] = defaultdict(int)
+        kept: dict[str, list[Any]] = {}
+        below = []
+        for entry in location.list_entries():
+            name = entry.name
+            if name[0] == "." or name in INTERNAL_NAMES:
+                continue
+            if entry.kind == "folder":
+                below.append(name)
+                continue
+            if entry.kind == "special":
+                continue
+            dot = name.rfind(".")
+            suffix = name[dot:].lower() if dot > 0 else ""
+            counts[suffix] += 1
+            number = counts[suffix]
+            if number <= cap:
+                if number > 1:
+                    kept[suffix].append(name)
+                elif len(kept) < _SUFFIXES_KEPT or suffix in IMAGE_SUFFIXES:
+                    kept[suffix] = [name]
+                else:
+                    counts[suffix] = cap + 1  # too many different ones to keep their names
+            elif suffix in kept:
+                names = kept[suffix]
+                if number == cap + 1:  # negated, so that the largest key is the first to go
+                    names[:] = [(-sampling_key(each), each) for each in names]
+                    heapq.heapify(names)
+                item = -sampling_key(name), name
+                if item > names[0]:
+                    heapq.heapreplace(names, item)
+        for suffix, names in kept.items():
+            if counts[suffix] > cap:
+                if suffix in IMAGE_SUFFIXES:
+                    folder.highest_key = min(folder.highest_key, -names[0][0])
+                folder.names += [name for _, name in names]
+            else:
+                folder.names += names
+        folder.names.sort()
+        folder.suffixes = Counter(counts)
+        folder.image_count = sum(counts[suffix] for suffix in counts if suffix in IMAGE_SUFFIXES)
+        self._kept += len(folder.names)
+        return below
 
     @cached_property
     def tops(self) -> list[str]:
         """The names of the folders in the root."""
         return self.inside("")
 
+    @cached_property
+    def _inside(self) -> Mapping[str, list[str]]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for path in self.folders:
+            if path:
+                above, _, name = path.rpartition("/")
+                found[above].append(name)
+        return found
+
     def inside(self, folder: str) -> list[str]:
         """The names of the folders in a folder."""
-        prefix = f"{folder}/" if folder else ""
-        return [
-            path[len(prefix) :]
-            for path in self.folders
-            if path and path.startswith(prefix) and "/" not in path[len(prefix) :]
-        ]
+        return self._inside.get(folder, [])
 
     def files(self, *suffixes: str, depth: int | None = None) -> Iterator[str]:
         """Yield the known paths with one of these endings in lower case, the shallowest first."""
@@ -136,6 +219,54 @@ class Survey:
     def head(self, path: str) -> bytes:
         """The first 64 KiB of a file; empty if it cannot be read."""
         try:
-            return (self.root / path).read(0, _HEAD_BYTES)
+            return (self.root / path).read(0, HEAD_BYTES)
         except FileAccessError:
             return b""
+
+    @cached_property
+    def image_counts(self) -> Mapping[str, int]:
+        """The number of images in each folder and all folders below it."""
+        counts = {path: folder.image_count for path, folder in self.folders.items()}
+        for path in sorted(self.folders, key=lambda each: -each.count("/")):
+            if path:
+                counts[path.rpartition("/")[0]] += counts[path]
+        return counts
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
+
+
+def choose_reading(
+    root: Location, readings: Sequence[Reading], given: Mapping[str, Any]
+) -> Reading:
+    """Choose the only reading of the highest strength.
+
+    Args:
+        readings: at least one, the likeliest first.
+        given: options that are chosen already, which solve the problem of a reading.
+
+    Raises:
+        SourceError: several have this strength, or the reading has a problem.
+    """
+    highest = max(reading.strength for reading in readings)
+    strongest = [reading for reading in readings if reading.strength == highest]
+    if len(strongest) > 1:
+        ways = [f"{reading.what}: {typed_options(reading)}" for reading in strongest]
+        raise SourceError(
+            f"the folder can be read in {len(ways)} ways",
+            ways,
+            path=root,
+            remedy="Choose one with its options.",
+            lists_problems=True,
+        )
+    (reading,) = strongest
+    if reading.problem and given.keys().isdisjoint(reading.needs):
+        raise SourceError(f"{reading.what}: {reading.problem}", path=root, remedy=reading.remedy)
+    return reading
+
+
+def typed_options(reading: Reading) -> str:
+    """The format and the options of a reading, for messages."""
+    options = {"format": reading.format, **reading.options}
+    return " ".join(option(name, value) for name, value in options.items())

@@ -295,9 +295,9 @@ def _check_packed(paths: Paths, out: Location) -> None:
             found = make_source(place)
         except RecordsmithError:
             continue
-        if found.kind != "shards" and found.reason:
+        if found.format != "shards" and found.reading is not None:
             raise OptionError(
-                f"{place} has no records yet but data to pack: {found.reason}",
+                f"{place} has no records yet but data to pack: {found.reading.what}",
                 option="paths",
                 value=str(place),
                 remedy=f"Pack it with the options of the dataset first: `recordsmith pack {place} "

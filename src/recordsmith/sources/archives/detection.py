@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 
+from recordsmith.dataset import MANIFEST_NAME
 from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.errors import SourceError
 from recordsmith.sources.archives.array_layout import has_role, is_array_name, is_pickle_name
@@ -18,7 +19,7 @@ from recordsmith.stores import Location
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 from recordsmith.wire.compression import GZIP_MAGIC
 
-_ARCHIVES = (".tar", ".tar.gz", ".tgz")
+ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _TFDS_FILES = ("dataset_info.json", "features.json")
 _MOST_ARRAYS = 50
 _TEXTS_OF_CIFAR = ("batches.meta.txt", "fine_label_names.txt")
@@ -48,6 +49,9 @@ _OTHER_FILES = {
 """Files that no source reads, by suffix: what they are, and what to do."""
 
 
+REFUSED_SUFFIXES = tuple(_OTHER_FILES)
+
+
 def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
     """The error for the first of some files that no source reads; None without one."""
     for name in names:
@@ -61,10 +65,24 @@ def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
     """Yield how a folder can be read as shards, tar archives and arrays."""
-    for find in (_shards, _archives, _arrays):
+    for find in (_tfds, _shards, _archives, _arrays):
         reading = find(survey)
         if reading is not None:
             yield reading
+
+
+def _tfds(survey: Survey) -> Reading | None:
+    """A folder of TensorFlow Datasets, of the last version if there are several."""
+    found = [
+        folder.path
+        for folder in survey.folders.values()
+        if {*_TFDS_FILES} <= {*folder.names} and MANIFEST_NAME not in folder.names
+    ]
+    if not found:
+        return None
+    path = posixpath.join(max(found), _TFDS_FILES[1])
+    what = f"TensorFlow Datasets' {path}"
+    return Reading("tfds", what, Strength.MARKED, noun="records")
 
 
 def _shards(survey: Survey) -> Reading | None:
@@ -89,8 +107,8 @@ def _shards(survey: Survey) -> Reading | None:
 
 def _archives(survey: Survey) -> Reading | None:
     """Tar files with samples of the WebDataset format."""
-    for path in survey.files(*_ARCHIVES, depth=1):
-        if "/" in path and any(survey.files(*_ARCHIVES, depth=0)):
+    for path in survey.files(*ARCHIVES, depth=1):
+        if "/" in path and any(survey.files(*ARCHIVES, depth=0)):
             break
         head = survey.head(path)
         if head.startswith(GZIP_MAGIC):

@@ -8,17 +8,23 @@ from typing import Any
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.class_folders.image_reader import ImageReader
-from recordsmith.sources.classes import check_class_names
+from recordsmith.sources.class_names import (
+    class_in_name,
+    classes_in_names,
+    compile_class_pattern,
+)
 from recordsmith.sources.files.folders import (
     ImageTree,
     check_folder,
     has_images,
     last_name,
+    list_outside,
+    relative_place,
     walk_images,
 )
 from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
-from recordsmith.sources.problems import count_notice, join_names, summarize_paths
+from recordsmith.sources.problems import count_notice, summarize_paths
 from recordsmith.sources.source import Listing, Sample
 from recordsmith.sources.splits import are_split_names, sort_splits
 from recordsmith.stores import FolderEntry, Location, PlaceLike, as_folder
@@ -36,11 +42,18 @@ class ImageFiles:
         ImageFiles('pets', class_pattern='^([a-z]+)_')
     """
 
-    def __init__(self, root: PlaceLike, *, class_pattern: str | None = None) -> None:
+    def __init__(
+        self,
+        root: PlaceLike,
+        *,
+        images: PlaceLike | None = None,
+        class_pattern: str | None = None,
+    ) -> None:
         """
         Args:
-            root: the folder. If it contains only folders named train, val, test and so on, these
-                are splits.
+            root: the folder of the dataset.
+            images: a folder in it that contains the images; the others are skipped. If it contains
+                only folders named train, val, test and so on, these are splits. [default: root]
             class_pattern: a regular expression searched in each path below the root (with `/`).
                 Its first group, or the whole match, is the class: `^([a-z]+)_` takes `cat` from
                 `cat_0.jpeg`. An image that does not match is an error.
@@ -49,18 +62,19 @@ class ImageFiles:
             OptionError: the pattern is not a regular expression.
         """
         self.root = as_folder(root)
-        try:
-            self._pattern = None if class_pattern is None else re.compile(class_pattern)
-        except re.error as error:
+        self._folder = self.root if images is None else relative_place(self.root, images, as_folder)
+        below = self._folder.relative_to(self.root)
+        if below is None:
             raise OptionError(
-                f"{class_pattern!r} is not a regular expression: {error}",
-                option="class_pattern",
-                value=class_pattern,
-            ) from None
+                f"{self._folder} is outside {self.root}", option="images", value=str(images)
+            )
+        self._below = below
+        self._pattern = compile_class_pattern(class_pattern)
 
     def __repr__(self) -> str:
+        images = f", images={self._below!r}" if self._below else ""
         pattern = "" if self._pattern is None else f", class_pattern={self._pattern.pattern!r}"
-        return f"ImageFiles({str(self.root)!r}{pattern})"
+        return f"ImageFiles({str(self.root)!r}{images}{pattern})"
 
     def list_samples(self) -> Listing:
         """Find all images, sorted by path.
@@ -70,14 +84,15 @@ class ImageFiles:
             OptionError: the root is a file.
             FileAccessError: a folder cannot be read.
         """
-        check_folder(self.root, "a folder with images")
+        for folder in (self.root, self._folder):
+            check_folder(folder, "a folder with images")
         classes = None if self._pattern is None else self._classes()
-        walk = _Walk(self.root, self._pattern, classes)
+        walk = _Walk(self.root, self._below, self._pattern, classes)
         samples = StreamedSamples(walk.samples)
         if not samples:
             others = walk.tree.others
             what = f"found {summarize_paths(others)}" if others else "the folder is empty"
-            raise SourceError(f"no images to pack: {what}", path=self.root)
+            raise SourceError(f"no images to pack: {what}", path=self._folder)
         return Listing(
             samples,
             ImageReader(self.root, classes),
@@ -91,51 +106,46 @@ class ImageFiles:
         return {
             "kind": "ImageFiles",
             "folder": last_name(self.root),
+            **({"images": self._below} if self._below else {}),
             "class_pattern": pattern,
         }
 
     def _classes(self) -> tuple[str, ...]:
         """The classes in the names of all images, sorted."""
         assert self._pattern is not None
-        found: set[str] = set()
-        unmatched = []
-        number = 0
-        for number, image in enumerate(walk_images(ImageTree(self.root)), 1):  # noqa: B007
-            name = _group(self._pattern.search(image.name))
-            found.add(name)
-            if not name:
-                unmatched.append(image.name)
-        if unmatched:
-            raise SourceError(
-                f"{len(unmatched):,} of {number:,} images have no class: "
-                f"{self._pattern.pattern!r} does not match {join_names(unmatched)}",
-                unmatched,
-                path=self.root,
-            )
-        check_class_names(found)
-        return tuple(sorted(found))
+        head = f"{self._below}/" if self._below else ""
+        names = (head + image.name for image in walk_images(ImageTree(self._folder)))
+        return tuple(sorted(set(classes_in_names(self._pattern, names, self.root))))
 
 
 class _Walk:
     """Yields the images below a folder as samples, and keeps what it skips."""
 
     def __init__(
-        self, root: Location, pattern: re.Pattern[str] | None, classes: tuple[str, ...] | None
+        self,
+        root: Location,
+        below: str,
+        pattern: re.Pattern[str] | None,
+        classes: tuple[str, ...] | None,
     ) -> None:
-        self.tree = ImageTree(root)
+        self._root = root
+        self._head = f"{below}/" if below else ""
+        folder = root / below if below else root
+        self.tree = ImageTree(folder)
         self._pattern = pattern
         self._labels = {name: label for label, name in enumerate(classes or ())}
-        filled = {entry.name for entry in root.list_entries() if _has_images(root, entry)}
+        filled = {entry.name for entry in folder.list_entries() if _has_images(folder, entry)}
         self.splits = sorted(filled) if are_split_names(filled) else []
 
     def samples(self) -> Iterator[Sample]:
         """Yield all samples, sorted by path."""
         self.tree = ImageTree(self.tree.path)
-        for name, size, version in walk_images(self.tree):
+        for below, size, version in walk_images(self.tree):
+            name = self._head + below
             label = (
-                None if self._pattern is None else self._labels[_group(self._pattern.search(name))]
+                None if self._pattern is None else self._labels[class_in_name(self._pattern, name)]
             )
-            split = name.partition("/")[0] if self.splits else None
+            split = below.partition("/")[0] if self.splits else None
             yield Sample(name, size, label, split, version=version)
 
     def notices(self) -> list[str]:
@@ -145,6 +155,15 @@ class _Walk:
             *count_notice(tree.hidden, "hidden file", "skipped"),
             *count_notice(tree.links, "link to a folder", "not followed", "links to folders"),
             *count_notice(tree.others, "non-image file", "skipped"),
+            *self._outside(),
+        ]
+
+    def _outside(self) -> list[str]:
+        """Notices on what is outside the folder of images."""
+        images, others = list_outside(self._root, [self.tree.path])
+        return [
+            *count_notice(images, "image", f"outside {self._head} skipped"),
+            *count_notice(others, "other file", "skipped"),
         ]
 
 
@@ -153,10 +172,3 @@ def _has_images(root: Location, entry: FolderEntry) -> bool:
     if entry.name.startswith("."):
         return False
     return has_images(root / entry.name) if entry.kind == "folder" else is_image_file(root, entry)
-
-
-def _group(match: re.Match[str] | None) -> str:
-    """The class in a match: its first group, or the whole match."""
-    if match is None:
-        return ""
-    return (match[1] or "") if match.re.groups else match[0]

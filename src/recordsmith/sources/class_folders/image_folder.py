@@ -1,35 +1,44 @@
 """Images in class folders: `root/<class>/image.jpg`.
 
 `root/<one folder>/<class>/image.jpg` works as well, and so does `root/train/<class>/image.jpg` with
-folders named like splits. Skipped files are reported as notices.
+folders named like splits, of which one may be without class folders. Skipped files are reported as
+notices.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recordsmith.errors import SourceError
+from recordsmith.dataset import is_split_name
+from recordsmith.errors import OptionError, SourceError, option
+from recordsmith.sources.class_folders.class_lists import name_without_suffix, read_class_list
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.files.folders import (
     Folder,
     check_folder,
     has_direct_image,
+    has_images,
     last_name,
     list_names,
+    list_outside,
     read_folder,
+    relative_place,
 )
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import has_image_name, is_image_word
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Sample
-from recordsmith.sources.splits import are_split_names, sort_splits
-from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.sources.splits import are_split_names, is_like_split, sort_splits
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
 
 _IMAGES_KEPT = 100_000
+NESTED = 3
+"""How many folders around the class folders are followed, each the only one in its folder."""
+
 _LAYOUT = "one folder per class, {}/<class>/<image>"
 
 
@@ -46,15 +55,38 @@ class ImageFolder:
         >>> rs.pack(rs.ImageFolder("flowers"), "packed")  # doctest: +SKIP
     """
 
-    def __init__(self, root: PlaceLike) -> None:
+    def __init__(
+        self,
+        root: PlaceLike,
+        *,
+        images: PlaceLike | None = None,
+        labels: PlaceLike | None = None,
+    ) -> None:
         """
         Args:
-            root: the folder that contains the class folders.
+            root: the folder of the dataset.
+            images: the folder in it that contains the class folders or the folders of splits.
+                [default: root, or the only folder in it]
+            labels: a list with the class of each image in a split without class folders, such as
+                ImageNet's `val.txt` or `LOC_val_solution.csv`: the name of an image and its class,
+                or the class's number, on each line.
+
+        Raises:
+            OptionError: the images are outside the root.
         """
         self.root = as_folder(root)
+        self._images = None if images is None else relative_place(self.root, images, as_folder)
+        self._labels = None if labels is None else relative_place(self.root, labels, as_location)
+        if self._images is not None and self._images.relative_to(self.root) is None:
+            raise OptionError(
+                f"{self._images} is outside {self.root}", option="images", value=str(images)
+            )
 
     def __repr__(self) -> str:
-        return f"ImageFolder({str(self.root)!r})"
+        described = {name: value for name, value in self.describe().items() if name != "kind"}
+        described.pop("folder")
+        options = "".join(f", {name}={value!r}" for name, value in described.items())
+        return f"ImageFolder({str(self.root)!r}{options})"
 
     def list_samples(self) -> Listing:
         """Find classes and images, sorted by class and file name.
@@ -65,13 +97,8 @@ class ImageFolder:
             FileAccessError: the root or a folder in it cannot be read.
         """
         check_folder(self.root, _LAYOUT.format("<folder>"))
-        root = read_folder(self.root)
-        base = root
-        if not base.images and len(base.folders) == 1:
-            inner = read_folder(base.path / base.folders[0])
-            if not inner.images and inner.folders:
-                base = inner
-        parts = _split_folders(base)
+        above, base = self._base()
+        parts, flat = _split_folders(base)
         folders = [
             ClassFolder(part.path / name, split)
             for split, part in ({**parts} if parts else {None: base}).items()
@@ -80,20 +107,47 @@ class ImageFolder:
         walk = _Walk(base, folders)
         classes = walk.find_classes()
         if not classes:
-            raise self._nothing_found(root, [read_folder(each.path) for each in folders])
+            raise self._nothing_found(above[0], [read_folder(each.path) for each in folders])
         check_class_names(classes, "class folder")
-        walk.above = [*([] if base is root else [root]), base, *parts.values()]
+        walk.above = [*above, *parts.values()]
+        walk.flat = flat
+        walk.skipped_splits = [name for name in flat if self._labels is None]
+        if self._labels is not None:
+            walk.list_file = self._labels
+            walk.listed = read_class_list(self._labels, classes)
+        if self._images is not None:
+            walk.outside = self.root
         samples = StreamedSamples(walk.samples)
+        labelled = flat if self._labels is not None else {}
         return Listing(
             samples,
             ImageReader(base.path, tuple(classes)),
             tuple(classes),
             LazyNotices(samples, walk.notices),
-            sort_splits(parts),
+            sort_splits([*parts, *labelled]),
         )
 
     def describe(self) -> Mapping[str, Any]:
-        return {"kind": "ImageFolder", "folder": last_name(self.root)}
+        described = {"kind": "ImageFolder", "folder": last_name(self.root)}
+        if self._images is not None:
+            described["images"] = self._images.relative_to(self.root) or "."
+        if self._labels is not None:
+            described["labels"] = self._labels.name
+        return described
+
+    def _base(self) -> tuple[list[Folder], Folder]:
+        """The folder of the class folders or splits, and all folders from the root down to it."""
+        base = read_folder(self._images or self.root)
+        above = [base]
+        while self._images is None and len(above) <= NESTED:
+            if base.images or len(base.folders) != 1:
+                break
+            inner = read_folder(base.path / base.folders[0])
+            if inner.images or not inner.folders:
+                break
+            base = inner
+            above.append(base)
+        return above, base
 
     def _nothing_found(self, root: Folder, classes: list[Folder]) -> SourceError:
         """The error for a folder without class folders that contain images."""
@@ -121,15 +175,35 @@ class ImageFolder:
         )
 
 
-def _split_folders(base: Folder) -> dict[str, Folder]:
-    """The split folders by name, if all folders here are named like splits."""
-    if base.images or not are_split_names(base.folders):
-        return {}
-    parts = {name: read_folder(base.path / name) for name in base.folders}
-    if any(part.images for part in parts.values()):
-        return {}  # classes of these names
-    filled = {split: part for split, part in parts.items() if part.folders}
-    return {split: filled[split] for split in sort_splits(filled)}
+def _split_folders(base: Folder) -> tuple[dict[str, Folder], dict[str, Folder]]:
+    """The split folders by name, if all folders with images are named like splits.
+
+    Returns:
+        (those with class folders; those with images and without class folders).
+    """
+    if base.images:
+        return {}, {}
+    names = base.folders
+    if not are_split_names(names):
+        names = [name for name in names if has_images(base.path / name)]
+    if not names or not all(map(is_like_split, names)):
+        return {}, {}
+    parts = {name: read_folder(base.path / name) for name in names}
+    flat = {name: _inner(part) for name, part in parts.items() if _inner(part).images}
+    filled = {name: part for name, part in parts.items() if part.folders and name not in flat}
+    if not any(map(is_split_name, filled)):
+        return {}, {}  # classes of these names
+    return (
+        {split: filled[split] for split in sort_splits(filled)},
+        {split: flat[split] for split in sort_splits(flat)},
+    )
+
+
+def _inner(folder: Folder) -> Folder:
+    """The folder, or the only folder in it, if that is named like a folder of images."""
+    if not folder.images and len(folder.folders) == 1 and is_image_word(folder.folders[0]):
+        return read_folder(folder.path / folder.folders[0])
+    return folder
 
 
 class ClassFolder(NamedTuple):
@@ -148,7 +222,14 @@ class _Walk:
         self._labels: dict[str, int] = {}
         self._listed: dict[Location, Folder] = {}  # for the first walk, so that it lists less
         self._skipped: list[Folder] = []
+        self._unlisted: list[str] = []
+        self._unused = 0
         self.above: list[Folder] = []
+        self.flat: dict[str, Folder] = {}
+        self.skipped_splits: list[str] = []
+        self.list_file: Location | None = None
+        self.listed: Mapping[str, str] | Sequence[str] | None = None
+        self.outside: Location | None = None
 
     def find_classes(self) -> list[str]:
         """The names of the folders with images, sorted."""
@@ -176,10 +257,54 @@ class _Walk:
             for name, size, version in folder.images:
                 yield Sample(f"{prefix}/{name}", size, label, split, version=version)
             self._skipped.append(dataclasses.replace(folder, images=folder.images[:1]))
+        if self.listed is not None:
+            yield from self._listed_samples(self.listed)
+
+    def _listed_samples(self, listed: Mapping[str, str] | Sequence[str]) -> Iterator[Sample]:
+        """The samples of splits without class folders, whose classes are in a list."""
+        self._unlisted = []
+        used = 0
+        for split, folder in self.flat.items():
+            prefix = folder.path.relative_to(self._base.path)
+            by_name = listed
+            if not isinstance(by_name, Mapping):
+                if len(by_name) != len(folder.images) or len(self.flat) > 1:
+                    raise SourceError(
+                        f"{len(by_name):,} classes for {len(folder.images):,} images in {prefix}",
+                        path=self.list_file,
+                        remedy=f"Choose another list with {option('labels')}.",
+                    )
+                names = (name_without_suffix(image.name) for image in folder.images)
+                by_name = dict(zip(names, by_name, strict=True))
+            for name, size, version in folder.images:
+                text = by_name.get(name_without_suffix(name))
+                if text is None:
+                    self._unlisted.append(f"{prefix}/{name}")
+                    continue
+                used += 1
+                yield Sample(f"{prefix}/{name}", size, self._labels[text], split, version=version)
+        self._unused = len(listed) - used
 
     def notices(self) -> list[str]:
         """The notices on what was skipped, when all samples were yielded."""
-        return _notices(self._base, self._skipped, self.above)
+        notices = _notices(self._base, self._skipped, self.above)
+        for split in self.skipped_splits:
+            number = count(len(self.flat[split].images), "image")
+            notices.append(f"{number} in {self.flat[split].path} without class folders skipped")
+        if self.list_file is not None:
+            listed = self.list_file.name
+            notices += count_notice(self._unlisted, "image", f"missing from {listed} skipped")
+            if self._unused > 0:
+                names = count(self._unused, "name")
+                notices.append(f"{names} in {listed} without an image")
+        if self.outside is not None:
+            images, others = list_outside(self.outside, [self._base.path, *self._list_files()])
+            notices += count_notice(images, "image", "outside class folders skipped")
+            notices += count_notice(others, "other file", "skipped")
+        return notices
+
+    def _list_files(self) -> list[Location]:
+        return [] if self.list_file is None else [self.list_file]
 
 
 # -- messages ------------------------------------------------------------------------------------
@@ -197,14 +322,19 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
         )
     outside = [str(base.path / image.name) for image in base.images]
     empty = [str(folder.path) for folder in classes if not folder.images]
-    deeper = [str(folder.path / name) for folder in classes for name in folder.folders]
+    deeper = [
+        image
+        for folder in classes
+        for name in folder.folders
+        for image in list_outside(folder.path / name, ())[0]
+    ]
     hidden = [path for folder in folders for path in folder.hidden]
     others = [path for folder in folders for path in folder.others]
     return [
         *notices,
         *count_notice(outside, "image", "outside class folders skipped"),
         *count_notice(empty, "class folder", "without images skipped"),
-        *count_notice(deeper, "folder", "inside class folders skipped"),
+        *count_notice(deeper, "image", "in folders inside class folders skipped"),
         *count_notice(hidden, "hidden file", "skipped"),
         *count_notice(others, "non-image file", "skipped"),
     ]

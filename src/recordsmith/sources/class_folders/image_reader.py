@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
-from recordsmith.sources.files.images import read_image
+from recordsmith.sources.files.images import class_features, read_image
 from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note
 from recordsmith.stores import Location
 
@@ -23,7 +21,4 @@ class ImageReader(StoredReader):
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image file."""
         features = read_image(self.root / sample.name, sample.name)
-        if self.class_names is not None and sample.label is not None:
-            features[CLASS_LABEL] = sample.label
-            features[CLASS_TEXT] = os.fsencode(self.class_names[sample.label])
-        return features
+        return features | class_features(sample.label, self.class_names)

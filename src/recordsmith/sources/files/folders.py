@@ -7,7 +7,7 @@ its name does not have an image suffix.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -203,7 +203,7 @@ def walk_files(
     Raises:
         FileAccessError: a folder cannot be read.
     """
-    return _walk(folder, "", (folder.identity,), hidden, links)
+    return _walk(folder, hidden, links)
 
 
 def list_folders(path: Location) -> dict[str, Location]:
@@ -225,32 +225,66 @@ def has_images(path: Location) -> bool:
     return any(has_image_name(file) for _, files in list_names(path) for file in files)
 
 
+def list_outside(root: Location, places: Iterable[Location]) -> tuple[list[str], list[str]]:
+    """The images and the other files below a folder, but not below some places in it.
+
+    Hidden files and links to folders are left out.
+
+    Returns:
+        (full paths of images, full paths of other files), sorted.
+    """
+    excluded = {place.relative_to(root) for place in places}
+    images: list[str] = []
+    others: list[str] = []
+    below = [] if "" in excluded else [("", root)]
+    while below:
+        head, folder = below.pop()
+        for entry in folder.list_entries():
+            path = head + entry.name
+            if entry.name.startswith(".") or entry.is_link or path in excluded:
+                continue
+            if entry.kind == "folder":
+                below.append((f"{path}/", folder / entry.name))
+            else:
+                (images if has_image_name(entry.name) else others).append(str(folder / entry.name))
+    return sorted(images), sorted(others)
+
+
 def _walk(
     folder: Location,
-    prefix: str,
-    here: tuple[str, ...],
     hidden: list[str],
     links: list[str] | None,
 ) -> Iterator[tuple[str, Location, FolderEntry]]:
-    """`here`: what identifies the folder and those above it."""
-    entries = sorted(folder.list_entries(), key=_place_in_paths)
-    for entry in entries:
-        name = prefix + entry.name
-        if entry.name in INTERNAL_NAMES:
-            continue
-        if entry.name.startswith("."):
-            hidden.append(name)
-        elif entry.kind == "special":
-            hidden.append(f"{name} (a pipe or a device)")
-        elif entry.kind != "folder":
-            yield name, folder, entry
-        elif links is not None and entry.is_link:
-            links.append(name)
+    # with a stack instead of recursion, as folders may be nested thousands of levels deep
+    stack: list[tuple[str, Location, tuple[str, ...], Iterator[FolderEntry]]]
+    stack = [("", folder, (folder.identity,), iter(_sorted_entries(folder)))]
+    while stack:
+        prefix, here, above, entries = stack[-1]
+        for entry in entries:
+            name = prefix + entry.name
+            if entry.name in INTERNAL_NAMES:
+                continue
+            if entry.name.startswith("."):
+                hidden.append(name)
+            elif entry.kind == "special":
+                hidden.append(f"{name} (a pipe or a device)")
+            elif entry.kind != "folder":
+                yield name, here, entry
+            elif links is not None and entry.is_link:
+                links.append(name)
+            else:
+                below = here / entry.name
+                identity = below.identity
+                if identity not in above:
+                    inner = iter(_sorted_entries(below))
+                    stack.append((f"{name}/", below, (*above, identity), inner))
+                    break
         else:
-            below = folder / entry.name
-            identity = below.identity
-            if identity not in here:
-                yield from _walk(below, f"{name}/", (*here, identity), hidden, links)
+            stack.pop()
+
+
+def _sorted_entries(folder: Location) -> list[FolderEntry]:
+    return sorted(folder.list_entries(), key=_place_in_paths)
 
 
 def _place_in_paths(entry: FolderEntry) -> str:

@@ -7,13 +7,28 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from recordsmith.errors import CorruptDataError, located
-from recordsmith.example.keys import FILENAME, FORMAT, HEIGHT, IMAGE, WIDTH
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    WIDTH,
+)
 from recordsmith.image import IMAGE_SUFFIXES, ImageInfo, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
 from recordsmith.wire import HEAD_BYTES, detect_other_format
+
+_IMAGE_WORDS_TEXT = (
+    "image images img imgs jpegimages photo photos picture pictures pic pics rgb input inputs "
+    "original originals orig sat frame frames source raw leftimg8bit"
+)
+_IMAGE_WORDS = frozenset(_IMAGE_WORDS_TEXT.split())
 
 
 def read_image(location: Location, name: str) -> dict[str, Any]:
@@ -44,6 +59,13 @@ def image_features(data: bytes, name: str) -> dict[str, Any]:
     }
 
 
+def class_features(label: int | None, class_names: Sequence[str] | None) -> dict[str, Any]:
+    """The features of the class of an image; empty if images have no classes."""
+    if label is None or class_names is None:
+        return {}
+    return {CLASS_LABEL: label, CLASS_TEXT: os.fsencode(class_names[label])}
+
+
 def is_image_file(folder: Location, entry: FolderEntry) -> bool:
     """Whether a file is an image, by suffix or content; a broken link counts by its suffix."""
     if has_image_name(entry.name):
@@ -57,6 +79,11 @@ def is_image_file(folder: Location, entry: FolderEntry) -> bool:
 def has_image_name(name: str) -> bool:
     stem, _, suffix = name.rpartition(".")  # as `os.path.splitext`, in half the time
     return f".{suffix.lower()}" in IMAGE_SUFFIXES and not stem.endswith("/") and bool(stem)
+
+
+def is_image_word(name: str) -> bool:
+    """Whether a folder has a common name of folders of images, which is not a class."""
+    return name.lower() in _IMAGE_WORDS
 
 
 def _probe(data: bytes) -> ImageInfo:

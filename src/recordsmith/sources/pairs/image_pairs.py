@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from recordsmith.errors import OptionError, option
+from recordsmith.sources.class_names import classes_in_names, compile_class_pattern
 from recordsmith.sources.files.folders import check_folder, is_file, last_name, relative_place
-from recordsmith.sources.pairs.masks import ColoursOption, check_colours
+from recordsmith.sources.pairs.detection import find_pairs
+from recordsmith.sources.pairs.masks import PRESETS, ColoursOption, check_colours
+from recordsmith.sources.pairs.name_patterns import parse_pattern
 from recordsmith.sources.pairs.pair_folders import (
+    VOC_LISTS,
     FolderPair,
-    find_folders,
+    expand_pairs,
+    left_out,
     match_folders,
-    other_entries,
 )
 from recordsmith.sources.pairs.pair_lists import check_pairs, read_pairs
 from recordsmith.sources.pairs.pair_reader import PairReader
-from recordsmith.sources.pairs.pairing import Pair, Pairing
+from recordsmith.sources.pairs.pairing import NameRule, Pair, Pairing
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
@@ -49,21 +54,37 @@ class ImagePairs:
         *,
         images: PlaceLike | None = None,
         masks: PlaceLike | None = None,
+        image_names: str | None = None,
+        mask_names: str | None = None,
         pairs: Pairs | None = None,
-        colours: ColoursOption | None = None,
+        split_lists: PlaceLike | None = None,
+        class_pattern: str | None = None,
+        colours: ColoursOption | PlaceLike | None = None,
     ) -> None:
         """Pass a folder that contains both, or both folders, or the pairs.
 
         Args:
-            root: the folder of the dataset; other paths may be relative to it.
-            images, masks: the two folders, with the same file names.
+            root: the folder of the dataset; other paths may be relative to it. Without other
+                options, `detect` finds the folders of images and masks in it.
+            images, masks: the two folders, or twice the same. With a root they may have a `*` for
+                a name that both share: `*/images` and `*/masks`, or `*` and `*_masks`. If it
+                stands for `train` or `val`, it is the split.
+            image_names, mask_names: how files are named, with a `*` for what an image and its mask
+                share: `*_leftImg8bit`, `*_gtFine_labelIds`, `*.png`. By default a mask has the
+                name of its image, also with `_mask`, `_seg`, `_gt` or `_label` behind it.
             pairs: a file with `image mask` or `image,mask` on each line, relative to the root or
                 to the file's own folder; or an iterable of pairs of paths.
+            split_lists: a folder with a list of names for each split, such as `train.txt`.
+                [default: `ImageSets/Segmentation`, if it exists]
+            class_pattern: a regular expression searched in each image's name; its first group, or
+                the whole match, is the class.
             colours: for color-coded masks: a mapping from (red, green, blue) to class number;
-                "voc" for PASCAL VOC's color table; "grey" for class numbers saved as RGB.
+                "voc" for PASCAL VOC's color table; "grey" for class numbers saved as RGB; or a file
+                with red, green, blue and name of each class, the first of which has the number 0.
 
         Raises:
             OptionError: arguments are missing, invalid or in conflict.
+            FileAccessError: the file of colours cannot be read.
         """
         if (images is None) != (masks is None):
             missing, passed = ("images", "masks") if images is None else ("masks", "images")
@@ -80,18 +101,29 @@ class ImagePairs:
                 option="root",
             )
         self.root = None if root is None else as_folder(root)
-        self._folders: FolderPair | None = None
-        if images is not None and masks is not None:
-            self._folders = FolderPair(
-                relative_place(self.root, images, as_folder),
-                relative_place(self.root, masks, as_folder),
+        self._folders = None if images is None or masks is None else (images, masks)
+        self._rule: NameRule | None = None
+        if image_names is not None or mask_names is not None:
+            self._rule = NameRule(
+                parse_pattern(image_names or "*", "image_names"),
+                parse_pattern(mask_names or "*", "mask_names"),
             )
         self._list = pairs if isinstance(pairs, (str, os.PathLike)) else None
         self._given: list[tuple[Location, Location]] | None = None
         if pairs is not None and self._list is None:
             self._given = _checked(pairs, self.root)
+        self._split_lists = (
+            None if split_lists is None else relative_place(self.root, split_lists, as_folder)
+        )
+        self._pattern = compile_class_pattern(class_pattern)
+        self._names = {
+            "image_names": image_names,
+            "mask_names": mask_names,
+            "split_lists": None if self._split_lists is None else self._split_lists.name,
+            "class_pattern": class_pattern,
+        }
         self._colours = colours
-        self._table = check_colours(colours)
+        self._table = check_colours(colours, self.root)
 
     def __repr__(self) -> str:
         described = self.describe().items()
@@ -106,69 +138,121 @@ class ImagePairs:
             OptionError: a folder is a file, or pairs are outside the root.
             FileAccessError: a folder or a list cannot be read.
         """
-        found = self._find()
+        found, roots = self._find()
         found.pairs.sort(key=lambda pair: pair.name)
+        classes = self._classify(found)
         colours = self._table and tuple((*rgb, number) for rgb, number in self._table.items())
-        reader = PairReader(*self._roots(found.pairs), colours or None)
+        reader = PairReader(*roots, colours or None, classes)
         samples = tuple(map(reader.sample, found.pairs))
         splits = sort_splits(pair.split for pair in found.pairs if pair.split is not None)
-        return Listing(samples, reader, notices=tuple(found.notices), splits=splits)
+        return Listing(samples, reader, classes, tuple(found.notices), splits)
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs"}
         if self.root is not None:
             described["folder"] = last_name(self.root)
         if self._folders is not None:
-            described |= {"images": self._folders.images.name, "masks": self._folders.masks.name}
+            images, masks = map(self._described, self._folders)
+            described |= {"images": images, "masks": masks}
+        described |= {name: value for name, value in self._names.items() if value is not None}
         if self._list is not None:
             described["pairs"] = as_location(self._list).name
         elif self._given is not None:
             described["pairs"] = len(self._given)
-        if isinstance(self._colours, str):
+        if isinstance(self._colours, str) and self._colours in PRESETS:
             described["colours"] = self._colours
         elif self._table is not None:
             described["colours"] = sorted([*rgb, number] for rgb, number in self._table.items())
         return described
 
-    def _roots(self, pairs: Sequence[Pair]) -> tuple[Location, Location]:
-        """The folders that the places of images and masks are relative to."""
-        root = self.root or _common_folder(pairs)
-        if self._folders is None:
-            return root, root
-        images, masks = self._folders.images, self._folders.masks
-        return (
-            images if self.root is None or images.relative_to(root) is None else root,
-            masks if self.root is None or masks.relative_to(root) is None else root,
-        )
+    def _described(self, folder: PlaceLike) -> str:
+        """A folder in the description, which is independent of the location of the root."""
+        text = str(folder)
+        if self.root is not None and not isinstance(folder, Location) and not text.startswith("/"):
+            return text
+        return as_folder(folder).name
 
-    def _find(self) -> Pairing:
+    def _classify(self, found: Pairing) -> tuple[str, ...] | None:
+        """Give the pairs the labels of their classes, whose names are returned."""
+        if self._pattern is None:
+            return None
+        sound = [pair for pair in found.pairs if pair.fault is None]
+        names = classes_in_names(self._pattern, [pair.name for pair in sound], self.root)
+        classes = tuple(sorted(set(names)))
+        labels = {name: label for label, name in enumerate(classes)}
+        labelled = dict(zip((pair.name for pair in sound), names, strict=True))
+        found.pairs = [
+            replace(pair, label=labels[labelled[pair.name]]) if pair.name in labelled else pair
+            for pair in found.pairs
+        ]
+        return classes
+
+    def _find(self) -> tuple[Pairing, tuple[Location, Location]]:
+        """The pairs, and the folders that the places of images and masks are relative to."""
         if self._given is not None:
-            return check_pairs(self._given, self.root)
+            found = check_pairs(self._given, self.root)
+            root = self.root or _common_folder(found.pairs)
+            return found, (root, root)
         if self._list is not None:
             path = as_location(self._list)
             if self.root is not None and not is_file(path):
                 path = relative_place(self.root, self._list, as_location)
             root = self.root or path.parent
             check_folder(root, "a folder")
-            return read_pairs(path, root)
-        if self._folders is not None:
-            for folder in (self._folders.images, self._folders.masks):
+            return read_pairs(path, root), (root, root)
+        if self._folders is None:
+            return ImagePairs._find(self._detected())
+        folders = self._folder_pairs(*self._folders)
+        for pair in folders:
+            for folder in (pair.images, pair.masks):
                 check_folder(folder, "a folder")
-            base = self._folders.images
-            if self.root is not None and base.relative_to(self.root) is not None:
-                base = self.root
-            return match_folders(base, [self._folders])
+        outside = [
+            self.root is None or folder.relative_to(self.root) is None
+            for folder in (folders[0].images, folders[0].masks)
+        ]
+        base = folders[0].images if outside[0] else self.root
+        assert base is not None
+        lists = self._split_lists
+        if lists is None and self.root is not None and not outside[0]:
+            lists = _lists_of_voc(self.root, folders[0].images)
+        found = match_folders(base, folders, self._rule, lists)
+        if self.root is not None and not any(outside):
+            used = [folder for pair in folders for folder in (pair.images, pair.masks)]
+            found.notices += left_out(self.root, used, lists)
+        masks = folders[0].masks if outside[1] else self.root
+        assert masks is not None
+        return found, (base, masks)
+
+    def _folder_pairs(self, images: PlaceLike, masks: PlaceLike) -> list[FolderPair]:
+        if self.root is not None and "*" in str(images) and not isinstance(images, Location):
+            return expand_pairs(self.root, str(images), str(masks))
+        return [
+            FolderPair(
+                relative_place(self.root, images, as_folder),
+                relative_place(self.root, masks, as_folder),
+            )
+        ]
+
+    def _detected(self) -> ImagePairs:
+        """The same source with the folders that are found in the root.
+
+        Raises:
+            SourceError: there are none, or several; the message has what was found.
+        """
         assert self.root is not None
         check_folder(self.root, "a folder")
-        base, folders = find_folders(self.root)
-        found = match_folders(base, folders)
-        found.add_notice(
-            other_entries(base, folders),
-            "other entry",
-            "next to images and masks skipped",
-            "other entries",
-        )
-        return found
+        given: dict[str, Any] = {name: value for name, value in self._names.items() if value}
+        if self._split_lists is not None:
+            given["split_lists"] = self._split_lists
+        if self._colours is not None:
+            given["colours"] = self._colours
+        return ImagePairs(self.root, **{**find_pairs(self.root, given), **given})
+
+
+def _lists_of_voc(root: Location, images: Location) -> Location | None:
+    """PASCAL VOC's folder of lists next to the folder of images, if there is one."""
+    lists = images.parent / VOC_LISTS
+    return lists if lists.relative_to(root) is not None and lists.is_folder() else None
 
 
 def _checked(pairs: Any, root: Location | None) -> list[tuple[Location, Location]]:

@@ -6,6 +6,8 @@ Only color-coded masks and other lossless formats are decoded and converted.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -31,15 +33,17 @@ from recordsmith.image.masks.colours import (
     grey_colours,
     voc_colours,
 )
+from recordsmith.sources.files.folders import is_file, relative_place
+from recordsmith.sources.files.name_files import read_text
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.source import Note
-from recordsmith.stores import Location
+from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.words import count
 
 Colours: TypeAlias = Mapping[Colour, int]
 ColoursOption: TypeAlias = Colours | Literal["voc", "grey"]
 
-_PRESETS = {"voc": voc_colours, "grey": grey_colours}
+PRESETS = {"voc": voc_colours, "grey": grey_colours}
 _SHOWN = 4
 _NUMBERS_ALREADY = f"If the pixels are class numbers already, leave out {option('colours')}."
 _TURNED = Flaw(
@@ -88,20 +92,24 @@ def mask_features(
     }
 
 
-def check_colours(colours: ColoursOption | None) -> dict[Colour, int] | None:
+def check_colours(
+    colours: ColoursOption | PlaceLike | None, root: Location | None = None
+) -> dict[Colour, int] | None:
     """The class number of each colour for the option `colours`.
+
+    Args:
+        root: what the path of a file of colours may be relative to.
 
     Raises:
         OptionError: the option is invalid.
+        FileAccessError: the file of colours cannot be read.
     """
     if colours is None:
         return None
-    if isinstance(colours, str):
-        if colours not in _PRESETS:
-            raise OptionError(
-                option="colours", value=colours, expected="'voc', 'grey' or a mapping of colours"
-            )
-        return _PRESETS[colours]()
+    if isinstance(colours, str) and colours in PRESETS:
+        return PRESETS[colours]()
+    if isinstance(colours, (str, os.PathLike)):
+        return _colours_of_file(relative_place(root, colours, as_location), str(colours))
     if not isinstance(colours, Mapping) or not colours:
         raise OptionError(
             option="colours",
@@ -132,6 +140,40 @@ def check_colours(colours: ColoursOption | None) -> dict[Colour, int] | None:
             )
         table[red, green, blue] = int(number)
     return table
+
+
+def _colours_of_file(file: Location, given: str) -> dict[Colour, int]:
+    names = parse_colour_table(read_text(file)) if is_file(file) else []
+    if not names:
+        raise OptionError(
+            option="colours",
+            value=given,
+            expected="'voc', 'grey', a mapping of colours, or a file with the red, green, blue and "
+            "name of each class",
+        )
+    table: dict[Colour, int] = {}
+    for number, (colour, _) in enumerate(names):
+        table.setdefault(colour, number)
+    return table
+
+
+def parse_colour_table(text: str) -> list[tuple[Colour, str]]:
+    """The colour and the name of each class, from lines such as `64 128 64 Animal`.
+
+    Lines without three numbers from 0 to 255, such as a heading, are left out.
+    """
+    found = []
+    for line in text.splitlines():
+        parts = [part for part in re.split(r"[\s,;]+", line.strip()) if part]
+        numbers = [int(part) for part in parts if _is_level(part)]
+        names = [part for part in parts if not _is_level(part)]
+        if len(numbers) == 3 and max(numbers) <= 255 and not line.lstrip().startswith("#"):
+            found.append(((numbers[0], numbers[1], numbers[2]), " ".join(names)))
+    return found
+
+
+def _is_level(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 3
 
 
 # -- size ----------------------------------------------------------------------------------------

@@ -1,57 +1,43 @@
-"""Pairs of images and masks by folder, in the layouts of segmentation datasets.
+"""Pairs of images and masks in two folders, or in one, with the splits of folders or of lists.
 
-root/images + root/masks with splits above or below; root/train + root/train_masks; masks next to
-their images; and PASCAL VOC with the splits of `ImageSets`. Files with an image suffix are not
-opened.
+Files with an image suffix are not opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError, option
+from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.files.folders import (
     FoundImage,
     ImageTree,
-    has_images,
-    list_folders,
-    list_names,
+    list_outside,
     read_image_tree,
 )
 from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.pairs.name_patterns import expand_folders
 from recordsmith.sources.pairs.pair_lists import Line, read_list
 from recordsmith.sources.pairs.pairing import (
-    MASK_ENDINGS,
     Matches,
+    NameRule,
     PairFile,
     Pairing,
     ambiguity,
-    has_adjacent_masks,
     match_names,
     match_within,
     without_suffix,
 )
-from recordsmith.sources.problems import Fault, join_names
+from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.splits import (
     are_split_names,
-    sort_splits,
     split_lists,
 )
 from recordsmith.stores import Location
 from recordsmith.words import count
 
-_FOLDER_NAMES = (
-    ("JPEGImages", "SegmentationClass"),
-    ("images", "masks"),
-    ("image", "mask"),
-    ("imgs", "masks"),
-    ("images", "labels"),
-    ("pictures", "masks"),
-)
-_LISTS = "ImageSets/Segmentation"
-_NESTED = 3  # single folders to descend into, as archives unpack them
+VOC_LISTS = "ImageSets/Segmentation"
 
 
 @dataclass(frozen=True)
@@ -63,58 +49,87 @@ class FolderPair:
     split: str | None = None
 
 
-def find_folders(root: Location) -> tuple[Location, list[FolderPair]]:
-    """Find where images and masks are.
+def expand_pairs(root: Location, images: str, masks: str) -> list[FolderPair]:
+    """Find the folders that two patterns with the same number of `*` mean.
 
-    Returns:
-        (the folder that names are relative to, which is the root or the only folder below it;
-        the folders of images and masks).
+    If one `*` stands for splits in some of them, it is the split of all.
 
     Raises:
-        SourceError: there are none; the message has what was found and expected.
+        OptionError: the patterns do not have the same number of `*`.
+        SourceError: no folders fit both.
+        FileAccessError: a folder cannot be read.
     """
-    base = root
-    for _ in range(_NESTED):
-        folders = list_folders(base)
-        found = list(_find_pairs(folders, None)) or [
-            pair
-            for name in sort_splits(filter(is_split_name, folders))
-            for pair in _select_split(folders, name)
-        ]
-        if found:
-            return base, found
-        if len(folders) != 1:
-            break
-        (base,) = folders.values()
-    if any(has_adjacent_masks(files) for _, files in list_names(root)):
-        return root, [FolderPair(root, root)]
-    raise _no_folders(root)
+    if images.count("*") != masks.count("*"):
+        raise OptionError(
+            f"{option('images')} and {option('masks')} need the same number of *",
+            option="masks",
+            value=masks,
+        )
+    of_images = dict(expand_folders(root, images))
+    found = [
+        (values, of_images[values], folder)
+        for values, folder in expand_folders(root, masks)
+        if values in of_images
+    ]
+    if not found:
+        raise SourceError(
+            f"no folders fit both {images!r} and {masks!r}",
+            path=root,
+            remedy=f"Check {option('images')} and {option('masks')}.",
+        )
+    places = range(images.count("*"))
+    place = next((at for at in places if any(is_split_name(each[0][at]) for each in found)), None)
+    return [
+        FolderPair(image, mask, None if place is None else values[place])
+        for values, image, mask in found
+    ]
 
 
-def match_folders(base: Location, folders: Sequence[FolderPair]) -> Pairing:
+def match_folders(
+    base: Location,
+    folders: Sequence[FolderPair],
+    rule: NameRule | None = None,
+    lists: Location | None = None,
+) -> Pairing:
     """Pair the files in folders; names are relative to `base` if the images are below it.
+
+    Args:
+        rule: how images and masks are named, if not alike.
+        lists: a folder with lists of names, one for each split.
 
     Raises:
         SourceError: there are no pairs; the message has what was found and expected.
     """
     found = Pairing()
     trees: list[ImageTree] = []
-    lists = base / _LISTS
+    listed: dict[str, Location] = {}
+    if lists is not None and len(folders) == 1:
+        found_lists = split_lists(entry.name for entry in lists.list_entries())
+        listed = {split: lists / name for split, name in found_lists.items()}
     for pair in folders:
         images = read_image_tree(pair.images)
         masks = images if pair.masks == pair.images else read_image_tree(pair.masks)
+        inner = None if masks is images else pair.masks.relative_to(pair.images)
+        if inner:  # a folder of masks in the folder of images
+            images.images = [
+                each for each in images.images if not each.name.startswith(f"{inner}/")
+            ]
         trees += [images] if masks is images else [images, masks]
         if masks is images:
-            matches = match_within(_names(images))
+            matches = (rule.match_within if rule else match_within)(_names(images))
         else:
-            matches = match_names(_names(images), _names(masks))
+            matches = (rule.match if rule else match_names)(_names(images), _names(masks))
         head = pair.images.relative_to(base)
         names = _Names(pair, f"{head}/" if head else "", matches, _by_name(images), _by_name(masks))
-        listed: dict[str, Location] = {}
-        if len(folders) == 1 and lists.is_folder():
-            found_lists = split_lists(entry.name for entry in lists.list_entries())
-            listed = {split: lists / name for split, name in found_lists.items()}
-        if listed:
+        found.add_notice(
+            [
+                *(str(pair.images / name) for name in matches.other_images),
+                *(str(pair.masks / name) for name in matches.other_masks),
+            ],
+            "image",
+            "with other names skipped",
+        )
+        if listed and lists is not None:
             _add_listed(found, names, listed, lists)
         else:
             _add_all(found, names)
@@ -125,15 +140,14 @@ def match_folders(base: Location, folders: Sequence[FolderPair]) -> Pairing:
     return found
 
 
-def other_entries(base: Location, folders: Sequence[FolderPair]) -> list[str]:
-    """The entries of a folder that are not part of the layout that was found."""
-    below = [path.relative_to(base) or "" for pair in folders for path in (pair.images, pair.masks)]
-    used = {path.partition("/")[0] for path in below}
-    if "" in used:
-        return []
-    used.add(_LISTS.partition("/")[0])
-    names = [entry.name for entry in base.list_entries() if not entry.name.startswith(".")]
-    return [str(base / name) for name in names if name not in used]
+def left_out(root: Location, used: Sequence[Location], lists: Location | None) -> list[str]:
+    """Notices on what a folder contains outside the folders that were read."""
+    images, others = list_outside(root, used)
+    others = [path for path in others if path.rpartition("/")[0] != str(lists)]
+    return [
+        *count_notice(images, "image", "outside the folders of images and masks skipped"),
+        *count_notice(others, "other file", "skipped"),
+    ]
 
 
 # -- matches -> pairs ----------------------------------------------------------------------------
@@ -247,7 +261,7 @@ def _add_listed(
     )
     lone_unlisted = [name for name in unlisted if name not in pairs]
     found.add_notice(lone_unlisted, "image", "missing from lists skipped")
-    entries = [lists / entry.name for entry in lists.list_entries()]
+    entries = [lists / entry.name for entry in lists.list_entries() if entry.kind != "folder"]
     others = [str(entry) for entry in entries if entry not in listed.values()]
     found.add_notice(others, "list", "unused")
 
@@ -258,44 +272,7 @@ def _find_name(line: Line, known: set[str]) -> str:
     return whole if whole in known else without_suffix(line.fields[0])
 
 
-# -- layouts -------------------------------------------------------------------------------------
-
-
-def _find_pairs(folders: dict[str, Location], split: str | None) -> Iterator[FolderPair]:
-    """The first known pair of folders that exists and has masks."""
-    for names in _FOLDER_NAMES:
-        images, masks = (folders.get(name.lower()) for name in names)
-        if images is not None and masks is not None and has_images(masks):
-            yield FolderPair(images, masks, split)
-            return
-
-
-def _select_split(folders: dict[str, Location], name: str) -> Iterator[FolderPair]:
-    """train/images + train/masks, or train + train_masks."""
-    split = folders[name].name
-    yield from _find_pairs(list_folders(folders[name]), split)
-    for ending in MASK_ENDINGS:
-        masks = folders.get(name + ending)
-        if masks is not None and has_images(masks):
-            yield FolderPair(folders[name], masks, split)
-            return
-
-
 # -- messages ------------------------------------------------------------------------------------
-
-
-def _no_folders(root: Location) -> SourceError:
-    """The error for a folder without folders of images and masks."""
-    entries = [entry.name for entry in root.list_entries() if not entry.name.startswith(".")]
-    found = f"found {join_names(entries)}" if entries else "the folder is empty"
-    pairs = ", ".join(f"{images} + {masks}" for images, masks in _FOLDER_NAMES)
-    return SourceError(
-        f"no masks to pack: {found}; expected two folders with the same file names ({pairs}), or "
-        "x_mask.png next to x.jpg",
-        path=root,
-        remedy=f"Name the folders with {option('images')} and {option('masks')}, or list the pairs "
-        f"with {option('pairs')}.",
-    )
 
 
 def _no_pairs(

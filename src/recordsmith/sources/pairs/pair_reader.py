@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.sources.files.folders import place_below, referenced
-from recordsmith.sources.files.images import read_image
+from recordsmith.sources.files.images import class_features, read_image
 from recordsmith.sources.pairs.masks import read_mask
 from recordsmith.sources.pairs.pairing import Pair
 from recordsmith.sources.problems import Fault
@@ -22,11 +22,13 @@ class PairReader(StoredReader):
     root, mask_root: what the places of images and masks are relative to.
     colours: (red, green, blue, class number) of each color of the masks; None if their pixels are
         class numbers.
+    class_names: of the images, if they have classes.
     """
 
     root: Location
     mask_root: Location
     colours: tuple[tuple[int, int, int, int], ...] | None = None
+    class_names: tuple[str, ...] | None = None
 
     def sample(self, pair: Pair) -> Sample:
         """The sample of a pair."""
@@ -39,6 +41,7 @@ class PairReader(StoredReader):
         return Sample(
             pair.name,
             pair.size_bytes,
+            pair.label,
             split=pair.split,
             version=pair.version,
             reference={
@@ -61,6 +64,7 @@ class PairReader(StoredReader):
         if "fault" in reference:
             raise Fault.from_json(reference["fault"]).error()
         features = read_image(referenced(self.root, reference["image"]), sample.name)
+        features |= class_features(sample.label, self.class_names)
         colours = self.colours and {(r, g, b): number for r, g, b, number in self.colours}
         mask = referenced(self.mask_root, reference["mask"])
         return features | read_mask(mask, features, colours or None, note)

@@ -16,6 +16,7 @@ from recordsmith.errors import option
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.versions import common_version, size_and_version
 from recordsmith.sources.flaws import Check
+from recordsmith.sources.pairs.name_patterns import NamePattern
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location
 
@@ -44,6 +45,7 @@ class Pair:
     name: the image's path relative to the root, with `/`.
     files: the image and the mask; None with a fault.
     fault: why it cannot be read.
+    label: the number of its class, if images have classes.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Pair:
     version: int | None = None
     split: str | None = None
     fault: Fault | None = None
+    label: int | None = None
 
 
 @dataclass
@@ -90,13 +93,61 @@ class Matches:
 
     pairs: image and mask.
     unmatched_images, unmatched_masks: images without a mask, and masks without an image.
+    other_images, other_masks: files in the folders of images and of masks with other names.
     ambiguous: images and masks that share one name.
     """
 
     pairs: list[tuple[str, str]] = field(default_factory=list)
     unmatched_images: list[str] = field(default_factory=list)
     unmatched_masks: list[str] = field(default_factory=list)
+    other_images: list[str] = field(default_factory=list)
+    other_masks: list[str] = field(default_factory=list)
     ambiguous: list[tuple[list[str], list[str]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NameRule:
+    """How a mask is named, if not like its image: both have a part in common."""
+
+    images: NamePattern
+    masks: NamePattern
+
+    def match(self, images: Iterable[str], masks: Iterable[str]) -> Matches:
+        """Pair the images and masks of two folders, by paths relative to each."""
+        found = Matches()
+        image_of = _by_shared_part(self.images, images, found.other_images)
+        mask_of = _by_shared_part(self.masks, masks, found.other_masks)
+        for part, names in image_of.items():
+            fitting = mask_of.pop(part, [])
+            if len(names) == len(fitting) == 1:
+                found.pairs.append((names[0], fitting[0]))
+            elif fitting:
+                found.ambiguous.append((names, fitting))
+            else:
+                found.unmatched_images += names
+        found.unmatched_masks = sorted(name for names in mask_of.values() for name in names)
+        return found
+
+    def match_within(self, files: Iterable[str]) -> Matches:
+        """Pair the images and masks of one folder."""
+        images: list[str] = []
+        masks: list[str] = []
+        for file in files:
+            (images if self.masks.shared(file) is None else masks).append(file)
+        return self.match(images, masks)
+
+
+def _by_shared_part(
+    pattern: NamePattern, paths: Iterable[str], others: list[str]
+) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        part = pattern.shared(path)
+        if part is None:
+            others.append(path)
+        else:
+            found[part].append(path)
+    return found
 
 
 def match_names(images: Iterable[str], masks: Iterable[str]) -> Matches:
@@ -109,7 +160,7 @@ def match_names(images: Iterable[str], masks: Iterable[str]) -> Matches:
     found = Matches()
     for mask in masks:
         name = without_suffix(mask)
-        unmarked = _without_ending(name)
+        unmarked = without_ending(name)
         if name in by_name:
             same[name].append(mask)
         elif unmarked in by_name:
@@ -137,14 +188,8 @@ def match_within(files: Iterable[str]) -> Matches:
     images: list[str] = []
     masks: list[str] = []
     for file in files:
-        (masks if _without_ending(without_suffix(file)) else images).append(file)
+        (masks if without_ending(without_suffix(file)) else images).append(file)
     return match_names(images, masks)
-
-
-def has_adjacent_masks(files: Iterable[str]) -> bool:
-    """Whether the names of one folder include an image and its mask."""
-    names = {without_suffix(file) for file in files if has_image_name(file)}
-    return any(_without_ending(name) in names for name in names)
 
 
 def ambiguity(images: Sequence[str], masks: Sequence[str], path: str) -> Fault:
@@ -162,7 +207,7 @@ def without_suffix(path: str) -> str:
     return os.path.splitext(path)[0] if has_image_name(path) else path
 
 
-def _without_ending(name: str) -> str | None:
+def without_ending(name: str) -> str | None:
     """x_mask -> x; None for a name without a mask ending."""
     for ending in MASK_ENDINGS:
         if name.lower().endswith(ending) and len(os.path.basename(name)) > len(ending):

@@ -1,0 +1,32 @@
+"""Prints how a source is read, for the commands that take one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from recordsmith.cli import console
+from recordsmith.cli.wording import option_in_shell
+
+if TYPE_CHECKING:
+    from recordsmith.sources import DetectedSource, Source
+
+
+def print_detected(detected: DetectedSource, *, json: bool) -> Source:
+    """Print what was detected, and return the source, which is not listed again."""
+    if detected.reading is None:
+        return detected.source
+    from recordsmith.sources import ListedSource
+
+    listing = detected.source.list_samples()
+    if not json:
+        console.print_aside(f"Detected: {console.printable(detected.described(listing))}")
+        shown = options_in_shell(detected.format, detected.options)
+        console.print_aside(console.printable(shown))
+    return ListedSource(detected.source, listing)
+
+
+def options_in_shell(format: str, options: Mapping[str, Any]) -> str:
+    """The options of `pack` that read a source in the same way."""
+    given = {"format": format, **options}
+    return " ".join(option_in_shell(name, repr(value)) for name, value in given.items())

@@ -1,0 +1,477 @@
+"""What a folder contains decides which source reads it, and with which options."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.sources import make_source
+from recordsmith.sources.detection import FORMATS
+from recordsmith.sources.survey import Strength, Survey
+from recordsmith.stores import as_folder
+
+from ..places import new_place
+from ..raising import raises
+from .written_files import write
+
+MASK = "image/segmentation/class/encoded"
+
+# -- images and masks: files -> images, masks, other options, pairs, splits ------------------------
+
+PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]] = {
+    "U-Net": ({"image/{0-5}.png": "gray", "label/{0-5}.png": "white"},
+        "image", "label", {}, 6, []),
+    "in splits, with a test set": (
+        {"train/image/{0-5}.png": "gray", "train/label/{0-5}.png": "white", "test/{0-3}.png": "gray"},
+        "*/image", "*/label", {}, 6, ["train"]),
+    "nested splits": (
+        {f"data/{s}/{f}/{{0-3}}.png": kind for s in ("train", "val")
+         for f, kind in (("image", "gray"), ("label", "white"))},
+        "data/*/image", "data/*/label", {}, 8, ["train", "val"]),
+    "sat, gt": ({"sat/{0-5}.jpg": "photo", "gt/{0-5}.png": "numbers"}, "sat", "gt", {}, 6, []),
+    "names that say nothing": ({"a/{0-5}.jpg": "photo", "b/{0-5}.png": "numbers"},
+        "a", "b", {}, 6, []),
+    "in the other order": ({"b/{0-5}.jpg": "photo", "a/{0-5}.png": "palette"}, "b", "a", {}, 6, []),
+    "colours of VOC": ({"a/{0-5}.jpg": "photo", "b/{0-5}.png": "voc"},
+        "a", "b", {"colours": "voc"}, 6, []),
+    "gray as RGB": ({"a/{0-5}.jpg": "photo", "b/{0-5}.png": "rgb"},
+        "a", "b", {"colours": "grey"}, 6, []),
+    "a table of colours": (
+        {"a/{0-5}.jpg": "photo", "b/{0-5}.png": "own",
+         "class_dict.csv": "name,r,g,b\nVoid,1,2,3\nTree,64,128,64\nCar,192,0,128\n"},
+        "a", "b", {"colours": "class_dict.csv"}, 6, []),
+    "Carvana": (
+        {"train/{01-05}.jpg": "photo", "train_masks/{01-05}_mask.gif": "palette",
+         "test/{11-15}.jpg": "photo"},
+        "*", "*_masks", {}, 5, ["train"]),
+    "CamVid of SegNet": (
+        {"train/{01-05}.png": "photo", "trainannot/{01-05}.png": "numbers",
+         "val/{11-15}.png": "photo", "valannot/{11-15}.png": "numbers"},
+        "*", "*annot", {}, 10, ["train", "val"]),
+    "CamVid": (
+        {"701_StillsRaw_full/0001TP_{01-05}.png": "photo",
+         "LabeledApproved_full/0001TP_{01-05}_L.png": "own",
+         "label_colors.txt": "1 2 3\tVoid\n64 128 64\tAnimal\n192 0 128\tArchway\n"},
+        "701_StillsRaw_full", "LabeledApproved_full",
+        {"mask_names": "*_L", "colours": "label_colors.txt"}, 5, []),
+    "Cityscapes": (
+        {f"{top}/{split}/{city}/{city}_0000{{01-04}}_{name}.png": kind
+         for split, city in (("train", "aachen"), ("train", "bochum"), ("val", "ulm"))
+         for top, name, kind in (
+             ("leftImg8bit", "leftImg8bit", "photo"), ("gtFine", "gtFine_labelIds", "numbers"),
+             ("gtFine", "gtFine_color", "own"), ("gtFine", "gtFine_instanceIds", "numbers"))},
+        "leftImg8bit", "gtFine",
+        {"image_names": "*_leftImg8bit", "mask_names": "*_gtFine_labelIds"}, 12, ["train", "val"]),
+    "VOC segmentation": (
+        {"JPEGImages/x{1-4}.jpg": "photo", "SegmentationClass/x{1-4}.png": "palette",
+         "SegmentationObject/x{1-4}.png": "palette",
+         "ImageSets/Segmentation/train.txt": "x1\nx2\n", "ImageSets/Segmentation/val.txt": "x3\nx4\n"},
+        "JPEGImages", "SegmentationClass", {}, 4, ["train", "val"]),
+    "depth as well": (
+        {"rgb/{0-5}.jpg": "photo", "depth/{0-5}.png": "depth", "semantic/{0-5}.png": "numbers"},
+        "rgb", "semantic", {}, 6, []),
+    "instances as well": (
+        {"image/{0-5}.jpg": "photo", "instances/{0-5}.png": "numbers", "label/{0-5}.png": "numbers"},
+        "image", "label", {}, 6, []),
+    "scenes": (
+        {f"{scene}/{f}/{{0-5}}.png": kind for scene in ("s1", "s2")
+         for f, kind in (("rgb", "photo"), ("seg", "numbers"))},
+        "*/rgb", "*/seg", {}, 12, []),
+    "masks in the folder of images": ({"{0-5}.jpg": "photo", "masks/{0-5}.png": "numbers"},
+        ".", "masks", {}, 6, []),
+    "an ending": ({"x/a{0-5}.jpg": "photo", "x/a{0-5}_mask.png": "numbers"},
+        "x", "x", {"mask_names": "*_mask"}, 6, []),
+    "an unknown ending": ({"a{0-5}.jpg": "photo", "a{0-5}_L.png": "numbers"},
+        ".", ".", {"mask_names": "*_L"}, 6, []),
+    "two endings": ({"a{0-5}_img.png": "photo", "a{0-5}_seg.png": "numbers"},
+        ".", ".", {"image_names": "*_img", "mask_names": "*_seg"}, 6, []),
+    "starts of names": ({"img_{0-5}.png": "photo", "mask_{0-5}.png": "numbers"},
+        ".", ".", {"image_names": "img_*", "mask_names": "mask_*"}, 6, []),
+    "only the suffix differs": ({"a{0-5}.jpg": "photo", "a{0-5}.png": "numbers"},
+        ".", ".", {"image_names": "*.jpg", "mask_names": "*.png"}, 6, []),
+    "spaces and brackets": (
+        {"benign/x ({1-5}).png": "gray", "benign/x ({1-5})_mask.png": "white"},
+        "benign", "benign", {"mask_names": "*_mask"}, 5, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", PAIRS)
+def test_images_and_masks(tmp_path: Path, layout: str) -> None:
+    files, images, masks, options, count, splits = PAIRS[layout]
+    document = rs.detect(write(tmp_path / "x", files)).to_json()
+    assert document["format"] == "pairs"
+    assert document["options"] == {"images": images, "masks": masks, **options}
+    assert (document["count"], document["splits"]) == (count, splits)
+    assert document["noun"] == "pairs"
+
+
+@pytest.mark.parametrize("layout", PAIRS)
+def test_each_image_is_packed_with_its_own_mask(tmp_path: Path, layout: str) -> None:
+    """Pillow reads the files again; the digits of their names show which belong together."""
+    root = write(tmp_path / "x", PAIRS[layout][0])
+    rs.pack(make_source(root).source, tmp_path / "out")
+    numbers_only = PAIRS[layout][3].get("colours") is None
+    for example in rs.open(tmp_path / "out"):
+        image = root / os.fsdecode(example["image/filename"][0])
+        assert image.read_bytes() == example["image/encoded"][0]
+        mask = Image.open(io.BytesIO(example[MASK][0]))
+        number = re.findall(r"\d+", image.stem.replace("leftImg8bit", ""))[-1]
+        others = [
+            path
+            for path in root.rglob("*")
+            if path.is_file()
+            and path != image
+            and number in re.findall(r"\d+", path.stem.replace("leftImg8bit", ""))
+            and path.suffix in (".png", ".gif")
+        ]
+        if numbers_only:
+            assert any(
+                np.array_equal(
+                    np.asarray(Image.open(io.BytesIO(path.read_bytes()))), np.asarray(mask)
+                )
+                for path in others
+            )
+
+
+# -- images with or without classes: files -> format, options, count, splits, classes ---------------
+
+SEA_AND_ICE = [f"{name}/{{0-5}}.jpg" for name in ("sea", "ice")]
+NAMED = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
+IMAGENET = {"train/n01/a_{0-5}.JPEG": "photo", "train/n02/b_{0-5}.JPEG": "photo"}
+IMAGES: dict[str, tuple[dict[str, str], str, dict[str, str], int, list[str], list[str] | None]] = {
+    "class folders": (dict.fromkeys(SEA_AND_ICE, "photo"), "folder", {}, 12, [], ["ice", "sea"]),
+    "classes of masks": (
+        {f"{digit}/{{0-5}}.png": "white" for digit in range(10)},
+        "folder", {}, 60, [], list("0123456789")),
+    "two classes of drawings": ({"disc/{0-5}.png": "white", "square/{0-5}.png": "white"},
+        "folder", {}, 12, [], ["disc", "square"]),
+    "in one folder around": ({f"set/{name}": "photo" for name in SEA_AND_ICE},
+        "folder", {}, 12, [], ["ice", "sea"]),
+    "in a folder next to others": (
+        {**{f"set/{name}": "photo" for name in SEA_AND_ICE}, "docs/words.txt": "x"},
+        "folder", {"images": "set"}, 12, [], ["ice", "sea"]),
+    "in splits": ({f"{split}/{name}": "photo" for split in ("train", "test") for name in SEA_AND_ICE},
+        "folder", {}, 24, ["train", "test"], ["ice", "sea"]),
+    "with an unlabelled test set": (
+        {**{f"train/{name}": "photo" for name in SEA_AND_ICE}, "test/{0-5}.jpg": "photo"},
+        "folder", {}, 12, ["train"], ["ice", "sea"]),
+    "Dogs vs. Cats": (
+        {"train/cat.{0-9}.jpg": "photo", "train/dog.{0-9}.jpg": "photo", "test1/{1-8}.jpg": "photo"},
+        "files", {"images": "train", "class_pattern": NAMED}, 20, [], ["cat", "dog"]),
+    "names of a camera": ({"IMG_{10-19}.jpg": "photo", "DSC_{10-19}.jpg": "photo"},
+        "files", {}, 20, [], None),
+    "flat splits": ({"train/{0-5}.jpg": "photo", "val/images/{0-5}.jpg": "photo"},
+        "files", {}, 12, ["train", "val"], None),
+    "one folder": ({"holiday/{1-5}.jpg": "photo"}, "files", {"images": "holiday"}, 5, [], None),
+    "ImageNet, numbers": (
+        {**IMAGENET, "val/v_{1-3}.JPEG": "photo", "val.txt": "v_1.JPEG 0\nv_2.JPEG 1\nv_3.JPEG 1\n"},
+        "folder", {"labels": "val.txt"}, 15, ["train", "val"], ["n01", "n02"]),
+    "ImageNet, names": (
+        {**{f"I/Data/{path}": kind for path, kind in IMAGENET.items()},
+         "I/Data/val/v_{1-3}.JPEG": "photo", "I/Sets/x.txt": "x",
+         "LOC_val_solution.csv":
+             "ImageId,PredictionString\nv_1,n01 1 2\nv_2,n02 1 2\nv_3,n01 1 2\n"},
+        "folder", {"images": "I/Data", "labels": "LOC_val_solution.csv"}, 15,
+        ["train", "val"], ["n01", "n02"]),
+    "ImageNet without a list": (
+        {**IMAGENET, "val/v_{1-3}.JPEG": "photo",
+         "ILSVRC2012_validation_ground_truth.txt": "1\n2\n2\n"},
+        "folder", {}, 12, ["train"], ["n01", "n02"]),
+    "Tiny ImageNet": (
+        {"train/n01/images/a_{0-5}.JPEG": "photo", "train/n02/images/b_{0-5}.JPEG": "photo",
+         "val/images/v_{1-3}.JPEG": "photo"},
+        "files", {"images": "train", "class_pattern": "^train/([^/]+)/"}, 12, [], ["n01", "n02"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", IMAGES)
+def test_images(tmp_path: Path, layout: str) -> None:
+    files, format, options, count, splits, classes = IMAGES[layout]
+    document = rs.detect(write(tmp_path / "x", files)).to_json()
+    assert (document["format"], document["options"]) == (format, options)
+    assert (document["count"], document["splits"]) == (count, splits)
+    assert document["classes"] == classes
+
+
+def test_classes_of_a_list_are_those_of_its_lines(tmp_path: Path) -> None:
+    root = write(tmp_path / "x", IMAGES["ImageNet, names"][0])
+    listing = make_source(root).source.list_samples()
+    assert {s.name: s.label for s in listing.samples if s.split == "val"} == {
+        "val/v_1.JPEG": 0,
+        "val/v_2.JPEG": 1,
+        "val/v_3.JPEG": 0,
+    }
+
+
+# -- several readings -------------------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[dict[str, str], list[dict[str, str]]]] = {
+    "two folders of masks": (
+        {"x/{0-5}.jpg": "photo", "y/{0-5}.png": "numbers", "z/{0-5}.png": "numbers"},
+        [{"format": "pairs", "images": "x", "masks": "y"},
+         {"format": "pairs", "images": "x", "masks": "z"}]),
+    "VOC with boxes and masks": (
+        {"JPEGImages/x{1-4}.jpg": "photo", "SegmentationClass/x{1-4}.png": "palette",
+         "Annotations/x1.xml": "<annotation><object/></annotation>"},
+        [{"format": "pairs", "images": "JPEGImages", "masks": "SegmentationClass"},
+         {"format": "voc"}]),
+    "Oxford-IIIT Pet": (
+        {"images/Abys_{1-4}.jpg": "photo", "annotations/trimaps/Abys_{1-4}.png": "numbers",
+         "annotations/xmls/Abys_1.xml": "<annotation><object/></annotation>"},
+        [{"format": "pairs", "images": "images", "masks": "annotations/trimaps"},
+         {"format": "voc"}]),
+    "thumbnails": ({"images/{1-5}.jpg": "photo", "thumbs/{1-5}.jpg": "photo"},
+        [{"format": "files", "images": "images"}, {"format": "folder"}]),
+    "classes in classes": (
+        {"animals/cats/{1-5}.jpg": "photo", "plants/roses/{1-5}.jpg": "photo",
+         "plants/lilies/{1-5}.jpg": "photo"},
+        [{"format": "files", "class_pattern": "^([^/]+)/"},
+         {"format": "files", "class_pattern": "^(?:[^/]+/)*([^/]+)/[^/]+$"}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", REFUSED)
+def test_several_readings_are_named_with_their_options(tmp_path: Path, layout: str) -> None:
+    files, ways = REFUSED[layout]
+    root = write(tmp_path / "x", files)
+    detection = rs.detect(root)
+    with raises(rs.SourceError, path=root) as caught:
+        _ = detection.reading
+    assert len(caught.value.problems) == len(ways)
+    strongest = [r for r in detection.readings if r.strength == detection.readings[0].strength]
+    found = [{"format": reading.format, **reading.options} for reading in strongest]
+    assert sorted(found, key=str) == sorted(ways, key=str)
+    for way in ways:  # the options choose this reading
+        made = make_source(root, **way)
+        assert (made.format, *made.options.values()) == tuple(way.values())
+
+
+PROBLEMS: dict[str, tuple[dict[str, str], str]] = {
+    "JPEG masks": ({"image/{0-5}.jpg": "photo", "label/{0-5}.jpg": "white"}, "JPEG"),
+    "unknown colours": ({"images/{0-5}.jpg": "photo", "masks/{0-5}.png": "own"}, "colours"),
+    "masks of other sizes": ({"a/{0-5}.jpg": "photo", "b/{0-5}.png": "large"}, "sizes"),
+    "photos": ({"input/{0-5}.jpg": "photo", "target/{0-5}.jpg": "photo"}, "photos"),
+}
+
+
+@pytest.mark.parametrize("layout", PROBLEMS)
+def test_masks_that_cannot_be_packed_as_they_are(tmp_path: Path, layout: str) -> None:
+    files, words = PROBLEMS[layout]
+    root = write(tmp_path / "x", files)
+    with raises(rs.SourceError, path=root, match=words):
+        make_source(root)
+
+
+def test_an_option_solves_the_problem(tmp_path: Path) -> None:
+    root = write(tmp_path / "x", PROBLEMS["unknown colours"][0])
+    table = {(1, 2, 3): 0, (64, 128, 64): 1, (192, 0, 128): 2}
+    made = make_source(root, colours=table)
+    assert made.options == {"images": "images", "masks": "masks", "colours": table}
+    assert len(made.source.list_samples().samples) == 6
+
+
+def test_names_without_a_partner_are_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, {"image/i{0-5}.jpg": "photo", "label/{10-15}.png": "numbers"})
+    with pytest.raises(rs.SourceError, match="no common names"):
+        make_source(root).source.list_samples()
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    files = {
+        "images/{0-5}.jpg": "photo",
+        "masks/{0-3}.png": "numbers",
+        "masks/{7-8}.png": "numbers",
+        "extra/deep/{0-2}.jpg": "photo",
+        "README.md": "x",
+    }
+    notices = rs.detect(write(tmp_path, files)).to_json()["notices"]
+    assert [notice.partition(" skipped")[0] for notice in notices] == [
+        "2 images without a mask",
+        "2 masks without an image",
+        "3 images outside the folders of images and masks",
+        "1 other file",
+    ]
+    files = {"cat/{0-9}.jpg": "photo", "dog/{0-9}.jpg": "photo", "dog/more/1.jpg": "photo"}
+    notices = rs.detect(write(tmp_path / "x", {**files, "1.jpg": "photo"})).to_json()["notices"]
+    assert [notice.partition(" skipped")[0] for notice in notices] == [
+        "1 image outside class folders",
+        "1 image in folders inside class folders",
+    ]
+
+
+# -- formats and options -----------------------------------------------------------------------------
+
+
+def _make(root: Path, names: str) -> Path:
+    return write(root, dict.fromkeys(names.split(), ""))
+
+
+@pytest.mark.parametrize(
+    ("names", "format"),
+    [
+        ("images/1.jpg annotations/1.xml data/x.csv", "voc"),
+        ("1.jpg 1.xml", "voc"),
+        ("annotations/instances_val2017.json val2017/1.jpg", "coco"),
+        ("train/_annotations.coco.json train/1.jpg", "coco"),
+        ("data.yaml train/images/1.jpg train/labels/1.txt", "yolo"),
+        ("images/1.jpg labels/1.txt", "yolo"),
+        ("metadata.jsonl 1.jpg", "table"),
+        ("rows.csv", "table"),
+        ("a-000.tar a-001.tar", "webdataset"),
+        ("train-00000-of-00001.tfrecord dataset.json labels.txt", "shards"),
+        ("train/things.tfrecord valid/things.tfrecord", "shards"),
+        ("cats/1.jpg dogs/1.jpg old/things.tfrecord", "folder"),
+        ("notes/1.txt", "folder"),
+        # the pixels of these cannot be read, so that names of folders decide
+        ("images/1.jpg masks/1.png", "pairs"),
+        ("train/images/1.jpg train/masks/1.png", "pairs"),
+        ("cats/1.jpg dogs/1.jpg", "folder"),
+    ],
+)
+def test_formats_of_folders(tmp_path: Path, names: str, format: str) -> None:
+    assert rs.detect(_make(tmp_path, names)).reading.format == format
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("rows.CSV", "table"),
+        ("rows.parquet", "table"),
+        ("rows.csv.gz", "table"),
+        ("x.tar", "webdataset"),
+        ("x.tar.gz", "webdataset"),
+        ("instances.json", "coco"),
+        ("data.yaml", "yolo"),
+        ("x.tfrecord", "shards"),
+        ("x.tfrecord-00000-of-00001", "shards"),
+    ],
+)
+def test_formats_of_files(tmp_path: Path, name: str, format: str) -> None:
+    assert rs.detect(_make(tmp_path, name) / name).reading.format == format
+
+
+def test_patterns(tmp_path: Path) -> None:
+    assert rs.detect(tmp_path / "x-{000..003}.tar").reading.format == "webdataset"
+    assert rs.detect(tmp_path / "x-*.tfrecord").reading.format == "shards"
+
+
+def test_unsupported_file(tmp_path: Path) -> None:
+    with raises(rs.SourceError, path=tmp_path / "notes.docx"):
+        rs.detect(_make(tmp_path, "notes.docx") / "notes.docx")
+    with pytest.raises(FileNotFoundError):
+        rs.detect(tmp_path / "missing")
+
+
+def test_an_explicit_format_wins(tmp_path: Path) -> None:
+    made = make_source(_make(tmp_path, "rows.csv cat/1.jpg"), "folder")
+    assert isinstance(made.source, rs.ImageFolder)
+    assert (made.format, made.reading) == ("folder", None)
+    root = write(tmp_path / "x", PAIRS["U-Net"][0])
+    assert make_source(root, "pairs").options == {"images": "image", "masks": "label"}
+    assert make_source(root, "folder").options == {}
+
+
+def test_an_option_of_one_reading_selects_it(tmp_path: Path) -> None:
+    root = write(tmp_path, {"cats/{0-5}.jpg": "photo", "dogs/{0-5}.jpg": "photo"})
+    made = make_source(root, class_pattern="^([a-z]+)/")
+    assert (made.format, made.options) == ("files", {"class_pattern": "^([a-z]+)/"})
+    made = make_source(root, images="cats", masks="dogs")
+    assert (made.format, made.options) == ("pairs", {"images": "cats", "masks": "dogs"})
+
+
+def test_options_of_other_formats_are_refused(tmp_path: Path) -> None:
+    with raises(rs.OptionError, option="boxes", value="clip", match="voc, coco, yolo"):
+        make_source(_make(tmp_path, "cat/1.jpg dog/1.jpg"), boxes="clip")
+
+
+def test_unknown_formats(tmp_path: Path) -> None:
+    with raises(rs.OptionError, option="format", value="foldr", match=r"folder\?"):
+        make_source(tmp_path, "foldr")
+
+
+def test_every_format_has_a_source(tmp_path: Path) -> None:
+    for format, known in FORMATS.items():
+        made = make_source(tmp_path, format)
+        assert type(made.source) is known.source
+
+
+def test_json_is_plain(tmp_path: Path) -> None:
+    document: dict[str, Any] = rs.detect(write(tmp_path, PAIRS["U-Net"][0])).to_json()
+    assert json.loads(json.dumps(document)) == document
+    assert [each["format"] for each in document["alternatives"]][0] == "folder"
+
+
+# -- large and hostile folders -----------------------------------------------------------------------
+
+
+def test_large_folders_are_sampled_alike(tmp_path: Path) -> None:
+    count = 3000
+    for folder, ending in (("a", ".jpg"), ("b", "_mask.png")):
+        (tmp_path / folder).mkdir()
+        for number in range(count):
+            (tmp_path / folder / f"img_{number}{ending}").touch()
+    survey = Survey(as_folder(tmp_path))
+    left, right = survey.folders["a"], survey.folders["b"]
+    assert left.image_count == right.image_count == count
+    assert len(left.names) == len(right.names) == 1000
+    assert {n.partition(".")[0] for n in left.names} == {
+        n.partition(".")[0].removesuffix("_mask") for n in right.names
+    }
+    (tmp_path / "b" / "classes.yaml").touch()  # one of another suffix is never left out
+    assert "classes.yaml" in Survey(as_folder(tmp_path)).folders["b"].names
+
+
+def test_large_folders_are_pairs(tmp_path: Path) -> None:
+    write(tmp_path, {"a/x_{0000-1199}.jpg": "photo", "b/x_{0000-1199}_m.png": "numbers"})
+    reading = rs.detect(tmp_path).reading
+    assert reading.options == {"images": "a", "masks": "b", "mask_names": "*_m"}
+
+
+@pytest.mark.parametrize("name", ["ü/\N{SNOWMAN}", "a\nb/c\nd", "a b/'c\"", "[x]*?/{1}"])
+def test_odd_names(tmp_path: Path, name: str) -> None:
+    for number in range(4):
+        for folder, kind in (("one", "photo"), ("two", "numbers")):
+            write(tmp_path, {f"{folder}/{name.replace('{1}', '(1)')}{number}.png": kind})
+    document = rs.detect(tmp_path).to_json()
+    assert (document["format"], document["count"]) == ("pairs", 4)
+
+
+def test_deep_folders() -> None:
+    with new_place("memory", Path()) as place:
+        (place / "/".join([*["a"] * 1500, "1.jpg"])).put(b"")
+        assert rs.detect(place).reading.format == "files"
+
+
+def test_circular_links_end(tmp_path: Path) -> None:
+    write(tmp_path, {"cats/{0-5}.jpg": "photo", "dogs/{0-5}.jpg": "photo"})
+    (tmp_path / "cats" / "up").symlink_to(tmp_path)
+    assert rs.detect(tmp_path).reading.format == "folder"
+
+
+def test_few_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recordsmith.stores import Location
+
+    opened = set()
+    read = Location.read
+
+    def counted(self: Location, *args: Any) -> bytes:
+        opened.add(str(self))
+        return read(self, *args)
+
+    monkeypatch.setattr(Location, "read", counted)
+    files = {f"c{number}/{{0-9}}.png": "white" for number in range(20)}
+    rs.detect(write(tmp_path, files))
+    assert len(opened) <= 48
+
+
+def test_strengths_are_ordered() -> None:
+    assert Strength.POSSIBLE < Strength.STRUCTURE < Strength.ANNOTATED < Strength.MARKED
