@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recordsmith.dataset.names import RECORD_SUFFIXES
-from recordsmith.sources.files.images import has_image_name, is_image_word
+from recordsmith.image import IMAGE_SUFFIXES
+from recordsmith.sources.files.images import is_image_word
 from recordsmith.sources.splits import find_split
 from recordsmith.sources.survey import Reading, Strength, Survey
 from recordsmith.sources.tables.table import TABLE_SUFFIXES
@@ -16,17 +17,17 @@ _YOLO_FILES = ("data.yaml", "dataset.yaml", "obj.data", "obj.names", "classes.tx
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
     """Yield the first that fits."""
-    files = list(survey.files(*RECORD_SUFFIXES, *ARCHIVES, depth=2))
     others = list(
         survey.files(*TABLE_SUFFIXES, ".json", ".xml", ".txt", ".yaml", ".data", ".names", depth=3)
     )
     every = [
         f"{folder.path}/{name}" if folder.path else name
         for folder in survey.folders.values()
-        if folder.path.count("/") < 2
-        for name in folder.names
+        if folder.path.count("/") < 1
+        for suffix, names in folder.by_suffix.items()
+        if suffix not in IMAGE_SUFFIXES
+        for name in names
     ]
-    del files
     records = next(
         (
             path
@@ -96,6 +97,6 @@ def find_readings(survey: Survey) -> Iterator[Reading]:
         ),
         None,
     )
-    if table is not None and not any(map(has_image_name, survey.folders[""].names)):
+    if table is not None and not survey.folders[""].image_count:
         what = f"the table {table}"
         yield Reading("table", what, Strength.ANNOTATED, noun="rows", files=(table,))
