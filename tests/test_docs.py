@@ -82,7 +82,7 @@ def test_the_readmes_commands_run(flowers: Path) -> None:
     (block,) = blocks("console", README)
     commands = [shlex.split(line[2:]) for line in block.splitlines() if line.startswith("$ ")]
     assert [command[:2] for command in commands] == [
-        ["recordsmith", name] for name in ("pack", "verify", "inspect", "head", "sheet")
+        ["recordsmith", name] for name in ("detect", "pack", "verify", "inspect", "head", "sheet")
     ]
     for command in commands:
         result = subprocess.run(
@@ -316,7 +316,8 @@ def test_every_defect_and_command_is_documented() -> None:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
-        "pack", "detect", "inspect", "stats", "head", "sheet", "verify", "schema", "diff", "salvage",
+        "pack", "detect", "inspect", "stats",
+        "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
         "upgrade", "query", "lint", "forecast",
     }  # fmt: skip

@@ -234,7 +234,7 @@ def test_the_detected_source_is_printed(run, images: Path, tmp_path: Path) -> No
 
 
 def test_the_printed_options_read_the_same(run, tmp_path: Path) -> None:
-    from ..sources.written_files import write
+    from ..sources.drawn_folders import write
 
     files = {"my images/{0-5}.jpg": "photo", "drawn/{0-5}_L.png": "numbers"}
     folder = write(tmp_path / "x", files)
@@ -254,7 +254,7 @@ def test_the_printed_options_read_the_same(run, tmp_path: Path) -> None:
 
 
 def test_detect_names_all_readings(run, tmp_path: Path) -> None:
-    from ..sources.written_files import write
+    from ..sources.drawn_folders import write
 
     folder = write(tmp_path / "x", {"images/{1-5}.jpg": "photo", "thumbs/{1-5}.jpg": "photo"})
     for command in (("detect", folder), ("pack", folder, tmp_path / "out")):

@@ -21,7 +21,7 @@ from recordsmith.stores import as_folder
 
 from ..places import new_place
 from ..raising import raises
-from .written_files import write
+from .drawn_folders import write
 
 MASK = "image/segmentation/class/encoded"
 
@@ -31,7 +31,8 @@ PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]
     "U-Net": ({"image/{0-5}.png": "gray", "label/{0-5}.png": "white"},
         "image", "label", {}, 6, []),
     "in splits, with a test set": (
-        {"train/image/{0-5}.png": "gray", "train/label/{0-5}.png": "white", "test/{0-3}.png": "gray"},
+        {"train/image/{0-5}.png": "gray", "train/label/{0-5}.png": "white",
+         "test/{0-3}.png": "gray"},
         "*/image", "*/label", {}, 6, ["train"]),
     "nested splits": (
         {f"data/{s}/{f}/{{0-3}}.png": kind for s in ("train", "val")
@@ -74,13 +75,15 @@ PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]
     "VOC segmentation": (
         {"JPEGImages/x{1-4}.jpg": "photo", "SegmentationClass/x{1-4}.png": "palette",
          "SegmentationObject/x{1-4}.png": "palette",
-         "ImageSets/Segmentation/train.txt": "x1\nx2\n", "ImageSets/Segmentation/val.txt": "x3\nx4\n"},
+         "ImageSets/Segmentation/train.txt": "x1\nx2\n",
+         "ImageSets/Segmentation/val.txt": "x3\nx4\n"},
         "JPEGImages", "SegmentationClass", {}, 4, ["train", "val"]),
     "depth as well": (
         {"rgb/{0-5}.jpg": "photo", "depth/{0-5}.png": "depth", "semantic/{0-5}.png": "numbers"},
         "rgb", "semantic", {}, 6, []),
     "instances as well": (
-        {"image/{0-5}.jpg": "photo", "instances/{0-5}.png": "numbers", "label/{0-5}.png": "numbers"},
+        {"image/{0-5}.jpg": "photo", "instances/{0-5}.png": "numbers",
+         "label/{0-5}.png": "numbers"},
         "image", "label", {}, 6, []),
     "scenes": (
         {f"{scene}/{f}/{{0-5}}.png": kind for scene in ("s1", "s2")
@@ -142,7 +145,7 @@ def test_each_image_is_packed_with_its_own_mask(tmp_path: Path, layout: str) -> 
             )
 
 
-# -- images with or without classes: files -> format, options, count, splits, classes ---------------
+# -- images with or without classes: files -> format, options, count, splits, classes --------------
 
 SEA_AND_ICE = [f"{name}/{{0-5}}.jpg" for name in ("sea", "ice")]
 NAMED = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
@@ -159,13 +162,15 @@ IMAGES: dict[str, tuple[dict[str, str], str, dict[str, str], int, list[str], lis
     "in a folder next to others": (
         {**{f"set/{name}": "photo" for name in SEA_AND_ICE}, "docs/words.txt": "x"},
         "folder", {"images": "set"}, 12, [], ["ice", "sea"]),
-    "in splits": ({f"{split}/{name}": "photo" for split in ("train", "test") for name in SEA_AND_ICE},
+    "in splits": (
+        {f"{split}/{name}": "photo" for split in ("train", "test") for name in SEA_AND_ICE},
         "folder", {}, 24, ["train", "test"], ["ice", "sea"]),
     "with an unlabelled test set": (
         {**{f"train/{name}": "photo" for name in SEA_AND_ICE}, "test/{0-5}.jpg": "photo"},
         "folder", {}, 12, ["train"], ["ice", "sea"]),
     "Dogs vs. Cats": (
-        {"train/cat.{0-9}.jpg": "photo", "train/dog.{0-9}.jpg": "photo", "test1/{1-8}.jpg": "photo"},
+        {"train/cat.{0-9}.jpg": "photo", "train/dog.{0-9}.jpg": "photo",
+         "test1/{1-8}.jpg": "photo"},
         "files", {"images": "train", "class_pattern": NAMED}, 20, [], ["cat", "dog"]),
     "names of a camera": ({"IMG_{10-19}.jpg": "photo", "DSC_{10-19}.jpg": "photo"},
         "files", {}, 20, [], None),
@@ -173,7 +178,8 @@ IMAGES: dict[str, tuple[dict[str, str], str, dict[str, str], int, list[str], lis
         "files", {}, 12, ["train", "val"], None),
     "one folder": ({"holiday/{1-5}.jpg": "photo"}, "files", {"images": "holiday"}, 5, [], None),
     "ImageNet, numbers": (
-        {**IMAGENET, "val/v_{1-3}.JPEG": "photo", "val.txt": "v_1.JPEG 0\nv_2.JPEG 1\nv_3.JPEG 1\n"},
+        {**IMAGENET, "val/v_{1-3}.JPEG": "photo",
+         "val.txt": "v_1.JPEG 0\nv_2.JPEG 1\nv_3.JPEG 1\n"},
         "folder", {"labels": "val.txt"}, 15, ["train", "val"], ["n01", "n02"]),
     "ImageNet, names": (
         {**{f"I/Data/{path}": kind for path, kind in IMAGENET.items()},
@@ -195,9 +201,9 @@ IMAGES: dict[str, tuple[dict[str, str], str, dict[str, str], int, list[str], lis
 
 @pytest.mark.parametrize("layout", IMAGES)
 def test_images(tmp_path: Path, layout: str) -> None:
-    files, format, options, count, splits, classes = IMAGES[layout]
+    files, kind, options, count, splits, classes = IMAGES[layout]
     document = rs.detect(write(tmp_path / "x", files)).to_json()
-    assert (document["format"], document["options"]) == (format, options)
+    assert (document["format"], document["options"]) == (kind, options)
     assert (document["count"], document["splits"]) == (count, splits)
     assert document["classes"] == classes
 
@@ -212,7 +218,7 @@ def test_classes_of_a_list_are_those_of_its_lines(tmp_path: Path) -> None:
     }
 
 
-# -- several readings -------------------------------------------------------------------------------
+# -- several readings ------------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[dict[str, str], list[dict[str, str]]]] = {
     "two folders of masks": (
@@ -308,7 +314,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     ]
 
 
-# -- formats and options -----------------------------------------------------------------------------
+# -- formats and options ---------------------------------------------------------------------------
 
 
 def _make(root: Path, names: str) -> Path:
@@ -399,18 +405,18 @@ def test_unknown_formats(tmp_path: Path) -> None:
 
 
 def test_every_format_has_a_source(tmp_path: Path) -> None:
-    for format, known in FORMATS.items():
-        made = make_source(tmp_path, format)
+    for name, known in FORMATS.items():
+        made = make_source(tmp_path, name)
         assert type(made.source) is known.source
 
 
 def test_json_is_plain(tmp_path: Path) -> None:
     document: dict[str, Any] = rs.detect(write(tmp_path, PAIRS["U-Net"][0])).to_json()
     assert json.loads(json.dumps(document)) == document
-    assert [each["format"] for each in document["alternatives"]][0] == "folder"
+    assert document["alternatives"][0]["format"] == "folder"
 
 
-# -- large and hostile folders -----------------------------------------------------------------------
+# -- large and hostile folders ---------------------------------------------------------------------
 
 
 def test_large_folders_are_sampled_alike(tmp_path: Path) -> None:

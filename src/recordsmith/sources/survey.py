@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import os
 import zlib
 from collections import Counter, defaultdict
@@ -83,6 +84,7 @@ class SurveyedFolder:
     """The files directly in one folder.
 
     path: relative to the root with `/`, "" for the root itself.
+    by_suffix: the names of files by suffix in lower case with its dot.
     names: of files, in order; of each suffix at most 1,000, those with the smallest sampling keys.
     suffixes: how many files have a suffix, in lower case with its dot.
     image_count: files with a suffix of images.
@@ -90,7 +92,7 @@ class SurveyedFolder:
     """
 
     path: str
-    names: list[str] = field(default_factory=list)
+    by_suffix: dict[str, list[str]] = field(default_factory=dict)
     suffixes: Counter[str] = field(default_factory=Counter)
     image_count: int = 0
     highest_key: int = HIGHEST_KEY
@@ -100,9 +102,20 @@ class SurveyedFolder:
         return self.suffixes.total()
 
     @cached_property
+    def names(self) -> list[str]:
+        return sorted(itertools.chain.from_iterable(self.by_suffix.values()))
+
+    @cached_property
     def images(self) -> list[str]:
         """The known names of images."""
-        return [name for name in self.names if _suffix(name) in IMAGE_SUFFIXES]
+        known = (names for suffix, names in self.by_suffix.items() if suffix in IMAGE_SUFFIXES)
+        return sorted(itertools.chain.from_iterable(known))
+
+    def ending(self, endings: tuple[str, ...]) -> Iterator[str]:
+        """Yield the known names with one of these endings in lower case, in order."""
+        for suffix, names in sorted(self.by_suffix.items()):
+            if any(end.endswith(suffix) or suffix.endswith(end) for end in endings):
+                yield from (name for name in names if name.lower().endswith(endings))
 
 
 class Survey:
@@ -181,13 +194,12 @@ class Survey:
             if counts[suffix] > cap:
                 if suffix in IMAGE_SUFFIXES:
                     folder.highest_key = min(folder.highest_key, -names[0][0])
-                folder.names += [name for _, name in names]
+                folder.by_suffix[suffix] = sorted(name for _, name in names)
             else:
-                folder.names += names
-        folder.names.sort()
+                folder.by_suffix[suffix] = sorted(names)
         folder.suffixes = Counter(counts)
         folder.image_count = sum(counts[suffix] for suffix in counts if suffix in IMAGE_SUFFIXES)
-        self._kept += len(folder.names)
+        self._kept += sum(map(len, folder.by_suffix.values()))
         return below
 
     @cached_property
@@ -212,9 +224,8 @@ class Survey:
         """Yield the known paths with one of these endings in lower case, the shallowest first."""
         for folder in sorted(self.folders.values(), key=lambda each: each.path.count("/")):
             if depth is None or (folder.path.count("/") + bool(folder.path)) <= depth:
-                for name in folder.names:
-                    if name.lower().endswith(suffixes):
-                        yield f"{folder.path}/{name}" if folder.path else name
+                for name in folder.ending(suffixes):
+                    yield f"{folder.path}/{name}" if folder.path else name
 
     def head(self, path: str) -> bytes:
         """The first 64 KiB of a file; empty if it cannot be read."""
@@ -231,10 +242,6 @@ class Survey:
             if path:
                 counts[path.rpartition("/")[0]] += counts[path]
         return counts
-
-
-def _suffix(name: str) -> str:
-    return os.path.splitext(name)[1].lower()
 
 
 def choose_reading(

@@ -100,7 +100,7 @@ Wanted: TypeAlias = tuple[Int64Array, Int64Array]
 """The positions of some records of both sides, ascending."""
 
 
-class Reading:
+class SideReader:
     """Reads both sides, shard by shard, in threads; reports progress."""
 
     def __init__(self, sides: tuple[Side, Side], work: Work) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, dataset_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.examining.diff.comparing import Reading, Side, Wanted, each
+from recordsmith.examining.diff.comparing import Side, SideReader, Wanted, each
 from recordsmith.examining.diff.diff_report import (
     MAX_COMPARED,
     MAX_LISTED,
@@ -75,7 +75,7 @@ def diff(
     """
     work = Work(thread_count(threads), progress)
     sides = (Side.of(dataset_of(a, split)), Side.of(dataset_of(b, split)))
-    reading = Reading(sides, work)
+    reading = SideReader(sides, work)
     partners = Partners(reading)
     partners.match_first(each(digest_of))
     if by is not None:

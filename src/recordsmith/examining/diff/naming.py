@@ -8,7 +8,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, suggest_names
-from recordsmith.examining.diff.comparing import MakeDigests, Reading, Side, Wanted, each
+from recordsmith.examining.diff.comparing import MakeDigests, Side, SideReader, Wanted, each
 from recordsmith.examining.diff.matching import (
     Digests,
     as_digests,
@@ -60,7 +60,7 @@ def usual_keys(sides: tuple[Side, Side]) -> list[str]:
     ]
 
 
-def is_unique(reading: Reading, key: str, some: Wanted) -> bool:
+def is_unique(reading: SideReader, key: str, some: Wanted) -> bool:
     """Return whether all records of each dataset have different keys; check some of them first."""
     make = _key_digests(key)
     if {side.schema.payload for side in reading.sides} == {"Example"}:
@@ -71,7 +71,7 @@ def is_unique(reading: Reading, key: str, some: Wanted) -> bool:
 
 
 def pairs_by_key(
-    reading: Reading, left: Wanted, key: str
+    reading: SideReader, left: Wanted, key: str
 ) -> tuple[tuple[Int64Array, Int64Array], int]:
     """Pair the positions of records with the same key, skipping keys that are not unique.
 
@@ -108,7 +108,7 @@ def _names_most(schema: Schema, key: str) -> bool:
     )
 
 
-def _repeats(reading: Reading, make: MakeDigests, wanted: Wanted | None) -> bool:
+def _repeats(reading: SideReader, make: MakeDigests, wanted: Wanted | None) -> bool:
     """Return whether two records of a dataset have the same key."""
     return any(
         has_repeats(store.pop(number, side.starts)[1])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.examining.diff.comparing import MakeDigests, Reading, Side, Wanted, payloads_of
+from recordsmith.examining.diff.comparing import MakeDigests, Side, SideReader, Wanted, payloads_of
 from recordsmith.examining.diff.matching import Digests, as_digests, digest_of, pairs_of
 from recordsmith.examining.diff.record_changes import feature_digests
 from recordsmith.wire import RecordBlock
@@ -26,7 +26,7 @@ _MODULUS = 1 << 128
 
 
 def pairs_but_one(
-    reading: Reading, left: Wanted, key: str | None
+    reading: SideReader, left: Wanted, key: str | None
 ) -> tuple[tuple[Int64Array, Int64Array], int, bool]:
     """Pair the positions of records that are equal except for one feature.
 
@@ -69,7 +69,7 @@ def _without(wanted: Wanted, pairs: Wanted) -> Wanted:
 
 
 def _pairs(
-    reading: Reading, wanted: Wanted, make: MakeDigests, *, only_unique: bool
+    reading: SideReader, wanted: Wanted, make: MakeDigests, *, only_unique: bool
 ) -> tuple[Int64Array, Int64Array]:
     """Pair records with an equal digest, each record once."""
     partners: dict[int, int] = {}

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.examining.diff.comparing import DigestStore, MakeDigests, Reading, Wanted
+from recordsmith.examining.diff.comparing import DigestStore, MakeDigests, SideReader, Wanted
 from recordsmith.examining.diff.diff_report import Move
 from recordsmith.examining.diff.matching import pairs_of, with_tag
 
@@ -21,7 +21,7 @@ class Partners:
     is_taken: bool, (records of B,): whether a record has a match.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: SideReader) -> None:
         self.reading = reading
         self.sides = reading.sides
         names = [shard.split for side in self.sides for shard in side.shards]

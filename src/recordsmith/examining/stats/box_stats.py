@@ -14,7 +14,7 @@ from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.image_stats import declared_sizes
 from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
 from recordsmith.examining.stats.places import FirstPlace, Place, Places
-from recordsmith.examining.stats.survey import Survey
+from recordsmith.examining.stats.survey import Collector
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
 from recordsmith.summaries import Report
 
@@ -54,7 +54,7 @@ class BoxStats(Report):
     place: Place | None
 
 
-class BoxSurvey(Survey):
+class BoxSurvey(Collector):
     """Collects statistics of boxes."""
 
     def __init__(self) -> None:

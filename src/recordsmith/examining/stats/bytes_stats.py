@@ -25,7 +25,7 @@ from recordsmith.examining.stats.sketches import (
     Hashes,
     find,
 )
-from recordsmith.examining.stats.survey import Survey
+from recordsmith.examining.stats.survey import Collector
 from recordsmith.example import BytesArray
 from recordsmith.summaries import Report
 
@@ -140,7 +140,7 @@ class FrequentValues(FrequentKeys):
         return tuple(sorted(values, key=lambda value: (-value.count, value.begins)))
 
 
-class BytesSurvey(Survey):
+class BytesSurvey(Collector):
     """Collects statistics of byte strings."""
 
     def __init__(self) -> None:

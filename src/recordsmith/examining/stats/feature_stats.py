@@ -12,7 +12,7 @@ from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
 from recordsmith.examining.stats.places import Places
 from recordsmith.examining.stats.sketches import Hashes
-from recordsmith.examining.stats.survey import Survey
+from recordsmith.examining.stats.survey import Collector
 from recordsmith.example import BytesArray, Kind
 from recordsmith.summaries import Report
 
@@ -66,7 +66,7 @@ class FeatureStats(Report):
         return {"kind": self.kind} | super().to_json()
 
 
-class FeatureStatsSurvey(Survey):
+class FeatureStatsSurvey(Collector):
     """Collects statistics of one feature."""
 
     def __init__(self) -> None:

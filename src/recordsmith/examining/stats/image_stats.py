@@ -21,7 +21,7 @@ from recordsmith.examining.stats.number_stats import (
     NumberSurvey,
 )
 from recordsmith.examining.stats.places import FirstPlace, Place, Places
-from recordsmith.examining.stats.survey import Survey
+from recordsmith.examining.stats.survey import Collector
 from recordsmith.example import BytesArray
 from recordsmith.image import read_image_header
 from recordsmith.summaries import Report
@@ -101,7 +101,7 @@ class ImageStats(Report):
     differing_place: Place | None
 
 
-class ImageSurvey(Survey):
+class ImageSurvey(Collector):
     """Collects statistics of encoded images."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Survey:
+class Collector:
     """Collects statistics in attributes that can be merged.
 
     Those are numbers and arrays, which are added; other surveys; dicts of these; and None for

@@ -24,11 +24,13 @@ from recordsmith.image import IMAGE_SUFFIXES, ImageInfo, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 
-_IMAGE_WORDS_TEXT = (
-    "image images img imgs jpegimages photo photos picture pictures pic pics rgb input inputs "
-    "original originals orig sat frame frames source raw leftimg8bit"
+_IMAGE_WORDS = frozenset(
+    (
+        *("image", "images", "img", "imgs", "jpegimages", "photo", "photos", "picture"),
+        *("pictures", "pic", "pics", "rgb", "input", "inputs", "original", "originals", "orig"),
+        *("sat", "frame", "frames", "source", "raw", "leftimg8bit"),
+    )
 )
-_IMAGE_WORDS = frozenset(_IMAGE_WORDS_TEXT.split())
 
 
 def read_image(location: Location, name: str) -> dict[str, Any]:

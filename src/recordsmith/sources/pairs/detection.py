@@ -50,6 +50,7 @@ _OTHER_WORDS_TEXT = (
 _OTHER_WORDS = frozenset(_OTHER_WORDS_TEXT.split())
 _MOST_COMPARED = 24  # folders of which any two are compared
 _MOST_SIBLINGS = 8
+_MOST_WITHIN = 64  # folders whose names are compared with each other
 _MOST_OPENED = 12  # pairs of folders whose files are opened
 _OPENED = 3
 _MOST_POSSIBLE = 2
@@ -214,7 +215,8 @@ def _twins(leaves: list[Leaf]) -> list[_Candidate]:
 def _within(leaves: list[Leaf]) -> list[_Candidate]:
     """Folders in which files have the same names but for an ending."""
     grouped: dict[tuple[Affix, Affix], list[tuple[Leaf, Shared]]] = defaultdict(list)
-    for leaf in leaves:
+    step = -(-len(leaves) // _MOST_WITHIN)
+    for leaf in leaves[::step] if leaves else ():
         for shared in share_names_within(leaf):
             grouped[shared.left, shared.right].append((leaf, shared))
     found = []
