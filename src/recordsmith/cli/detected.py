@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordsmith.cli import console
 from recordsmith.cli.wording import option_in_shell
+from recordsmith.errors import with_options
 
 if TYPE_CHECKING:
     from recordsmith.sources import DetectedSource, Source
@@ -20,7 +21,8 @@ def print_detected(detected: DetectedSource, *, json: bool) -> Source:
 
     listing = detected.source.list_samples()
     if not json:
-        console.print_aside(f"Detected: {console.printable(detected.described(listing))}")
+        described = with_options(detected.described(listing), option_in_shell)
+        console.print_aside(f"Detected: {console.printable(described)}")
         shown = options_in_shell(detected.format, detected.options)
         console.print_aside(console.printable(shown))
     return ListedSource(detected.source, listing)

@@ -15,7 +15,14 @@ from types import MappingProxyType
 from typing import Any
 
 from recordsmith.dataset.names import RECORD_SUFFIXES
-from recordsmith.errors import OptionError, SourceError, option
+from recordsmith.errors import (
+    OptionError,
+    OptionName,
+    SourceError,
+    option,
+    option_in_python,
+    with_options,
+)
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
 from recordsmith.sources.archives.arrays import Arrays
@@ -126,7 +133,7 @@ class Detection:
         """
         return FORMATS[self.reading.format].source(self.path, **self.reading.options)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
         """Return format, options, count, splits, classes, notices and alternatives.
 
         Lists the samples of the source, without reading them.
@@ -139,16 +146,16 @@ class Detection:
         listing = self.source.list_samples()
         weaker = [each for each in self.readings if each is not reading]
         return {
-            **reading_json(reading),
+            **reading_json(reading, name_option),
             "count": len(listing.samples),
             "splits": list(listing.splits),
             "classes": None if listing.class_names is None else list(listing.class_names),
             "notices": [*itertools.islice(listing.notices, _MOST_NOTICES)],
-            "alternatives": [reading_json(each) for each in weaker],
+            "alternatives": [reading_json(each, name_option) for each in weaker],
         }
 
 
-def reading_json(reading: Reading) -> dict[str, Any]:
+def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
     """A reading as JSON-able values."""
     return {
         "format": reading.format,
@@ -156,8 +163,8 @@ def reading_json(reading: Reading) -> dict[str, Any]:
         "what": reading.what,
         "noun": reading.noun,
         "strength": reading.strength.name.lower(),
-        "left_out": list(reading.left_out),
-        "problem": reading.problem,
+        "left_out": [with_options(text, name_option) for text in reading.left_out],
+        "problem": with_options(reading.problem, name_option),
     }
 
 

@@ -387,12 +387,15 @@ def depth_of_16_bits(root: Folder) -> Reading:
     return one(records)
 
 
-@layout(loud_is_right=True)
-def super_resolution(root: Folder) -> None:
+@layout(loud_is_fine=True)
+def super_resolution(root: Folder) -> Reading:
     """HR/0001.png and LR/0001x4.png: neither classes nor masks."""
+    low = "DIV2K_train_LR_bicubic/X4"
+    records = []
     for number in range(1, 6):
-        root.photo(f"DIV2K_train_HR/000{number}.png", size=(40, 32))
-        root.photo(f"DIV2K_train_LR_bicubic/X4/000{number}x4.png", size=(10, 8))
+        records.append(Record(root.photo(f"DIV2K_train_HR/000{number}.png", size=(40, 32))))
+        records.append(Record(root.photo(f"{low}/000{number}x4.png", size=(10, 8))))
+    return one(records)
 
 
 @layout(loud_is_fine=True)
@@ -476,7 +479,7 @@ def oxford_pet(root: Folder) -> list[Reading]:
         "<depth>3</depth></size><object><name>cat</name><bndbox><xmin>4</xmin><ymin>4</ymin>"
         "<xmax>20</xmax><ymax>20</ymax></bndbox></object></annotation>",
     )
-    splits = {"train": records[::2], "test": records[1::2]}
+    splits = {"trainval": records[::2], "test": records[1::2]}  # as the lists are named
     others = ("xmls", "list.txt", "boxes", "voc")
     return [
         reading.mentioning(*others)
@@ -521,8 +524,8 @@ def coco_stuff_pixel_maps(root: Folder) -> Reading:
                 (0, 91, 255),
             )
             for split, folder, items in (
-                ("train", "train", (10, 11, 12)),
-                ("validation", "val", (20, 21)),
+                ("train2017", "train", (10, 11, 12)),
+                ("val2017", "val", (20, 21)),
             )
         }
     )

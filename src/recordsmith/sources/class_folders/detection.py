@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from recordsmith.dataset import is_split_name
+from recordsmith.errors import option
 from recordsmith.sources.class_folders.class_lists import class_of, name_without_suffix, split_line
 from recordsmith.sources.class_folders.image_folder import NESTED
-from recordsmith.sources.files.images import is_image_word
+from recordsmith.sources.files.images import is_image_word, is_mask_word
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import is_like_split, sort_splits
 from recordsmith.sources.survey import Reading, Strength, Survey
@@ -280,7 +281,15 @@ class _Images:
             with_pattern = {**options, "class_pattern": _CLASS_IN_NAME}
             yield Reading("files", what, strength, with_pattern)
             strength = Strength.POSSIBLE
-        yield Reading("files", f"images in {where}, without classes", strength, options)
+        problem = remedy = ""
+        if is_mask_word(place.rpartition("/")[2]):
+            problem = f"{where} has masks, as its name says, but no images"
+            remedy = (
+                "Pack the folder that contains the images as well, or pass "
+                f"{option('format', 'files')} to pack the masks as images."
+            )
+        what = f"images in {where}, without classes"
+        yield Reading("files", what, strength, options, problem=problem, remedy=remedy)
 
     def _all_files(self, strength: Strength, what: str = "") -> Reading:
         what = what or f"images in {self._place()}, without classes"

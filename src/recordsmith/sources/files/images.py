@@ -88,6 +88,11 @@ def is_image_word(name: str) -> bool:
     return name.lower() in _IMAGE_WORDS
 
 
+def is_mask_word(name: str) -> bool:
+    """Whether a folder is named like a folder of masks, and never like one of images."""
+    return name.lower() in ("mask", "masks", "segmentationclass", "trimaps", "annotation_masks")
+
+
 def _probe(data: bytes) -> ImageInfo:
     try:
         return probe_image(data)

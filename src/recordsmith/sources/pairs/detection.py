@@ -30,7 +30,7 @@ from recordsmith.sources.pairs.shared_names import (
     share_names_within,
 )
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.splits import split_lists
+from recordsmith.sources.splits import is_like_split, split_lists
 from recordsmith.sources.survey import Reading, Strength, Survey, choose_reading, sampling_key
 from recordsmith.stores import Location
 
@@ -448,11 +448,27 @@ def _reading(survey: Survey, found: _Found, strength: Strength) -> Reading:
         strength,
         options,
         "pairs",
+        left_out=() if "class_pattern" in options else _names_of_groups(found),
         files=files,
         problem=problem,
         remedy=remedy,
         needs=needs,
     )
+
+
+def _names_of_groups(found: _Found) -> tuple[str, ...]:
+    """The folders above or below the images whose names may be those of classes, not of splits."""
+    if found.candidate is None:
+        return ()
+    parts = found.images.folder.split("/") if found.images.folder != "." else []
+    at = parts.index("*") if "*" in parts else len(parts)
+    leaves = [leaf.split("/") for leaf in found.candidate.leaves if leaf]
+    names = {leaf[at] for leaf in leaves if leaf[:at] == parts[:at] and len(leaf) > at}
+    if len(names) < 2 or any(map(is_like_split, names)):
+        return ()
+    pattern = "^" + "[^/]+/" * at + "([^/]+)/"
+    remedy = f"for classes: {option('class_pattern', pattern)}"
+    return (f"the names of the folders {join_names(sorted(names))} ({remedy})",)
 
 
 def _what(images: _Side, masks: _Side, options: Mapping[str, Any]) -> str:

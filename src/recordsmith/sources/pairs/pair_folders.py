@@ -31,7 +31,7 @@ from recordsmith.sources.pairs.pairing import (
 )
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.splits import (
-    are_split_names,
+    is_like_split,
     split_lists,
 )
 from recordsmith.stores import Location
@@ -184,7 +184,7 @@ def _add_all(found: Pairing, names: _Names) -> None:
     paths = [image for image, _ in matches.pairs]
     paths += [image for images, _ in matches.ambiguous for image in images]
     heads = {path.partition("/")[0] if "/" in path else "" for path in paths}
-    is_split_below = split is None and are_split_names(heads)
+    is_split_below = split is None and bool(heads) and all(map(is_like_split, heads))
 
     def split_of(path: str) -> str | None:
         return path.partition("/")[0] if is_split_below else split
