@@ -12,18 +12,18 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
 from recordsmith.image import Colour
 from recordsmith.sources.files.images import is_image_word
-from recordsmith.sources.pairs.mask_evidence import Content, Looks, joined, preset_of
+from recordsmith.sources.pairs.mask_evidence import Content, FileLooks, joined, preset_of
 from recordsmith.sources.pairs.masks import parse_colour_table
 from recordsmith.sources.pairs.shared_names import (
     PLAIN,
     Affix,
-    Leaf,
+    NamedFolder,
     Shared,
     is_usual,
     share_names,
@@ -55,6 +55,9 @@ _MOST_OPENED = 12  # pairs of folders whose files are opened
 _OPENED = 3
 _MOST_POSSIBLE = 2
 _TABLE_WORDS = ("color", "colour", "class", "label", "palette", "map")
+
+
+_Twins: TypeAlias = tuple[tuple[str, ...], NamedFolder, NamedFolder, Shared]
 
 
 @dataclass(frozen=True)
@@ -143,10 +146,10 @@ class _Found:
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
     """Yield how a folder can be read as images and masks."""
-    leaves = [Leaf(folder) for folder in survey.folders.values() if folder.images]
+    leaves = [NamedFolder(folder) for folder in survey.folders.values() if folder.images]
     candidates = [*_twins(leaves), *_within(leaves)]
     candidates.sort(key=lambda each: -each.weight)
-    looks = Looks(survey.root)
+    looks = FileLooks(survey.root)
     found: list[_Found] = []
     for number, candidate in enumerate(candidates):
         is_named = candidate.left.is_mask != candidate.right.is_mask
@@ -182,9 +185,11 @@ def find_pairs(root: Location, given: Mapping[str, Any]) -> Mapping[str, Any]:
 # -- which folders belong together -----------------------------------------------------------------
 
 
-def _twins(leaves: list[Leaf]) -> list[_Candidate]:
+def _twins(leaves: list[NamedFolder]) -> list[_Candidate]:
     """Pairs of folders whose files have the same names."""
-    grouped: dict[tuple[Any, ...], list[tuple[tuple[str, ...], Leaf, Leaf, Shared]]] = {}
+    grouped: dict[
+        tuple[Any, ...], list[tuple[tuple[str, ...], NamedFolder, NamedFolder, Shared]]
+    ] = {}
     for one, other in _neighbours(leaves):
         place = _place(one.path, other.path)
         if place is None:
@@ -212,9 +217,9 @@ def _twins(leaves: list[Leaf]) -> list[_Candidate]:
     return found
 
 
-def _within(leaves: list[Leaf]) -> list[_Candidate]:
+def _within(leaves: list[NamedFolder]) -> list[_Candidate]:
     """Folders in which files have the same names but for an ending."""
-    grouped: dict[tuple[Affix, Affix], list[tuple[Leaf, Shared]]] = defaultdict(list)
+    grouped: dict[tuple[Affix, Affix], list[tuple[NamedFolder, Shared]]] = defaultdict(list)
     step = -(-len(leaves) // _MOST_WITHIN)
     for leaf in leaves[::step] if leaves else ():
         for shared in share_names_within(leaf):
@@ -233,7 +238,7 @@ def _within(leaves: list[Leaf]) -> list[_Candidate]:
     return found
 
 
-def _add_files(candidate: _Candidate, one: Leaf, other: Leaf, shared: Shared) -> None:
+def _add_files(candidate: _Candidate, one: NamedFolder, other: NamedFolder, shared: Shared) -> None:
     if len(candidate.left_files) >= _OPENED:
         return
     step = max(1, len(shared.parts) // _OPENED)
@@ -242,12 +247,12 @@ def _add_files(candidate: _Candidate, one: Leaf, other: Leaf, shared: Shared) ->
         candidate.right_files.append(_inside(other.path, other.names(shared.right)[part]))
 
 
-def _neighbours(leaves: list[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
+def _neighbours(leaves: list[NamedFolder]) -> Iterator[tuple[NamedFolder, NamedFolder]]:
     """Pairs of folders to compare: all of few; of many those that differ in one name."""
     if len(leaves) <= _MOST_COMPARED:
         yield from itertools.combinations(leaves, 2)
         return
-    groups: dict[tuple[str, ...], list[Leaf]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[NamedFolder]] = defaultdict(list)
     for leaf in leaves:
         parts = leaf.path.split("/")
         for at in range(min(len(parts), 16)):
@@ -332,7 +337,7 @@ def _inside(folder: str, name: str) -> str:
 # -- which of them are masks -----------------------------------------------------------------------
 
 
-def _decide(candidate: _Candidate, looks: Looks) -> Iterator[_Found]:
+def _decide(candidate: _Candidate, looks: FileLooks) -> Iterator[_Found]:
     left = [looks.at(path) for path in candidate.left_files]
     right = [looks.at(path) for path in candidate.right_files]
     sizes = [

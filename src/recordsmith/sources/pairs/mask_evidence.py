@@ -48,7 +48,7 @@ class Look:
 
 
 @dataclass
-class Looks:
+class FileLooks:
     """Opens images, each once and at most 48 of them; the others are unknown."""
 
     root: Location

@@ -53,7 +53,7 @@ class Shared(NamedTuple):
 
 
 @dataclass
-class Leaf:
+class NamedFolder:
     """A folder that contains images."""
 
     folder: SurveyedFolder
@@ -93,7 +93,7 @@ class Leaf:
         return self._affixes
 
 
-def share_names(left: Leaf, right: Leaf) -> list[Shared]:
+def share_names(left: NamedFolder, right: NamedFolder) -> list[Shared]:
     """How the names of two folders fit: one way if they are alike, else one for each affix."""
     whole = _shared(left, right, PLAIN, PLAIN)
     if whole is not None:
@@ -107,7 +107,7 @@ def share_names(left: Leaf, right: Leaf) -> list[Shared]:
     return found
 
 
-def share_names_within(leaf: Leaf) -> list[Shared]:
+def share_names_within(leaf: NamedFolder) -> list[Shared]:
     """How names in one folder fit each other: `x.jpg` and `x_mask.png`, `x.jpg` and `x.png`."""
     found = []
     for at, one in enumerate(leaf.affixes):
@@ -134,7 +134,7 @@ def is_usual(images: Affix, masks: Affix) -> bool:
     )
 
 
-def _shared(left: Leaf, right: Leaf, one: Affix, other: Affix) -> Shared | None:
+def _shared(left: NamedFolder, right: NamedFolder, one: Affix, other: Affix) -> Shared | None:
     of_left, of_right = left.names(one), right.names(other)
     highest = min(left.folder.highest_key, right.folder.highest_key)
     if highest < HIGHEST_KEY:  # samples: compare what is in both if it is in both folders
