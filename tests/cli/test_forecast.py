@@ -29,7 +29,7 @@ def test_prints_a_table_of_what_pack_writes(run, images: Path, tmp_path: Path) -
 
 def test_json_document(run, images: Path) -> None:
     document = run("forecast", images, *QUICK, "--json").document
-    assert (document["kind"], document["samples"], document["sampled_count"]) == ("folder", 9, 9)
+    assert (document["format"], document["samples"], document["sampled_count"]) == ("folder", 9, 9)
     options = {each["name"]: each["options"] for each in document["variants"]}
     assert options["original"] == {}
     assert ImageOptions.from_json(options["side-24"]) == ImageOptions(shorter_side=24)
@@ -40,7 +40,7 @@ def test_options_of_the_source_are_those_of_pack(run, images: Path, tmp_path: Pa
     (images / "rows.csv").write_text(f"file,class\n{rows}")
     options = ("--image-column", "file", "--label-column", "class")
     document = run("forecast", images / "rows.csv", *options, *QUICK, "--json").document
-    assert (document["kind"], document["image_count"]) == ("table", 5)
+    assert (document["format"], document["image_count"]) == ("table", 5)
     outcome = run("forecast", images, "--format", "files", "--masks", "x")
     assert (outcome.code, "--masks" in outcome.err) == (2, True)
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from recordsmith.cli import app
 from recordsmith.cli.lint import lint
-from recordsmith.sources import KINDS
+from recordsmith.sources import FORMATS
 
 from ..linting.planted import (
     FRUIT_FAULTS,
@@ -80,7 +80,7 @@ def test_the_cure_names_options_of_the_command_line(tmp_path: Path) -> None:
 
 def test_all_options_of_sources_are_accepted(tmp_path: Path) -> None:
     parameters = {*inspect.signature(lint).parameters}
-    assert {name for kind in KINDS.values() for name in kind.options} <= parameters
+    assert {name for kind in FORMATS.values() for name in kind.options} <= parameters
     pair_folders(tmp_path)
     images, masks = tmp_path / "images", tmp_path / "masks"
     assert run("lint", tmp_path, "--images", images, "--masks", masks).exit_code == 0

@@ -227,12 +227,13 @@ REFUSED: dict[str, tuple[dict[str, str], list[dict[str, str]]]] = {
          {"format": "pairs", "images": "x", "masks": "z"}]),
     "VOC with boxes and masks": (
         {"JPEGImages/x{1-4}.jpg": "photo", "SegmentationClass/x{1-4}.png": "palette",
-         "Annotations/x1.xml": "<annotation><object/></annotation>"},
+         **{f"Annotations/x{n}.xml": "<annotation><object/></annotation>" for n in range(1, 5)}},
         [{"format": "pairs", "images": "JPEGImages", "masks": "SegmentationClass"},
          {"format": "voc"}]),
     "Oxford-IIIT Pet": (
         {"images/Abys_{1-4}.jpg": "photo", "annotations/trimaps/Abys_{1-4}.png": "numbers",
-         "annotations/xmls/Abys_1.xml": "<annotation><object/></annotation>"},
+         **{f"annotations/xmls/Abys_{n}.xml": "<annotation><object/></annotation>"
+            for n in range(1, 5)}},
         [{"format": "pairs", "images": "images", "masks": "annotations/trimaps"},
          {"format": "voc"}]),
     "thumbnails": ({"images/{1-5}.jpg": "photo", "thumbs/{1-5}.jpg": "photo"},
@@ -324,15 +325,6 @@ def _make(root: Path, names: str) -> Path:
 @pytest.mark.parametrize(
     ("names", "format"),
     [
-        ("images/1.jpg annotations/1.xml data/x.csv", "voc"),
-        ("1.jpg 1.xml", "voc"),
-        ("annotations/instances_val2017.json val2017/1.jpg", "coco"),
-        ("train/_annotations.coco.json train/1.jpg", "coco"),
-        ("data.yaml train/images/1.jpg train/labels/1.txt", "yolo"),
-        ("images/1.jpg labels/1.txt", "yolo"),
-        ("metadata.jsonl 1.jpg", "table"),
-        ("rows.csv", "table"),
-        ("a-000.tar a-001.tar", "webdataset"),
         ("train-00000-of-00001.tfrecord dataset.json labels.txt", "shards"),
         ("train/things.tfrecord valid/things.tfrecord", "shards"),
         ("cats/1.jpg dogs/1.jpg old/things.tfrecord", "folder"),

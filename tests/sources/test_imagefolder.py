@@ -190,7 +190,6 @@ def test_splits_are_those_of_the_folders_that_the_metadata_names(
 @pytest.mark.parametrize(
     "row",
     [
-        {"image_file_name": "1.png", "mask_file_name": "2.png"},
         {"file_names": ["1.png", "2.png"]},
         {"file_name": "missing.png"},
         {"file_name": "1.png", "mask_file_name": "2.png", "mask": "x"},

@@ -98,10 +98,10 @@ def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above
 def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:
     (tmp_path / "name").mkdir()
     folder.rename(tmp_path / "name/1.0.0")
-    assert make_source(tmp_path / "name").kind == "tfds"
-    assert make_source(tmp_path / "name/1.0.0").kind == "tfds"
+    assert make_source(tmp_path / "name").format == "tfds"
+    assert make_source(tmp_path / "name/1.0.0").format == "tfds"
     (tmp_path / "name/1.0.0/features.json").unlink()
-    assert make_source(tmp_path / "name/1.0.0").kind == "shards"
+    assert make_source(tmp_path / "name/1.0.0").format == "shards"
 
 
 def _label(count: int) -> dict[str, Any]:

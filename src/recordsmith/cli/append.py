@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import recordsmith as rs
-from recordsmith.building import delete_dataset
 from recordsmith.cli import console
 from recordsmith.cli.detected import print_detected
 from recordsmith.cli.options import Json, Paths, WritingThreads, one_or_all
@@ -104,6 +103,8 @@ def append(
 
 def _delete(packed: PackReport | None) -> None:
     if packed is not None:
+        from recordsmith.building import delete_dataset
+
         delete_dataset(packed.folder)
 
 

@@ -295,7 +295,7 @@ def _of_format(path: PlaceLike, format: str, given: Mapping[str, Any]) -> Readin
     ]
     if not readings or any(reading.options == given for reading in readings):
         return None
-    return choose_reading(root, readings, given)
+    return choose_reading(root, readings, {**given, "format": format})
 
 
 def _select(detection: Detection, given: Mapping[str, Any]) -> Reading:

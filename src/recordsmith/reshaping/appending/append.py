@@ -295,7 +295,7 @@ def _check_packed(paths: Paths, out: Location) -> None:
             found = make_source(place)
         except RecordsmithError:
             continue
-        if found.format != "shards" and found.reading is not None:
+        if found.format != "shards" and found.reading is not None and found.reading.strength:
             raise OptionError(
                 f"{place} has no records yet but data to pack: {found.reading.what}",
                 option="paths",

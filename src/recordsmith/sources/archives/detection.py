@@ -94,7 +94,7 @@ def _shards(survey: Survey) -> Reading | None:
     ]
     found = [path for path in every if any(each in path.lower() for each in RECORD_SUFFIXES)]
     folders = {posixpath.dirname(path) for path in found}
-    if any(name in survey.folders[folder].names for folder in folders for name in _TFDS_FILES):
+    if any({*_TFDS_FILES} <= {*survey.folders[folder].names} for folder in folders):
         return None  # TensorFlow Datasets, which are more than records
     for path in found:
         other = detect_other_format(survey.head(path)[:HEAD_BYTES])

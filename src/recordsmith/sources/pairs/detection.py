@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
@@ -55,9 +55,6 @@ _MOST_OPENED = 12  # pairs of folders whose files are opened
 _OPENED = 3
 _MOST_POSSIBLE = 2
 _TABLE_WORDS = ("color", "colour", "class", "label", "palette", "map")
-
-
-_Twins: TypeAlias = tuple[tuple[str, ...], NamedFolder, NamedFolder, Shared]
 
 
 @dataclass(frozen=True)
@@ -446,7 +443,7 @@ def _reading(survey: Survey, found: _Found, strength: Strength) -> Reading:
     options |= _lists(survey, images, masks)
     if "class_pattern" in options:
         what += ", classes from their names"
-    needs = {"colours": ("colours",), "photo": ("masks",)}.get(found.content, ())
+    needs = {"colours": ("colours",), "photo": ("masks", "format")}.get(found.content, ())
     return Reading(
         "pairs",
         what,

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.splits import has_split_word, is_split_name
+from recordsmith.errors import option
 from recordsmith.sources.files.folders import is_file
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
 from recordsmith.sources.files.images import has_image_name
@@ -91,6 +92,18 @@ def _metadata(survey: Survey) -> Reading | None:
             if folder in survey.folders and name in survey.folders[folder].names
         ]
         heads = [head for path in paths if (head := read_table_head(survey, path)) is not None]
+        for head in heads:
+            named = [name for name in head.columns if name.endswith("file_names")]
+            if named and METADATA_COLUMNS[head.name] not in head.columns:
+                return Reading(
+                    "table",
+                    f"the table {head.path}",
+                    Strength.MARKED,
+                    noun="rows",
+                    problem=f"the column {named[0]} has lists of images; expected a column "
+                    f"{METADATA_COLUMNS[head.name]} with one image in each row",
+                    remedy=f"Pass {option('format', 'files')} to pack only the images.",
+                )
         if heads and all(METADATA_COLUMNS[head.name] in head.columns for head in heads):
             column = METADATA_COLUMNS[heads[0].name]
             if any(_has_boxes(head) for head in heads):
