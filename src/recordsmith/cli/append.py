@@ -11,7 +11,6 @@ from recordsmith.cli import console
 from recordsmith.cli.detected import print_detected
 from recordsmith.cli.options import Json, Paths, WritingThreads, one_or_all
 from recordsmith.cli.pack import print_findings
-from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import OptionError, option
 from recordsmith.stores import as_folder
 
@@ -110,6 +109,7 @@ def _delete(packed: PackReport | None) -> None:
 
 def _pack(paths: list[str], out: str, threads: int | None, *, json: bool) -> PackReport:
     """Pack data like a dataset, into a hidden folder of it."""
+    from recordsmith.dataset.names import INTERNAL_FOLDER
     from recordsmith.sources import make_source
 
     if len(paths) != 1:

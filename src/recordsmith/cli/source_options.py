@@ -27,6 +27,7 @@ def takes_source_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: Any) -> None:
         options = {name: given.pop(name) for name in known}
+        options["format"] = options.pop("kind")
         command(**given, source_options={k: v for k, v in options.items() if v is not None})
 
     signature = introspection.signature(command, eval_str=True)

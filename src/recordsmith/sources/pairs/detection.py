@@ -17,7 +17,7 @@ from typing import Any
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
 from recordsmith.image import Colour
-from recordsmith.sources.files.images import is_image_word
+from recordsmith.sources.files.images import is_image_word, is_mask_word
 from recordsmith.sources.pairs.mask_evidence import Content, FileLooks, joined, preset_of
 from recordsmith.sources.pairs.masks import parse_colour_table
 from recordsmith.sources.pairs.shared_names import (
@@ -85,6 +85,12 @@ class _Side:
     @property
     def is_mask(self) -> bool:
         return not self.words.isdisjoint(_MASK_WORDS)
+
+    @property
+    def is_surely_mask(self) -> bool:
+        """Whether the folder is named like masks and nothing else."""
+        last = self.folder.rpartition("/")[2].lower()
+        return "mask" in last or is_mask_word(last)
 
     @property
     def is_image(self) -> bool:
@@ -431,7 +437,7 @@ def _reading(survey: Survey, found: _Found, strength: Strength) -> Reading:
             f"If they are classes, pass {option('format', 'folder')}. If they are masks, resize "
             "them with nearest-neighbour interpolation."
         )
-    elif found.content == "photo" and not (images.is_image and "mask" in masks.folder.lower()):
+    elif found.content == "photo" and not (images.is_image and masks.is_surely_mask):
         problem = f"the files in {masks.folder} look like photos, not like masks"
         remedy = (
             f"If they are masks, pass {option('images', images.folder)} and "
