@@ -60,11 +60,13 @@ def test_files_that_are_only_named_like_shards_are_none(tmp_path: Path) -> None:
     assert _readings(tmp_path) == []
 
 
-def test_folders_of_tensorflow_datasets_are_left_to_their_source(tmp_path: Path) -> None:
+def test_folders_of_tensorflow_datasets_have_both_documents(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "mnist-train.tfrecord-00000-of-00001") as writer:
         writer.write(b"x")
     (tmp_path / "dataset_info.json").write_text("{}")
-    assert _readings(tmp_path) == []
+    assert [each.format for each in _readings(tmp_path)] == ["shards"]
+    (tmp_path / "features.json").write_text("{}")
+    assert [each.format for each in _readings(tmp_path)] == ["tfds"]
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz", "train/a.tar"])
