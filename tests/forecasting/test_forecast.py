@@ -52,6 +52,8 @@ def check_against_packing(report: ForecastReport, source: Any, out: Path, **othe
 
 
 def test_a_forecast_of_everything_is_what_pack_writes(photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("oxipng")
+    pytest.importorskip("mozjpeg_lossless_optimization")
     source = rs.ImageFolder(photos)
     report = rs.forecast(source, sample_count=COUNT, **QUICK)
     assert names(report) == [
@@ -128,6 +130,8 @@ def test_shards_are_counted_for_each_split(photos: Path, tmp_path: Path) -> None
 
 
 def test_fidelity_is_that_of_the_packed_images(photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("oxipng")
+    pytest.importorskip("mozjpeg_lossless_optimization")
     source = rs.ImageFolder(photos)
     report = rs.forecast(source, sample_count=COUNT, **QUICK)
     options = ImageOptions("jpeg", quality=80)
@@ -179,6 +183,8 @@ def test_a_higher_quality_is_larger_and_closer(photos: Path) -> None:
 
 
 def test_variants_that_change_nothing_are_not_listed(photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("oxipng")
+    pytest.importorskip("mozjpeg_lossless_optimization")
     for path in photos.rglob("*.jpg"):
         target = tmp_path / "in" / path.parent.name / path.name
         target.parent.mkdir(parents=True, exist_ok=True)

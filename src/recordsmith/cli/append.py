@@ -120,6 +120,9 @@ def _pack(paths: list[str], out: str, threads: int | None, *, json: bool) -> Pac
             remedy="Append them one by one.",
         )
     detected = make_source(paths[0])
+    is_one_folder = detected.options.keys() == {"images"} and detected.format == "files"
+    if is_one_folder and rs.open(out).class_names:  # its name is that of a class
+        detected = make_source(paths[0], "folder")
     listed = print_detected(detected, json=json)
     folder = as_folder(out) / INTERNAL_FOLDER / "packed"
     with console.progress_bar("packing") as progress:

@@ -74,6 +74,12 @@ class _RenumberedSource:
         listing = self._source.list_samples()
         if listing.class_names is None:
             return listing
+        if listing.tfds is not None:
+            raise SourceError(
+                "classes of TensorFlow Datasets cannot get the numbers of another dataset",
+                remedy=f"Pack it without {option('like')}, and give the classes their numbers with "
+                "`recordsmith edit --recode`.",
+            )
         if self._names is None:
             raise SourceError(
                 f"the source has classes, but {self._dataset} has no class names, so their numbers "

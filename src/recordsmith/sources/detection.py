@@ -50,6 +50,10 @@ from recordsmith.stores import Location, PlaceLike, as_place
 from recordsmith.words import count
 
 _MOST_NOTICES = 100
+_OVERRIDING = frozenset(
+    ("label_column", "split_column", "group_column", "colours", "labels", "encoding")
+)
+"""Options that replace those of a reading; others select the readings that have the same."""
 
 
 @dataclass(frozen=True)
@@ -330,7 +334,7 @@ def _agrees(reading: Reading, given: Mapping[str, Any]) -> bool:
     return all(
         str(given[name]).rstrip("/") == str(value)
         for name, value in reading.options.items()
-        if name in given
+        if name in given and name not in _OVERRIDING
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pycocotools import mask as run_lengths
+import pytest
 
 from .files import COLOURS, SIZE, Folder, box_of
 from .layout import Box, Reading, Record, layout, one
@@ -370,6 +370,7 @@ def coco_panoptic(root: Folder) -> list[Reading]:
 @layout(loud_is_fine=True)
 def coco_stuff_run_lengths(root: Folder) -> list[Reading]:
     """stuff_train2017.json: a mask for each category, as compressed run lengths."""
+    run_lengths = pytest.importorskip("pycocotools.mask")
     boxes, masks, images, annotations = [], [], [], []
     for number in range(1, 5):
         image = root.photo(f"train2017/{number:012d}.jpg")

@@ -30,6 +30,7 @@ MOST_SHARDS = 1_000_000
 """The maximum number of shards of a dataset."""
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
+_LONGEST_NAME = 4096
 _LEVELS_BELOW = 3
 
 
@@ -48,7 +49,10 @@ class TfdsSplit:
             ValueError: the template leads out of the folder, or has unknown fields.
         """
         count = len(self.shard_lengths)
-        fields = {field for _, field, *_ in Formatter().parse(self.template) if field is not None}
+        if max(len(self.template), len(dataset), len(self.name)) > _LONGEST_NAME:
+            raise ValueError("a name or a filepathTemplate is too long")
+        pieces = [(text, field) for text, field, *_ in Formatter().parse(self.template)]
+        fields = {field for _, field in pieces if field is not None}
         values = {"DATASET": dataset, "SPLIT": self.name, "FILEFORMAT": "tfrecord"}
         unknown = fields - {*values, "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y"}
         if unknown:
@@ -57,15 +61,13 @@ class TfdsSplit:
         names = []
         for number in range(count):
             index, total = f"{number:0{digits}d}", f"{count:0{digits}d}"
-            name = self.template
-            for field, value in {
-                **values,
+            of_shard = {
                 "SHARD_INDEX": index,
                 "NUM_SHARDS": total,
                 "SHARD_X_OF_Y": f"{index}-of-{total}",
-            }.items():
-                name = name.replace(f"{{{field}}}", value)
-            names.append(_check_name(name))
+            }
+            parts = (f"{text}{(values | of_shard).get(field or '', '')}" for text, field in pieces)
+            names.append(_check_name("".join(parts)))
         return names
 
 

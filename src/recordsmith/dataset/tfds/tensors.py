@@ -59,14 +59,16 @@ def decode_tensors(leaf: Leaf, items: Sequence[bytes], shape: Sequence[int]) -> 
     Raises:
         CorruptDataError: feature-value-mismatch: the bytes do not match the shape.
     """
-    if leaf.feature.encoding == "zlib":
-        items = [_inflate(leaf, item) for item in items]
-    if not is_decodable(leaf):
-        return list(items)
-    dtype = np.dtype(_NUMBERS[leaf.feature.dtype])
     known = [length for length in (*(shape or leaf.feature.shape),) if length is not None]
-    unit = math.prod(known) * dtype.itemsize
     is_whole = len(known) == len(leaf.feature.shape)
+    if not is_decodable(leaf):
+        is_packed = leaf.feature.encoding == "zlib"
+        return [_inflate(leaf, item, MOST_BYTES) for item in items] if is_packed else list(items)
+    dtype = np.dtype(_NUMBERS[leaf.feature.dtype])
+    unit = math.prod(known) * dtype.itemsize
+    if leaf.feature.encoding == "zlib":
+        most = min(MOST_BYTES, unit) if is_whole else MOST_BYTES
+        items = [_inflate(leaf, item, most) for item in items]
     for item in items:
         if len(item) != unit if is_whole else (len(item) % unit if unit else len(item)):
             raise CorruptDataError(
@@ -110,19 +112,19 @@ def encode_tensors(leaf: Leaf, values: Any) -> list[bytes]:
     return [zlib.compress(item) for item in items] if leaf.feature.encoding == "zlib" else items
 
 
-def _inflate(leaf: Leaf, item: bytes) -> bytes:
+def _inflate(leaf: Leaf, item: bytes, most: int) -> bytes:
     inflater = zlib.decompressobj()
     try:
-        data = inflater.decompress(item, MOST_BYTES)
+        data = inflater.decompress(item, most + 1)
     except zlib.error as error:
         raise CorruptDataError(
             Defect.FEATURE_VALUE, f"cannot decompress a tensor: {error}", feature=leaf.path
         ) from None
-    if not inflater.eof:
+    if not inflater.eof or len(data) > most:
         raise CorruptDataError(
             Defect.FEATURE_VALUE,
             "a compressed tensor is truncated or too large",
-            expected=f"at most {MOST_BYTES} bytes",
+            expected=f"at most {most} bytes",
             feature=leaf.path,
         )
     return data

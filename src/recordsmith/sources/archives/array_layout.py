@@ -321,7 +321,7 @@ def _class_names(root: Location, known: Sequence[str]) -> dict[int, str]:
 
 
 def _is_code(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text) < 0x110000
+    return text.isascii() and text.isdigit() and len(text) < 8 and int(text) < 0x110000
 
 
 def _check_pickles(root: Location, known: Sequence[str]) -> None:

@@ -151,6 +151,8 @@ class FileAnnotatedImages(AnnotatedImages):
                     problem = f"{described.where}: {name} is already listed in {first[name]}"
                     entry = dataclasses.replace(entry, fault=Fault(problem, file.name))
                     name = f"{file.name}/{described.where.rpartition(' ')[2]}"
+                if name in entries:  # ids may be missing or repeated
+                    name = f"{name} ({len(entries)})"
                 entries[name], splits[name] = entry, split
                 first.setdefault(name, file.name)
         if not entries:

@@ -118,10 +118,9 @@ class BoxCsv:
                 text = row[label].strip()
                 if text and "\n" not in text:
                     self.class_names.add(text)
-                if number(row[corner]) <= 1:
-                    small += 1
-                else:
-                    large += 1
+                value = number(row[corner])
+                small += value <= 1
+                large += value > 1  # neither for a row without a box
         self.is_relative = columns.is_open_images or small > large
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -216,7 +217,8 @@ def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
         return AnnotatedBox(f"{place} ({name})", name, (xmin, ymin, xmax, ymax), "box")
     pairs = [pair.split(",") for pair in values.get("points", "").split(";")]
     outline = [number(value) for pair in pairs for value in pair]
-    if len(pairs) < 3 or any(len(pair) != 2 for pair in pairs):
+    is_sound = all(len(pair) == 2 for pair in pairs) and all(map(math.isfinite, outline))
+    if len(pairs) < 3 or not is_sound:
         return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y;x,y")
     xs, ys = outline[::2], outline[1::2]
     corners = (min(xs), min(ys), max(xs), max(ys))

@@ -137,7 +137,27 @@ class _Survey:
                 "without a label file packed without boxes",
                 check=Check.IMAGE_WITHOUT_ANNOTATION,
             ),
+            *count_notice(
+                self._unused_labels(),
+                "label file",
+                "without an image skipped",
+                check=Check.ANNOTATION_WITHOUT_IMAGE,
+            ),
             *count_notice(self._index.hidden, "hidden file", "skipped"),
+        ]
+
+    def _unused_labels(self) -> list[str]:
+        """The files in folders of labels that belong to no image."""
+        used = {entry.annotation for entry in self.entries.values()}
+        folders = {posixpath.dirname(path) for path in used if path is not None}
+        return [
+            path
+            for path in self._index.paths
+            if path.endswith(".txt")
+            and path not in used
+            and posixpath.dirname(path) in folders
+            and "labels" in path.lower().split("/")[:-1]
+            and not _NAMES_FILES.fullmatch(posixpath.basename(path))
         ]
 
     def _add_splits(self, config: _Config) -> None:

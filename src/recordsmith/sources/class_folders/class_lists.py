@@ -52,7 +52,9 @@ def split_line(text: str) -> list[str]:
     """The fields of a line: separated by tabs, else by commas and spaces."""
     if "\t" in text:
         return [field.strip() for field in text.split("\t")]
-    return text.replace(",", " ").split()
+    if "," in text:
+        return [field.strip() for field in text.split(",")]
+    return text.split()
 
 
 def class_of(fields: Sequence[str], classes: Sequence[str], known: Iterable[str]) -> str | None:
@@ -63,8 +65,9 @@ def class_of(fields: Sequence[str], classes: Sequence[str], known: Iterable[str]
     if not fields:
         return None
     text = fields[min(1, len(fields) - 1)]
-    if text in known:
-        return text
+    for name in (text, text.partition(" ")[0]):  # LOC_val_solution.csv has boxes after the class
+        if name in known:
+            return name
     is_number = len(fields) > 1 and text.isascii() and text.isdigit() and len(text) < 7
     return classes[int(text)] if is_number and int(text) < len(classes) else None
 

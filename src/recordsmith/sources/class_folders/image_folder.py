@@ -99,6 +99,10 @@ class ImageFolder:
         check_folder(self.root, _LAYOUT.format("<folder>"))
         above, base = self._base()
         parts, flat = _split_folders(base)
+        unlisted: dict[str, Folder] = {}
+        if self._labels is not None and len(flat) > 1:
+            unlisted = {name: flat[name] for name in flat if name not in self._labels.name}
+            flat = {name: folder for name, folder in flat.items() if name not in unlisted}
         folders = [
             ClassFolder(part.path / name, split)
             for split, part in ({**parts} if parts else {None: base}).items()
@@ -111,7 +115,7 @@ class ImageFolder:
         check_class_names(classes, "class folder")
         walk.above = [*above, *parts.values()]
         walk.flat = flat
-        walk.skipped_splits = [name for name in flat if self._labels is None]
+        walk.skipped = unlisted if self._labels is not None else flat
         if self._labels is not None:
             walk.list_file = self._labels
             walk.listed = read_class_list(self._labels, classes)
@@ -226,7 +230,7 @@ class _Walk:
         self._unused = 0
         self.above: list[Folder] = []
         self.flat: dict[str, Folder] = {}
-        self.skipped_splits: list[str] = []
+        self.skipped: dict[str, Folder] = {}
         self.list_file: Location | None = None
         self.listed: Mapping[str, str] | Sequence[str] | None = None
         self.outside: Location | None = None
@@ -288,9 +292,9 @@ class _Walk:
     def notices(self) -> list[str]:
         """The notices on what was skipped, when all samples were yielded."""
         notices = _notices(self._base, self._skipped, self.above)
-        for split in self.skipped_splits:
-            number = count(len(self.flat[split].images), "image")
-            notices.append(f"{number} in {self.flat[split].path} without class folders skipped")
+        for folder in self.skipped.values():
+            number = count(len(folder.images), "image")
+            notices.append(f"{number} in {folder.path} without class folders skipped")
         if self.list_file is not None:
             listed = self.list_file.name
             notices += count_notice(self._unlisted, "image", f"missing from {listed} skipped")

@@ -122,7 +122,7 @@ class HuggingFace:
         self._options = {
             "box_format": box_format,
             "boxes": None if boxes == "stop" else boxes,
-            "colours": colours if isinstance(colours, str | None) else _colours_json(colours),
+            "colours": None if self._colours is None else _colours_json(self._colours),
             "kinds": self._kinds or None,
         }
         self._listing: Listing | None = None

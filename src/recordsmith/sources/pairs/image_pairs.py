@@ -156,7 +156,7 @@ class ImagePairs:
             described |= {"images": images, "masks": masks}
         described |= {name: value for name, value in self._names.items() if value is not None}
         if self._list is not None:
-            described["pairs"] = as_location(self._list).name
+            described["pairs"] = self._described(self._list)
         elif self._given is not None:
             described["pairs"] = len(self._given)
         if isinstance(self._colours, str) and self._colours in PRESETS:
@@ -170,7 +170,9 @@ class ImagePairs:
         text = str(folder)
         if self.root is not None and not isinstance(folder, Location) and not text.startswith("/"):
             return text
-        return as_folder(folder).name
+        place = as_folder(folder)
+        below = None if self.root is None else place.relative_to(self.root)
+        return below or place.name
 
     def _classify(self, found: Pairing) -> tuple[str, ...] | None:
         """Give the pairs the labels of their classes, whose names are returned."""

@@ -149,7 +149,7 @@ class Table:
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
             "kinds": self._kinds or None,
-            "images": _described(images, self._image_folder),
+            "images": _described(images, self._image_folder, self.path),
         }
         if images is not None and image_column is None:
             raise OptionError(
@@ -472,9 +472,11 @@ class Table:
         return path.relative_to(self.path) or path.name
 
 
-def _described(images: PlaceLike | None, folder: Location | None) -> str | None:
-    """The folder of the images for the manifest, independent of where it is."""
-    return "." if images == "." else None if folder is None else folder.name
+def _described(images: PlaceLike | None, folder: Location | None, table: Location) -> str | None:
+    """The folder of the images for the manifest, independent of where both are."""
+    if images == "." or folder is None:
+        return None if folder is None else "."
+    return folder.relative_to(table) or folder.relative_to(table.parent) or folder.name
 
 
 def _is_delimiter(value: object) -> bool:

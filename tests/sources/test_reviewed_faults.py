@@ -1,0 +1,88 @@
+"""Data in which labels, boxes or samples were once lost or changed silently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources import make_source
+
+from .annotated import image
+
+
+def test_rows_without_boxes_do_not_decide_the_units(tmp_path: Path) -> None:
+    rows = ["filename,class,xmin,ymin,xmax,ymax", "3.png,a,0.1,0.1,0.5,0.5"]
+    for number in range(6):
+        image(tmp_path / f"{number}.png")
+        rows += [] if number == 3 else [f"{number}.png,,,,,"]
+    (tmp_path / "boxes.csv").write_text("\n".join(rows) + "\n")
+    listing = rs.CsvBoxes(tmp_path).list_samples()
+    sample = next(each for each in listing.samples if each.name == "3.png")
+    content = listing.reader.read(sample)
+    assert isinstance(content, dict)
+    np.testing.assert_allclose(content["image/object/bbox/xmax"], [0.5])
+
+
+def test_images_without_ids_are_all_listed(tmp_path: Path) -> None:
+    image(tmp_path / "here.png")
+    names = ["here.png", *(f"missing{n}.png" for n in range(5))]
+    entries = "".join(f'<image name="{name}" width="40" height="20"></image>' for name in names)
+    (tmp_path / "annotations.xml").write_text(
+        f"<annotations><version>1.1</version>{entries}</annotations>"
+    )
+    assert len(rs.Cvat(tmp_path).list_samples().samples) == 6
+
+
+def test_points_that_are_no_numbers_are_faults(tmp_path: Path) -> None:
+    image(tmp_path / "a.png")
+    (tmp_path / "annotations.xml").write_text(
+        '<annotations><version>1.1</version><image id="0" name="a.png" width="40" height="20">'
+        '<polygon label="x" points="1,1;oops,5;9,9;3,10"/></image></annotations>'
+    )
+    listing = rs.Cvat(tmp_path).list_samples()
+    with pytest.raises(rs.SourceError):
+        listing.reader.read(listing.samples[0])
+
+
+def test_a_list_of_classes_is_for_the_split_that_it_names(tmp_path: Path) -> None:
+    for name in ("train/a/1.png", "train/golden retriever/2.png", "train/golden/3.png"):
+        image(tmp_path / name)
+    for split in ("val", "test"):
+        image(tmp_path / split / "1.png")
+    (tmp_path / "val.txt").write_text("1.png,golden retriever\n")
+    listing = rs.ImageFolder(tmp_path, labels="val.txt").list_samples()
+    assert listing.class_names is not None
+    labels = {each.name: listing.class_names[each.label or 0] for each in listing.samples}
+    assert labels["val/1.png"] == "golden retriever"
+    assert "test/1.png" not in labels
+    assert any("1 image in" in notice and "test" in notice for notice in listing.notices)
+
+
+def test_label_files_without_an_image_are_counted(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        image(tmp_path / f"images/train/{name}.jpg")
+        (tmp_path / "labels/train").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"labels/train/{name}.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    (tmp_path / "labels/train/ghost.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    (tmp_path / "data.yaml").write_text("train: images/train\nnames: [cat]\n")
+    notices = rs.Yolo(tmp_path).list_samples().notices
+    assert [notice for notice in notices if "ghost.txt" in notice]
+
+
+def test_another_column_of_classes_keeps_what_was_detected(tmp_path: Path) -> None:
+    rows = ["image_id,breed,colour"]
+    for number in range(6):
+        image(tmp_path / f"train/{number}.jpg")
+        rows.append(f"{number},{'ab'[number % 2]},{'xyz'[number % 3]}")
+    (tmp_path / "train.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "test.csv").write_text("image_id\n9\n")
+    detected = make_source(tmp_path, label_column="colour")
+    listing = detected.source.list_samples()
+    assert listing.class_names == ("x", "y", "z")
+    assert len(listing.samples) == 6
+    content = listing.reader.read(listing.samples[0])
+    assert isinstance(content, dict)
+    assert content["image/encoded"]
