@@ -86,3 +86,20 @@ def test_another_column_of_classes_keeps_what_was_detected(tmp_path: Path) -> No
     content = listing.reader.read(listing.samples[0])
     assert isinstance(content, dict)
     assert content["image/encoded"]
+
+
+def test_a_table_that_names_images_is_not_packed_without_them(tmp_path: Path) -> None:
+    rows = ["image_id,label"]
+    for number in range(4):
+        image(tmp_path / f"train/{number}.jpg")
+        rows.append(f"{number},{'ab'[number % 2]}")
+    table = tmp_path / "train.csv"
+    table.write_text("\n".join(rows) + "\n")
+    with pytest.raises(rs.SourceError):
+        make_source(table)
+    assert len(make_source(table, "table").source.list_samples().samples) == 4
+    found = make_source(table, image_column="image_id", images=tmp_path / "train")
+    listing = found.source.list_samples()
+    content = listing.reader.read(listing.samples[0])
+    assert isinstance(content, dict)
+    assert content["image/encoded"]

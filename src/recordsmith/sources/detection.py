@@ -226,7 +226,10 @@ def detect(path: PlaceLike) -> Detection:
         )
         return Detection(root, (found,))
     if not is_folder(root):
-        return Detection(root, (_read_file(root),))
+        reading = _read_file(root)
+        if reading.format == "table":
+            reading = tables.with_named_images(reading, root)
+        return Detection(root, (reading,))
     survey = Survey(root)
     readings = [reading for find in _FINDERS for reading in find(survey)]
     used = {file for reading in readings if reading.format != "table" for file in reading.files}

@@ -125,7 +125,7 @@ class Survey:
     is_partial: whether folders were left out.
     """
 
-    def __init__(self, root: Location) -> None:
+    def __init__(self, root: Location, most_folders: int = _FOLDERS_KEPT) -> None:
         """
         Raises:
             FileAccessError: the root cannot be read.
@@ -137,7 +137,7 @@ class Survey:
         found: list[tuple[str, Location, tuple[str, ...]]] = [("", root, (root.identity,))]
         while found:
             path, location, above = found.pop()
-            if len(self.folders) >= _FOLDERS_KEPT:
+            if len(self.folders) >= most_folders:
                 self.is_partial = True
                 break
             folder = self.folders[path] = SurveyedFolder(path)

@@ -5,6 +5,7 @@ A column is the image column if its first values are files that are there, with 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import posixpath
@@ -22,8 +23,10 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.survey import Reading, Strength, Survey
 from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES
 from recordsmith.sources.tables.table_head import TableHead, read_table_head
+from recordsmith.stores import Location
 from recordsmith.words import count
 
+_FOLDERS_NEAR = 100
 _MOST_TABLES = 50
 _MOST_FOLDERS = 100
 _MOST_COLUMNS = 50
@@ -76,6 +79,23 @@ def find_readings(survey: Survey) -> Iterator[Reading]:
         yield from _image_readings(survey, heads, with_images, tables)
     elif not sum(folder.image_count for folder in survey.folders.values()):
         yield from _plain_readings(heads, tables)
+
+
+def with_named_images(reading: Reading, table: Location) -> Reading:
+    """The reading of a single table, with a problem if one of its columns names images near it."""
+    survey = Survey(table.parent, _FOLDERS_NEAR)
+    head = read_table_head(survey, table.name)
+    images = None if head is None else _find_images(survey, _Lookup(survey), head)
+    if images is None:
+        return reading
+    place = images.folder or "."
+    return dataclasses.replace(
+        reading,
+        problem=f"the column {images.column} names images in {place}/, which would be left out",
+        remedy=f"Pack the folder {table.parent} to read them, or pass {option('format', 'table')} "
+        "to pack the rows alone.",
+        needs=("image_column",),
+    )
 
 
 def _endings() -> tuple[str, ...]:
