@@ -103,3 +103,14 @@ def test_classes_that_the_dataset_lacks(run, flowers: Path, tmp_path: Path) -> N
     assert outcome.code == 2
     assert "--allow-missing" in outcome.err
     assert sorted(flowers.rglob("*")) == before
+
+
+def test_unreadable_data_can_be_skipped_while_packing(run, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "in", {"a": 4, "b": 4})
+    assert run("pack", folder, tmp_path / "out").code == 0
+    more = make_folder(tmp_path / "more", {"a": 3, "b": 2})
+    (more / "a/broken.png").write_bytes(b"no image")
+    assert run("append", more, tmp_path / "out", "--pack", "--again").code == 1
+    outcome = run("append", more, tmp_path / "out", "--pack", "--again", "--skip-errors")
+    assert outcome.code == 0
+    assert len(rs.open(tmp_path / "out")) == 8 + 5

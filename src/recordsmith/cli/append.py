@@ -55,6 +55,12 @@ def append(
             "class numbers of OUT.",
         ),
     ] = False,
+    skip_errors: Annotated[
+        bool,
+        typer.Option(
+            "--skip-errors", help="With --pack: skip samples that cannot be read and report them."
+        ),
+    ] = False,
     no_lock_notice: Annotated[
         bool,
         typer.Option(
@@ -72,7 +78,9 @@ def append(
 
     Example: `recordsmith append 'today/*.tfrecord' out --split train`
     """
-    packed = _pack(paths, out, threads, json=json) if pack else None
+    packed = None
+    if pack:
+        packed = _pack(paths, out, threads, skip_errors=skip_errors, json=json)
     try:
         with console.progress_bar("appending", of_bytes=True, speed=False) as progress:
             report = rs.append(
@@ -107,7 +115,9 @@ def _delete(packed: PackReport | None) -> None:
         delete_dataset(packed.folder)
 
 
-def _pack(paths: list[str], out: str, threads: int | None, *, json: bool) -> PackReport:
+def _pack(
+    paths: list[str], out: str, threads: int | None, *, skip_errors: bool, json: bool
+) -> PackReport:
     """Pack data like a dataset, into a hidden folder of it."""
     from recordsmith.dataset.names import INTERNAL_FOLDER
     from recordsmith.sources import make_source
@@ -126,7 +136,15 @@ def _pack(paths: list[str], out: str, threads: int | None, *, json: bool) -> Pac
     listed = print_detected(detected, json=json)
     folder = as_folder(out) / INTERNAL_FOLDER / "packed"
     with console.progress_bar("packing") as progress:
-        return rs.pack(listed, folder, like=out, overwrite=True, threads=threads, progress=progress)
+        return rs.pack(
+            listed,
+            folder,
+            like=out,
+            skip_errors=skip_errors,
+            overwrite=True,
+            threads=threads,
+            progress=progress,
+        )
 
 
 def print_append_report(report: AppendReport) -> None:
