@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -128,8 +127,6 @@ def read_by_datasets(folder: Path, cache: Path) -> dict[str, list[dict[str, Any]
                 row["label"] = part.features["label"].names[row["label"]]
             values = {k: pixels(v) if isinstance(v, Image.Image) else v for k, v in row.items()}
             found.setdefault(split, []).append(values)
-    del loaded, part, row
-    gc.collect()  # files that datasets leaves open are closed while their warnings are ignored
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -328,8 +327,6 @@ def test_image_folders_of_hugging_face(
             ours = Image.open(io.BytesIO(features["image/encoded"]))
             assert ours.tobytes() == row["image"].tobytes()
             assert features["score"].tolist() == [row["score"]]
-    del theirs, row
-    gc.collect()  # files that datasets leaves open are closed while their warnings are ignored
 
 
 def test_tables_without_images(tmp_path: Path) -> None:
