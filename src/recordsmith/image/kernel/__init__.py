@@ -1,0 +1,1 @@
+"""Compiled functions on the bytes of JPEG files."""
