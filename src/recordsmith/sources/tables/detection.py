@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from recordsmith.dataset.splits import has_split_word, is_split_name
 from recordsmith.errors import option
 from recordsmith.sources.files.folders import is_file
-from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
+from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.survey import Reading, Strength, Survey
@@ -301,7 +301,7 @@ class _Lookup:
         """Which values are names of images relative to a folder; none if not the first."""
         hits = set()
         for number, value in enumerate(values):
-            name = value.replace("\\", "/")
+            name = with_slashes(value)
             if not is_absolute(name) and not leaves_folder(name):
                 path = posixpath.normpath(posixpath.join(folder, name))
                 if self._is_image(path):
