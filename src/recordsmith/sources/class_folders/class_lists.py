@@ -59,7 +59,7 @@ def split_line(text: str) -> list[str]:
 def class_of(fields: Sequence[str], classes: Sequence[str], known: Iterable[str]) -> str | None:
     """The class on a line; None if there is no known one.
 
-    Numbers alone on their lines are no classes: ImageNet's ground truth has numbers of its own.
+    Numbers alone on their lines are not classes: ImageNet's ground truth has numbers of its own.
     """
     if not fields:
         return None
