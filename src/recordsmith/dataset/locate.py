@@ -31,6 +31,7 @@ from recordsmith.dataset.names import (
     parse_shard_name,
     shard_name,
 )
+from recordsmith.dataset.other_folders import detect_other_folder
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.split_slices import is_split_slice
 from recordsmith.dataset.splits import (
@@ -39,7 +40,14 @@ from recordsmith.dataset.splits import (
     split_of,
     splits_of_folders,
 )
-from recordsmith.dataset.tfds.folder import INFO_NAME, class_names_in, is_tfds_folder, read_info
+from recordsmith.dataset.tfds.folder import (
+    INFO_NAME,
+    class_names_in,
+    innermost_folder,
+    is_tfds_folder,
+    is_tfds_info,
+    read_info,
+)
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -340,9 +348,16 @@ def _unfinished_error(folder: Location) -> CorruptDataError:
 def _no_shards_error(folder: Location, files: list[str]) -> OptionError:
     """The error for a folder without shards, with its contents."""
     folders = [name for name in _folders_in(folder) if not name.startswith(".")]
+    other = detect_other_folder(folder, files)
+    inner, _ = innermost_folder(folder)
     found = f"found {first_of(files, _NAMED) if files else 'no files'}"
     remedy = ""
-    if folders:
+    if other is not None:
+        found, remedy = f"it is {other.what}", other.advice
+    elif inner != folder and is_tfds_info(inner):
+        found = f"found a dataset of TensorFlow Datasets in {inner}"
+        remedy = "Pass that folder."
+    elif folders:
         found = f"{found}, and the folders: {first_of(folders, _NAMED)}"
         remedy = (
             "If the shards are in one of these folders, pass that folder, or a glob such as "

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from recordsmith.dataset.other_folders import detect_other_folder
 from recordsmith.dataset.splits import has_split_word, is_split_name
 from recordsmith.errors import option
 from recordsmith.sources.files.folders import is_file
@@ -59,6 +60,18 @@ class _Found(NamedTuple):
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
     """Yield how a folder can be read as a table."""
+    other = detect_other_folder(survey.root, survey.folders[""].names)
+    if other is not None and survey.tops:
+        yield Reading(
+            "table",
+            other.what,
+            Strength.MARKED,
+            noun="rows",
+            problem="each split is a folder of its own",
+            remedy=other.advice,
+            needs=("table",),
+        )
+        return
     if found := _metadata(survey):
         yield found
         return
