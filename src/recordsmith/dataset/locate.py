@@ -326,14 +326,19 @@ def _locate_tfds(folder: Location) -> Located | None:
             if location.exists():
                 shards.append(Shard(location, split.name))
                 continue
-            error = CorruptDataError(
-                Defect.MISSING_SHARD,
-                f"{INFO_NAME} lists {name}, which is missing",
-                remedy="Fetch it again, or open the existing shards by name or with a glob.",
-                path=location,
-            )
-            missing.append(MissingShard(split.name, location, error))
+            problem = f"{INFO_NAME} lists {name}, which is missing"
+            missing.append(_missing_shard(split.name, location, problem))
     return Located(shards, class_names=class_names_in(folder, info), missing=tuple(missing))
+
+
+def _missing_shard(split: str, location: Location, problem: str) -> MissingShard:
+    error = CorruptDataError(
+        Defect.MISSING_SHARD,
+        problem,
+        remedy="Fetch it again, or open the existing shards by name or with a glob.",
+        path=location,
+    )
+    return MissingShard(split, location, error)
 
 
 def _unfinished_error(folder: Location) -> CorruptDataError:
@@ -427,13 +432,8 @@ def _files_of(folder: Location) -> tuple[Located, list[str]]:
     for (split, count), numbers in numbered.items():
         for number in _missing_numbers(numbers, count):
             location = folder / shard_name(split, number, count)
-            error = CorruptDataError(
-                Defect.MISSING_SHARD,
-                f"shard {number} of {count} of split {split!r} is missing",
-                remedy="Fetch it, or open the existing shards by name or with a glob.",
-                path=location,
-            )
-            missing.append(MissingShard(split, location, error))
+            problem = f"shard {number} of {count} of split {split!r} is missing"
+            missing.append(_missing_shard(split, location, problem))
     return Located(shards, class_names=read_labels(folder), missing=tuple(missing)), other
 
 
@@ -468,13 +468,8 @@ def _locate_packed(folder: Location, manifest: Manifest) -> Located:
         for entry in entries:
             location = folder / entry.file
             if entry.file not in sizes:
-                error = CorruptDataError(
-                    Defect.MISSING_SHARD,
-                    f"the manifest lists {entry.file}, which is missing",
-                    remedy="Fetch it again, or open the existing shards by name or with a glob.",
-                    path=location,
-                )
-                missing.append(MissingShard(split, location, error))
+                problem = f"the manifest lists {entry.file}, which is missing"
+                missing.append(_missing_shard(split, location, problem))
                 continue
             shards.append(
                 Shard(
