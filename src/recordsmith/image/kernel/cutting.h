@@ -12,11 +12,12 @@
 #ifndef RECORDSMITH_CUTTING_H
 #define RECORDSMITH_CUTTING_H
 
-#include "tiling.h"
+#include "jpeg_scan.h"
 
 enum { CUT_TILES, CUT_ROWS, CUT_CODES };
 
 #define CUT_LEAST_SIDE 16 /* of scaled images: below this, different scales give the same size */
+#define CUT_EXTRA 2048    /* bytes: for DC tables with more codes */
 #define CUT_PAIR_BITS 12  /* of a look-up that skips several codes at once */
 
 typedef struct {
@@ -128,12 +129,26 @@ static int cut_plan(const jpeg_header *header, int top, int left, int height, in
     return kept <= (int64_t)header->height * header->width / 32 * 31;
 }
 
+/* The first marker in entropy-coded data from `at` on: where it begins, or `size`. */
+static size_t cut_find_marker(const uint8_t *data, size_t size, size_t at) {
+    while (at + 1 < size) {
+        const uint8_t *found = (const uint8_t *)memchr(data + at, 0xFF, size - 1 - at);
+        if (found == NULL) return size;
+        at = (size_t)(found - data);
+        uint8_t next = data[at + 1];
+        if (next == 0) at += 2;         /* a stuffed byte */
+        else if (next == 0xFF) at += 1; /* a fill byte */
+        else return at;
+    }
+    return size;
+}
+
 /* The end of the interval that begins at `at`, whose number is given: where its marker begins, or
  * the end of the scan for the last one. 0 if another marker comes first.
  */
 static size_t cut_interval_end(const uint8_t *data, size_t size, size_t at, int64_t number,
                                int is_last) {
-    size_t end = jpeg_find_marker(data, size, at);
+    size_t end = cut_find_marker(data, size, at);
     if (is_last) return end;
     return end < size && data[end + 1] == (JPEG_RST0 | (number & 7)) ? end : 0;
 }
@@ -185,14 +200,14 @@ static int cut_keeps(uint8_t marker) {
  * With `tables`, the cut has no intervals and the DC tables that have more codes.
  */
 static size_t cut_head(const uint8_t *data, size_t size, const jpeg_header *header,
-                       const jpeg_cut *cut, const tiling_tables *tables, uint8_t *out) {
+                       const jpeg_cut *cut, const scan_tables *tables, uint8_t *out) {
     jpeg_segment segment;
     size_t at = 2, total = 2;
     if (out) memcpy(out, data, 2);
     while (at < header->scan && jpeg_read_segment(data, size, at, &segment)) {
         size_t length = segment.stop - segment.start;
         if (out && tables && segment.marker == JPEG_SOS)
-            total = (size_t)(tiling_put_codes(tables, out + total) - out);
+            total = (size_t)(scan_put_codes(tables, out + total) - out);
         if (cut_keeps(segment.marker) && !(tables && segment.marker == JPEG_DRI)) {
             if (out) {
                 memcpy(out + total, data + at, length);
@@ -236,31 +251,31 @@ static void cut_prepare_pairs(const huffman_decoder *decoder, uint16_t *pairs) {
 }
 
 /* Skip one block; its DC value is added to `dc`. Returns 0 if the block is damaged. */
-static int cut_skip_block(bit_reader *from, const tiling_tables *tables, const cut_pairs *all_pairs,
+static int cut_skip_block(bit_reader *from, const scan_tables *tables, const cut_pairs *all_pairs,
                           const jpeg_component *component, int *dc) {
     bit_reader reader = *from; /* in registers */
     const huffman_decoder *ac = &tables->ac[component->ac_table];
     const uint16_t *pairs = all_pairs[component->ac_table];
-    huffman_entry entry = tiling_next(&reader, &tables->dc[component->dc_table]);
+    huffman_entry entry = scan_next(&reader, &tables->dc[component->dc_table]);
     int length = entry & 0xFF, category = entry >> 8, at = 1;
     if (!entry) return 0;
     reader.bits <<= length;
     if (category) {
         int value = (int)(reader.bits >> (64 - category));
         *dc += value >> (category - 1) ? value : value - (1 << category) + 1;
-        if (*dc > TILING_MOST_DC || *dc < -TILING_MOST_DC) return 0;
+        if (*dc > SCAN_MOST_DC || *dc < -SCAN_MOST_DC) return 0;
         reader.bits <<= category;
     }
     reader.count -= length + category;
     while (at < JPEG_BLOCK * JPEG_BLOCK) {
-        if (reader.count < 32) tiling_refill(&reader);
+        if (reader.count < 32) scan_refill(&reader);
         int pair = pairs[reader.bits >> (64 - CUT_PAIR_BITS)], is_end = pair >> 15;
         int next = at + (pair >> 5 & 0x7F);
         if (pair && next + is_end <= JPEG_BLOCK * JPEG_BLOCK) {
             at = is_end ? JPEG_BLOCK * JPEG_BLOCK : next;
             length = pair & 31;
         } else {
-            entry = tiling_next(&reader, ac);
+            entry = scan_next(&reader, ac);
             if (!entry) return 0;
             at += entry >> 8;
             length = entry & 0xFF;
@@ -290,7 +305,7 @@ static int cut_seek(const uint8_t *data, size_t size, int64_t *number, int64_t w
 
 /* Copy the codes of the MCUs of a cut; 0 if they are damaged or do not fit. */
 static int cut_codes(const uint8_t *data, size_t size, const jpeg_header *header,
-                     const jpeg_cut *cut, tiling_tables *tables, const cut_pairs *pairs,
+                     const jpeg_cut *cut, scan_tables *tables, const cut_pairs *pairs,
                      bit_writer *writer) {
     int old_dc[JPEG_MOST_COMPONENTS] = {0}, new_dc[JPEG_MOST_COMPONENTS] = {0};
     int64_t interval = header->restart_interval, across = header->mcus_across, number = 0, mcu = 0;
@@ -307,7 +322,7 @@ static int cut_codes(const uint8_t *data, size_t size, const jpeg_header *header
         }
         for (; mcu < stop; mcu++) {
             if (interval && mcu == (number + 1) * interval) {
-                if (tiling_read_marker(&reader) != (JPEG_RST0 | (number & 7))) return 0;
+                if (scan_read_marker(&reader) != (JPEG_RST0 | (number & 7))) return 0;
                 number++;
                 memset(old_dc, 0, sizeof(old_dc));
             }
@@ -316,7 +331,7 @@ static int cut_codes(const uint8_t *data, size_t size, const jpeg_header *header
             for (int i = 0; i < header->component_count; i++) {
                 const jpeg_component *component = &header->components[i];
                 for (int block = component->across * component->down; block; block--)
-                    if (is_kept ? !tiling_copy_block(&reader, writer, tables, component,
+                    if (is_kept ? !scan_copy_block(&reader, writer, tables, component,
                                                      &old_dc[i], &new_dc[i])
                                 : !cut_skip_block(&reader, tables, pairs, component, &old_dc[i]))
                         return 0;
@@ -324,7 +339,7 @@ static int cut_codes(const uint8_t *data, size_t size, const jpeg_header *header
             if (reader.count < reader.missing || writer->is_full) return 0;
         }
     }
-    tiling_end_interval(writer);
+    scan_end_interval(writer);
     return !writer->is_full;
 }
 
@@ -339,7 +354,7 @@ static size_t cut_measure(const uint8_t *data, size_t size, int top, int left, i
     if (!jpeg_read_header(data, size, header)) return 0;
     if (!cut_plan(header, top, left, height, width, divisor, cut)) return 0;
     cut->body = header->scan;
-    if (cut->way == CUT_CODES) return size + TILING_EXTRA;
+    if (cut->way == CUT_CODES) return size + CUT_EXTRA;
     if (header->restart_interval) {
         for (int64_t number = 0; number < cut->first_interval; number++) {
             size_t end = cut_interval_end(data, size, cut->body, number, 0);
@@ -361,11 +376,11 @@ static size_t cut_write(const uint8_t *data, size_t size, const jpeg_header *hea
                         const jpeg_cut *cut, uint8_t *out, size_t room) {
     size_t written;
     if (cut->way == CUT_CODES) {
-        tiling_tables tables;
+        scan_tables tables;
         cut_pairs pairs[HUFFMAN_TABLES];
         bit_writer writer;
         int added;
-        if (!tiling_prepare(data, header, &tables)) return 0;
+        if (!scan_prepare(data, header, &tables)) return 0;
         for (int id = 0; id < HUFFMAN_TABLES; id++)
             if (tables.uses_ac[id]) cut_prepare_pairs(&tables.ac[id], pairs[id]);
         do {
@@ -373,7 +388,7 @@ static size_t cut_write(const uint8_t *data, size_t size, const jpeg_header *hea
             writer = fresh;
             writer.at += cut_head(data, size, header, cut, &tables, out);
             if (!cut_codes(data, size, header, cut, &tables, pairs, &writer)) return 0;
-            added = tiling_add_codes(&tables); /* a second time if codes are missing */
+            added = scan_add_codes(&tables); /* a second time if codes are missing */
             if (added < 0) return 0;
         } while (added);
         written = (size_t)(writer.at - out);

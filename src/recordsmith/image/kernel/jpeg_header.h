@@ -128,18 +128,4 @@ static int jpeg_read_header(const uint8_t *data, size_t size, jpeg_header *heade
     return 0;
 }
 
-/* The first marker in entropy-coded data from `at` on: where it begins, or `size`. */
-static size_t jpeg_find_marker(const uint8_t *data, size_t size, size_t at) {
-    while (at + 1 < size) {
-        const uint8_t *found = (const uint8_t *)memchr(data + at, 0xFF, size - 1 - at);
-        if (found == NULL) return size;
-        at = (size_t)(found - data);
-        uint8_t next = data[at + 1];
-        if (next == 0) at += 2;         /* a stuffed byte */
-        else if (next == 0xFF) at += 1; /* a fill byte */
-        else return at;
-    }
-    return size;
-}
-
 #endif
