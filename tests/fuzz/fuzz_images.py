@@ -25,7 +25,6 @@ from recordsmith.image import probe_image
 from recordsmith.image.decoding.decode import decode_image
 from recordsmith.image.decoding.pixels import read_image_head
 from recordsmith.image.formats.jpeg import all_segments, is_progressive, read_frame, read_head
-from recordsmith.image.formats.orientation import exif_orientation
 from recordsmith.image.formats.png import (
     GREY,
     RGB,
@@ -35,6 +34,7 @@ from recordsmith.image.formats.png import (
     read_header,
     transparent_colour,
 )
+from recordsmith.image.formats.probe import exif_orientation
 from recordsmith.image.masks.mask_header import probe_mask
 
 SMALL_PIXELS = 1 << 16
