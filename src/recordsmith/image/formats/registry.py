@@ -130,7 +130,6 @@ _FORMATS = (
         pillow="AVIF",
         module="pillow_avif",
         package="pillow-avif-plugin",
-        is_checked_when_opened=True,
         peak=12,
     ),
     ImageFormat(
@@ -147,7 +146,7 @@ _FORMATS = (
         decodes_when_opened=True,
         orientation=orientation.in_jxl,
         decode=decoders.decode_jxl,
-        peak=40,
+        peak=20,
     ),
     ImageFormat("jpeg2000", "JPEG 2000", (".jp2", ".j2k"), peak=20),
     ImageFormat("icns", "ICNS", (".icns",), peak=20),
