@@ -18,7 +18,7 @@ from recordsmith.image.formats.pillow import (
 )
 from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format, named_format
 
-_LOADED = 7  # maximum bytes per pixel for decoding with Pillow
+_LOADED = 7  # bytes per pixel of a damaged JPEG or PNG that Pillow decodes
 _ANIMATED = frozenset(("gif", "webp"))
 
 
@@ -131,10 +131,14 @@ def _check_by_decoding(data: bytes) -> None:
 def _probe_with_pillow(data: bytes) -> ImageInfo:
     if not data:
         raise unreadable("the file is empty")
-    with read_by_pillow(data) as image:
+    known = find_format(data)
+    peak = known.peak if isinstance(known.peak, int) else _LOADED
+    header = known.read_header(data) if known.decodes_when_opened else None
+    to_open = peak * header.height * header.width if header is not None else 0
+    with reserve_memory(to_open), read_by_pillow(data) as image:
         name = pillow_format(image)
         width, height = image.size
         if not named_format(name).is_checked_when_opened:
-            with reserve_memory(_LOADED * width * height):
+            with reserve_memory(peak * width * height):
                 image.load()
     return ImageInfo(name, height, width)

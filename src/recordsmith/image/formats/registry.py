@@ -146,7 +146,7 @@ _FORMATS = (
         decodes_when_opened=True,
         orientation=orientation.in_jxl,
         decode=decoders.decode_jxl,
-        peak=20,
+        peak=16,
     ),
     ImageFormat("jpeg2000", "JPEG 2000", (".jp2", ".j2k"), peak=20),
     ImageFormat("icns", "ICNS", (".icns",), peak=20),
