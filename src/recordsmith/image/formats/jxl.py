@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 CODESTREAM = b"\xff\x0a"
 CONTAINER = b"\0\0\0\x0cJXL \r\n\x87\n"
-_LONGEST_HEADER = 24  # more bytes than size and orientation take
+_PARSED_BYTES = 24  # more bytes than size and orientation take
 _SIDE_BITS = (9, 13, 18, 30)
 _RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))  # width and height
 
@@ -33,7 +33,7 @@ class JxlHeader(NamedTuple):
 def read_header(data: bytes | memoryview) -> JxlHeader | None:
     """The header of a JPEG XL image; None if it is damaged, or for other bytes."""
     start, was_jpeg = _find_codestream(data)
-    head = bytes(data[start : start + _LONGEST_HEADER])
+    head = bytes(data[start : start + _PARSED_BYTES])
     if head[:2] != CODESTREAM:
         return None
     bits = _Bits(head[2:])
