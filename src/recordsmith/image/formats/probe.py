@@ -1,7 +1,8 @@
 """Read the format and size of an image, and detect truncation, usually without decoding.
 
 JPEG and PNG headers are parsed without Pillow, because opening a file with it takes longer than
-packing it; Pillow reads other formats. A missing end mark shows truncation; a JPEG without one is decoded.
+packing it; Pillow reads other formats. A missing end mark shows truncation; a JPEG without one is
+decoded.
 """
 
 from __future__ import annotations
