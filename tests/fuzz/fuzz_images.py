@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from harness import mutated
-from PIL import Image
+from PIL import Image, features
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import probe_image
 from recordsmith.image.decoding.decode import decode_image
 from recordsmith.image.decoding.pixels import read_image_head
+from recordsmith.image.formats import jxl
 from recordsmith.image.formats.jpeg import all_segments, is_progressive, read_frame, read_head
-from recordsmith.image.formats.orientation import exif_orientation
 from recordsmith.image.formats.png import (
     GREY,
     RGB,
@@ -35,6 +35,7 @@ from recordsmith.image.formats.png import (
     read_header,
     transparent_colour,
 )
+from recordsmith.image.formats.probe import exif_orientation
 from recordsmith.image.masks.mask_header import probe_mask
 
 SMALL_PIXELS = 1 << 16
@@ -63,6 +64,11 @@ class Fuzz:
                 if name == "JPEG":
                     self.seeds.append(encoded(image, name, progressive=True))
                     self.seeds.append(encoded(image, name, icc_profile=bytes(200)))
+        codestream = bytes.fromhex("ff0aa000428048080001005c004b188b1500d48831c6ff187f0265eb06b8")
+        box = (8 + len(codestream)).to_bytes(4, "big") + b"jxlc" + codestream
+        self.seeds += [codestream, jxl.CONTAINER + box]  # no plugin: only the header is read
+        if features.check("avif"):
+            self.seeds.append(encoded(Image.new("RGB", (11, 7)), "AVIF"))
         self.seeds.append(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EOF\n")
 
     def one(self, dice: random.Random, counts: Counter[str]) -> None:

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import threading
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, features
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, SourceError
@@ -40,6 +42,8 @@ MIB = 1 << 20
 # Prints by how many bytes the peak of the process grows when each file is decoded.
 _MEASURE = """
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from recordsmith.image.decoding.memory import peak_bytes
 from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
@@ -97,6 +101,11 @@ def test_decoding_takes_no_more_than_estimated(tmp_path: Path) -> None:
         "lossy webp": _saved(plain, "WEBP", quality=10, method=0),
         "webp": _saved(see_through, "WEBP", lossless=True, method=0),
     }
+    if features.check("avif"):
+        cases["avif"] = _saved(plain, "AVIF", speed=10)
+    if find_spec("pillow_jxl"):
+        import_module("pillow_jxl")
+        cases["jxl"] = _saved(see_through, "JXL", effort=1)
     small = tmp_path / "small.png"
     small.write_bytes(_saved(plain.crop((0, 0, 9, 9)), "PNG"))
     for name, data in cases.items():

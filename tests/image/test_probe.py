@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, features
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import (
@@ -48,6 +48,7 @@ CUT = [
     ("TIFF", {"compression": "tiff_lzw"}),
     ("WEBP", {}),
     ("PPM", {}),
+    pytest.param("AVIF", {}, marks=pytest.mark.skipif(not features.check("avif"), reason="AVIF")),
 ]
 
 

@@ -27,7 +27,13 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.exporting.values import get_bytes, get_int, get_text, has_values
-from recordsmith.image import IMAGE_SUFFIXES, encode_png, probe_image
+from recordsmith.image import (
+    IMAGE_SUFFIXES,
+    encode_png,
+    named_format,
+    probe_image,
+    usual_name,
+)
 
 IMAGE_KEYS = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, FILENAME))
 MASK_KEYS = frozenset((MASK, MASK_FORMAT, MASK_DTYPE))
@@ -35,21 +41,6 @@ MASK_KEYS = frozenset((MASK, MASK_FORMAT, MASK_DTYPE))
 Warn = Callable[[str], None]
 """Called with a description of a problem."""
 
-_SUFFIXES = {
-    "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
-    "png": (".png",),
-    "gif": (".gif",),
-    "bmp": (".bmp", ".dib"),
-    "webp": (".webp",),
-    "tiff": (".tif", ".tiff"),
-    "ppm": (".ppm", ".pgm", ".pbm", ".pnm"),
-    "jpeg2000": (".jp2", ".j2k"),
-    "ico": (".ico",),
-    "avif": (".avif",),
-    "pcx": (".pcx",),
-    "tga": (".tga",),
-}
-_OTHER_SPELLINGS = {"jpg": "jpeg", "tif": "tiff"}
 _RAW_TYPES = {"bool": "uint8", "uint8": "uint8", "uint16": "uint16"}
 
 
@@ -72,7 +63,7 @@ class ExportedImage(NamedTuple):
         stem, suffix = os.path.splitext(name)
         if self.format is None:
             return (stem, suffix) if suffix.lower() in IMAGE_SUFFIXES else (name, ".bin")
-        suffixes = _SUFFIXES.get(self.format, (f".{self.format}",))
+        suffixes = named_format(self.format).suffixes or (f".{self.format}",)
         if suffix.lower() in suffixes:
             return stem, suffix
         return (stem if suffix.lower() in IMAGE_SUFFIXES else name), suffixes[0]
@@ -125,7 +116,7 @@ def read_mask(example: Features, image: ExportedImage, warn: Warn) -> ExportedIm
 
 def _declared_format(example: Features, key: str) -> str | None:
     text = (get_text(example, key) or "").lower().lstrip(".")
-    return _OTHER_SPELLINGS.get(text, text) or None
+    return usual_name(text) or None
 
 
 def _from_encoded(
@@ -135,7 +126,7 @@ def _from_encoded(
         info = probe_image(data)
     except CorruptDataError as error:
         warn(f"the {noun} cannot be read and is exported unchanged: {error.detail}")
-        return ExportedImage(data, declared if declared in _SUFFIXES else None, 0, 0)
+        return ExportedImage(data, declared if named_format(declared or "").name else None, 0, 0)
     if declared not in (None, info.format):
         warn(f"the record declares the {noun} as {declared}, but it is {info.format}")
     return ExportedImage(data, info.format, info.height, info.width)

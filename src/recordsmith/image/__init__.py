@@ -2,16 +2,24 @@
 
 from recordsmith.image.decoding.decode import Pixels, decode_image, resize_image
 from recordsmith.image.formats.jpeg import is_progressive
-from recordsmith.image.formats.orientation import UPRIGHT, exif_orientation, read_jpeg_info
+from recordsmith.image.formats.orientation import UPRIGHT, read_jpeg_info
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import check_chunks, palette_colours
 from recordsmith.image.formats.probe import (
-    IMAGE_SUFFIXES,
     ImageInfo,
     channel_count,
+    exif_orientation,
     is_image,
     probe_image,
     read_image_header,
+)
+from recordsmith.image.formats.registry import (
+    IMAGE_SUFFIXES,
+    ImageFormat,
+    find_format,
+    named_format,
+    starts_like_image,
+    usual_name,
 )
 from recordsmith.image.geometry.rotation import (
     Box,
@@ -40,6 +48,7 @@ __all__ = [
     "UPRIGHT",
     "Box",
     "Colour",
+    "ImageFormat",
     "ImageInfo",
     "ImageOptions",
     "MaskInfo",
@@ -55,9 +64,11 @@ __all__ = [
     "encode_mask",
     "encode_png",
     "exif_orientation",
+    "find_format",
     "inverse_orientation",
     "is_image",
     "is_progressive",
+    "named_format",
     "orient_box",
     "palette_colours",
     "probe_image",
@@ -67,7 +78,9 @@ __all__ = [
     "read_jpeg_info",
     "resize_image",
     "resize_nearest",
+    "starts_like_image",
     "store_image",
     "store_mask",
     "swaps_sides",
+    "usual_name",
 ]

@@ -27,8 +27,9 @@ from recordsmith.example.keys import (
     OBJECT_LABEL,
     WIDTH,
 )
-from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation
-from recordsmith.image.decoding.exact import Decoded, decode_exact
+from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation, usual_name
+from recordsmith.image.decoding.decoders import Decoded
+from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import read_image_head
 from recordsmith.linting.explanations import Severity
@@ -53,11 +54,6 @@ TINY_PIXELS = 2
 _IGNORED = 255  # in masks
 _MOST_VALUES = 1 << 16
 _KEPT_PLACES = 3
-_SAME_FORMAT = {
-    "jpg": "jpeg", "jpe": "jpeg", "jfif": "jpeg", "mpo": "jpeg", "tif": "tiff", "apng": "png",
-    "dib": "bmp", "jp2": "jpeg2000", "j2k": "jpeg2000", "pgm": "ppm", "pbm": "ppm", "pnm": "ppm",
-    "heif": "heic",
-}  # fmt: skip
 _FLAT = np.zeros((SIDE, SIDE), np.float32)
 
 
@@ -228,13 +224,9 @@ class SampleCheck:
 def wrong_extension(name: str, format_: str) -> str | None:
     """What is wrong with the extension of an image, or None."""
     extension = posixpath.splitext(name)[1].lstrip(".").lower()
-    if not has_image_name(name) or _plain_format(extension) == _plain_format(format_):
+    if not has_image_name(name) or usual_name(extension) == usual_name(format_):
         return None
     return f"a {format_.upper()} file with the extension .{extension}"
-
-
-def _plain_format(name: str) -> str:
-    return _SAME_FORMAT.get(name, name)
 
 
 def _labels(features: Mapping[str, Any]) -> Iterator[int]:

@@ -36,8 +36,10 @@ from recordsmith.image import (
     StoredImage,
     StoredMask,
     check_chunks,
+    find_format,
     orient_box,
     read_jpeg_info,
+    starts_like_image,
     store_image,
     store_mask,
 )
@@ -47,7 +49,6 @@ from recordsmith.sources import Note
 IMAGES = (IMAGE, MASK, OBJECT_MASK)
 """The canonical keys of features that hold encoded images."""
 
-_SIGNATURES = (b"\xff\xd8\xff", SIGNATURE, b"GIF87a", b"GIF89a")
 IS_PROGRESSIVE = (
     "JPEGs are progressive, which takes two to three times as long to decode; conversion to "
     "baseline keeps every pixel and adds about 3 % to their size"
@@ -155,9 +156,9 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
 
 
 def _starts_like_image(value: object) -> bool:
-    if not isinstance(value, bytes):
+    if not isinstance(value, bytes) or not starts_like_image(value):
         return False
-    return value.startswith(_SIGNATURES) or (value[:4], value[8:12]) == (b"RIFF", b"WEBP")
+    return find_format(value).name != "tiff"  # may hold measurements, which are not colours
 
 
 def find_image_note(features: Mapping[str, Any], note: Note) -> None:

@@ -76,6 +76,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"\xff\xd8\xff", "a JPEG image", _PACK),
     (b"\x89PNG\r\n\x1a\n", "a PNG image", _PACK),
     (b"GIF8", "a GIF image", _PACK),
+    (b"\0\0\0\x0cJXL \r\n\x87\n", "a JPEG XL image", _PACK),
     (b"II*\0", "a TIFF image", _PACK),
     (b"MM\0*", "a TIFF image", _PACK),
     (b"%PDF-", "a PDF document", _OTHER_READER),

@@ -23,10 +23,9 @@ from recordsmith.examining.stats.number_stats import (
 from recordsmith.examining.stats.places import FirstPlace, Place, Places
 from recordsmith.examining.stats.survey import Collector
 from recordsmith.example import BytesArray
-from recordsmith.image import read_image_header
+from recordsmith.image import read_image_header, starts_like_image
 from recordsmith.summaries import Report
 
-_SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"BM")
 _LARGEST_SIDE = 2**31 - 1
 
 
@@ -125,7 +124,7 @@ class ImageSurvey(Collector):
         """
         found, sides = [], []
         for number, view in enumerate(values.views()):
-            if not bytes(view[:4]).startswith(_SIGNATURES):
+            if not starts_like_image(view):
                 continue
             header = read_image_header(view)
             if header is None or max(header.height, header.width) > _LARGEST_SIDE:

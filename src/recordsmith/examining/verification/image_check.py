@@ -13,7 +13,7 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
-from recordsmith.image import channel_count
+from recordsmith.image import channel_count, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, read_image_head
 from recordsmith.image.storing.image_options import MAX_PIXELS
@@ -27,8 +27,6 @@ _PLAIN_NAMES = {
     "format": ("format",),
     "channels": ("channels", "depth"),
 }
-_SAME_FORMAT = {"jpg": "jpeg", "jpe": "jpeg", "jfif": "jpeg", "mpo": "jpeg", "tif": "tiff"}
-
 
 _SWAPPED_SIDES = (
     "Height and width are swapped. They may have been measured after an EXIF rotation, which "
@@ -211,5 +209,4 @@ def _text(example: Mapping[str, Any], key: str | None) -> str | None:
 
 
 def _plain_format(name: str) -> str:
-    plain = name.strip().lower().lstrip(".").removeprefix("image/")
-    return _SAME_FORMAT.get(plain, plain)
+    return usual_name(name.strip().lower().lstrip(".").removeprefix("image/"))

@@ -38,6 +38,8 @@ static int content_of(span value) {
                        !memcmp(p, "GIF87a", 6) || !memcmp(p, "GIF89a", 6) ||
                        (!memcmp(p, "RIFF", 4) && !memcmp(p + 8, "WEBP", 4)) ||
                        !memcmp(p, "II*\0", 4) || !memcmp(p, "MM\0*", 4) ||
+                       (!memcmp(p + 4, "ftypavi", 7) && (p[11] == 'f' || p[11] == 's')) ||
+                       !memcmp(p, "\0\0\0\x0cJXL \r\n\x87\n", 12) ||
                        (!memcmp(p, "BM", 2) && !memcmp(p + 6, "\0\0\0\0", 4))))
         return CONTENT_IMAGE;
     const uint8_t *beyond_ascii = NULL;

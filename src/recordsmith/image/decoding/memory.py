@@ -19,24 +19,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import option
-from recordsmith.image.formats.jpeg import (
-    PROGRESSIVE,
-    SCAN,
-    FrameHeader,
-    find_frame,
-    sampling_factors,
-    segments,
-)
 from recordsmith.image.formats.pillow import unreadable
-from recordsmith.image.formats.png import (
-    GREY,
-    GREY_ALPHA,
-    PALETTE,
-    RGB,
-    RGBA,
-    chunks_before_pixels,
-    read_header,
-)
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
 MOST_BYTES = 1 << 30
@@ -49,14 +32,6 @@ UNCOUNTED_PIXELS = 1 << 20
 """Images of at most this size are not counted; they take a few megabytes per thread."""
 
 _STRIP = 1 << 17  # pixels of larger images to convert at once
-
-# Measured peak in bytes per pixel of formats that Pillow decodes: its own pixels (up to 4 bytes),
-# the memory of its decoder, and the array.
-_USUAL_PEAK = 8
-_PEAKS = {"gif": 5, "avif": 12, "jpeg2000": 20, "icns": 20}
-_ANIMATED_WEBP = 20
-_PNG_PEAKS = {GREY: 4, RGB: 6, PALETTE: 6, GREY_ALPHA: 8, RGBA: 8}  # OpenCV decodes into a copy
-_PNG_PEAK_OF_MORE = 12  # with a transparent colour, or animated
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -227,48 +202,12 @@ def peak_bytes(
     data: BytesLike, format_: str, pixel_count: int, *, channels: int = 3, divisor: int = 1
 ) -> int:
     """Estimate the peak memory of decoding in bytes, without the encoded image itself."""
-    view = as_view(data)
-    depth = 1
-    if format_ == "jpeg":
-        frame = find_frame(view)
-        assert frame is not None
-        decoded = 7 if channels == 4 else 4 if frame.component_count == 4 else 3
-        coefficients = pixel_count * _coefficient_bytes(view, frame)
-        return coefficients + pixel_count * decoded // divisor**2
-    if format_ == "png":
-        peak, depth = _png_peak(bytes(data))  # bytes are not copied
-    elif format_ == "webp":
-        kind = bytes(view[12:16])
-        is_animated = kind == b"VP8X" and bool(view[20] & 2)
-        peak = _ANIMATED_WEBP if is_animated else 6 if kind == b"VP8 " else 8
-    else:
-        peak = _PEAKS.get(format_, _USUAL_PEAK)
-    if channels == 4:
-        peak = max(peak, 7)  # alpha is added to a copy
-    return peak * depth * pixel_count
+    from recordsmith.image.formats.registry import named_format  # it has the decoders
 
-
-def _coefficient_bytes(data: memoryview, frame: FrameHeader) -> int:
-    """The bytes per pixel that libjpeg keeps for a JPEG with several scans: 2 per coefficient."""
-    if frame.marker not in PROGRESSIVE:
-        scan = next((segment for segment in segments(data) if segment.marker == SCAN), None)
-        if scan is None or data[scan.start + 4] == frame.component_count:
-            return 0
-    factors = sampling_factors(data, frame) or [(1, 1)]
-    samples = sum(across * down for across, down in factors)
-    largest = max(across for across, _ in factors) * max(down for _, down in factors)
-    return -(-2 * samples // max(1, largest))
-
-
-def _png_peak(data: bytes) -> tuple[int, int]:
-    """The bytes per pixel for 8-bit channels, and the bytes of a channel."""
-    header = read_header(data)
-    assert header is not None
-    depth = 2 if header.bits == 16 else 1
-    names = {chunk.name for chunk in chunks_before_pixels(data)}
-    if b"acTL" in names or b"tRNS" in names:
-        return _PNG_PEAK_OF_MORE, depth
-    return _PNG_PEAKS.get(header.colour_type, _USUAL_PEAK), depth
+    peak = named_format(format_).peak
+    if not isinstance(peak, int):
+        return int(peak(as_view(data), channels, divisor) * pixel_count)
+    return (max(peak, 7) if channels == 4 else peak) * pixel_count  # alpha is added to a copy
 
 
 def convert_rows(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.decoding.exact import ExactPixels
+from recordsmith.image.decoding.decoders import ExactPixels
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
 from recordsmith.image.decoding.memory import peak_bytes, reserve_for_decoding, reserve_more
 from recordsmith.image.decoding.pixels import ImageHead, convert_pixels, decode_pixels

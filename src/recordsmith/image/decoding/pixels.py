@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.image.decoding.exact import ExactPixels, check_shape, decode_exact
+from recordsmith.image.decoding.decoders import ExactPixels, check_shape
+from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import check_size, convert_rows
-from recordsmith.image.formats import bmp, webp
 from recordsmith.image.formats.jpeg import find_frame
 from recordsmith.image.formats.pillow import pillow_format, read_by_pillow, unreadable
-from recordsmith.image.formats.png import read_header
+from recordsmith.image.formats.registry import find_format
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
 _GREY_WEIGHTS = np.array((9797, 19234, 3737)) / 32768  # libpng's, of red, green and blue
@@ -119,12 +119,10 @@ def convert_pixels(pixels: ExactPixels, channels: int, bits: int | None) -> Exac
 
 
 def _read_other_head(data: memoryview) -> ImageHead:
-    header = read_header(data)
+    known = find_format(data)
+    header = known.read_header(data)
     if header is not None:
-        return ImageHead("png", header.height, header.width)
-    for format_, found in (("webp", webp.read_header(data)), ("bmp", bmp.read_header(data))):
-        if found is not None:
-            return ImageHead(format_, abs(found.height), found.width)
+        return ImageHead(known.name, header.height, header.width)
     if not data:
         raise unreadable("the image is empty")
     with read_by_pillow(bytes(data)) as image:

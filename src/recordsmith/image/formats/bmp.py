@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-SIGNATURE = b"BM"
 _BITS = (8, 24, 32)
 _SIZES = (40, 52, 56, 64, 108, 124)  # valid sizes of a header
 _UNCOMPRESSED, _BY_MASKS = 0, 3
@@ -27,20 +26,28 @@ class BmpHeader(NamedTuple):
     Attributes:
         start: the offset of the pixels.
         own_size: the size of the header itself.
-        height: as stored: negative if the first row is the top one.
+        signed_height: as stored: negative if the first row is the top one.
     """
 
     start: int
     own_size: int
     width: int
-    height: int
+    signed_height: int
     bits: int
     compression: int
+
+    @property
+    def height(self) -> int:
+        return abs(self.signed_height)
+
+    @property
+    def channels(self) -> int:
+        return 0  # of a palette: known after decoding
 
 
 def read_header(data: bytes | memoryview) -> BmpHeader | None:
     """The header of an uncompressed BMP with 8, 24 or 32 bits per pixel; None for others."""
-    if data[:2] != SIGNATURE or len(data) < _FIELDS.size:
+    if data[:2] != b"BM" or len(data) < _FIELDS.size:
         return None
     header = BmpHeader(*_FIELDS.unpack_from(data))
     is_plain = header.bits in _BITS and header.compression in (_UNCOMPRESSED, _BY_MASKS)
@@ -49,13 +56,13 @@ def read_header(data: bytes | memoryview) -> BmpHeader | None:
 
 def decode(data: bytes, header: BmpHeader) -> npt.NDArray[np.uint8] | None:
     """Decode to (height, width, 1, 3 or 4); None if the file does not have the exact length."""
-    height, channels = abs(header.height), header.bits // 8
+    height, channels = header.height, header.bits // 8
     row_size = (channels * header.width + 3) // 4 * 4
     if not height or header.start + row_size * height != len(data):
         return None
     rows = np.frombuffer(data, np.uint8, row_size * height, header.start)
     rows = rows.reshape(height, row_size)
-    if header.height > 0:
+    if header.signed_height > 0:
         rows = rows[::-1]
     pixels = rows[:, : channels * header.width].reshape(height, header.width, channels)
     if channels == 1:

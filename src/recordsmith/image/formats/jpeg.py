@@ -59,6 +59,10 @@ class FrameHeader(NamedTuple):
     width: int
     component_count: int
 
+    @property
+    def channels(self) -> int:
+        return self.component_count
+
 
 def segments(data: bytes | memoryview, start: int = 2) -> Iterator[Segment]:
     """Iterate over the segments from `start` up to and including the header of a scan."""
@@ -190,6 +194,31 @@ def find_frame(data: bytes | memoryview) -> FrameHeader | None:
     if frame is None and data[:3] == START + b"\xff":
         return read_frame(with_plain_header(bytes(data)))
     return frame
+
+
+def has_end(data: bytes, frame: FrameHeader) -> bool:
+    """Whether a JPEG has an end mark. One before the frame header belongs to a thumbnail."""
+    return data.rfind(END) >= frame.start
+
+
+def bytes_per_pixel(data: memoryview, channels: int, divisor: int) -> float:
+    """The peak memory of decoding a JPEG at 1/`divisor` of its size."""
+    frame = find_frame(data)
+    assert frame is not None
+    decoded = 7 if channels == 4 else 4 if frame.component_count == 4 else 3
+    return _coefficient_bytes(data, frame) + decoded / divisor**2
+
+
+def _coefficient_bytes(data: memoryview, frame: FrameHeader) -> int:
+    """The bytes per pixel that libjpeg keeps for a JPEG with several scans: 2 per coefficient."""
+    if frame.marker not in PROGRESSIVE:
+        scan = next((segment for segment in segments(data) if segment.marker == SCAN), None)
+        if scan is None or data[scan.start + 4] == frame.component_count:
+            return 0
+    factors = sampling_factors(data, frame) or [(1, 1)]
+    samples = sum(across * down for across, down in factors)
+    largest = max(across for across, _ in factors) * max(down for _, down in factors)
+    return -(-2 * samples // max(1, largest))
 
 
 def is_progressive(data: bytes) -> bool:

@@ -9,33 +9,22 @@ from __future__ import annotations
 import struct
 
 from recordsmith.errors import CorruptDataError
-from recordsmith.image.formats.jpeg import EXIF, PROGRESSIVE, START, read_head
+from recordsmith.image.formats import jxl
+from recordsmith.image.formats.jpeg import EXIF, PROGRESSIVE, read_head
 from recordsmith.image.formats.pillow import read_by_pillow
-from recordsmith.image.formats.png import SIGNATURE
 
 UPRIGHT = 1
 _TAG = 0x0112
 _CODES = {3: "H", 4: "I"}  # TIFF's types SHORT and LONG
-# decoders of TIFF apply the tag; the other formats have no EXIF
-_WITHOUT_EXIF = (b"II*\0", b"MM\0*", b"GIF8", b"BM", b"P1", b"P2", b"P3", b"P4", b"P5", b"P6")
 
 
-def exif_orientation(data: bytes) -> int:
-    """The EXIF orientation of an encoded image, 1 to 8; 1 if missing or invalid.
+def upright(_: bytes) -> int:
+    """The orientation of formats without EXIF, and of those that decoders rotate."""
+    return UPRIGHT
 
-    XMP is ignored, as decoders ignore it.
-    """
-    if data[:2] == START:
-        start = read_head(data)[1]
-    elif data[:8] == SIGNATURE:
-        start = _exif_in_png(data)
-    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        start = _exif_in_webp(data)
-    elif data.startswith(_WITHOUT_EXIF):
-        start = None
-    else:
-        return _orientation_by_pillow(data)
-    return UPRIGHT if start is None else _orientation_in_tiff(data, start)
+
+def in_jpeg(data: bytes) -> int:
+    return read_jpeg_info(data)[1]
 
 
 def read_jpeg_info(data: bytes) -> tuple[bool, int]:
@@ -45,26 +34,32 @@ def read_jpeg_info(data: bytes) -> tuple[bool, int]:
     return is_progressive, UPRIGHT if exif is None else _orientation_in_tiff(data, exif)
 
 
-def _exif_in_png(data: bytes) -> int | None:
+def in_png(data: bytes) -> int:
     if b"eXIf" not in data:
-        return None
+        return UPRIGHT
     at = 8
     while at + 8 <= len(data):
         if data[at + 4 : at + 8] == b"eXIf":
-            return at + 8
+            return _orientation_in_tiff(data, at + 8)
         at += 12 + int.from_bytes(data[at : at + 4], "big")
-    return None
+    return UPRIGHT
 
 
-def _exif_in_webp(data: bytes) -> int | None:
+def in_webp(data: bytes) -> int:
     at = 12
     while at + 8 <= len(data):
         if data[at : at + 4] == b"EXIF":
             start = at + 8  # some writers prepend the prefix of JPEG
-            return start + len(EXIF) if data.startswith(EXIF, start) else start
+            start += len(EXIF) if data.startswith(EXIF, start) else 0
+            return _orientation_in_tiff(data, start)
         size = int.from_bytes(data[at + 4 : at + 8], "little")
         at += 8 + size + size % 2
-    return None
+    return UPRIGHT
+
+
+def in_jxl(data: bytes) -> int:
+    header = jxl.read_header(data)
+    return UPRIGHT if header is None else header.orientation
 
 
 def _orientation_in_tiff(data: bytes, start: int) -> int:
@@ -86,7 +81,7 @@ def _orientation_in_tiff(data: bytes, start: int) -> int:
     return UPRIGHT
 
 
-def _orientation_by_pillow(data: bytes) -> int:
+def orientation_by_pillow(data: bytes) -> int:
     try:
         with read_by_pillow(data) as image:
             value = image.getexif().get(_TAG, UPRIGHT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO
 
 from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
@@ -16,15 +17,7 @@ from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
 if TYPE_CHECKING:
     from PIL import Image
 
-_SIGNATURES = (
-    (b"\xff\xd8\xff", "JPEG"),
-    (b"\x89PNG\r\n\x1a\n", "PNG"),
-    (b"GIF8", "GIF"),
-    (b"BM", "BMP"),
-    (b"RIFF", "WebP"),
-    (b"II*\0", "TIFF"),
-    (b"MM\0*", "TIFF"),
-)
+    from recordsmith.image.formats.registry import ImageFormat
 
 # All formats that Pillow decodes except EPS, which it passes to Ghostscript: EPS files have
 # executed code through it. Formats that Pillow only identifies are left out, too.
@@ -39,12 +32,51 @@ def open_by_pillow(file: BinaryIO) -> Image.Image:
     """Open a file with Pillow, which reads it lazily and may raise any exception."""
     from PIL import Image, UnidentifiedImageError
 
+    from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format  # has decoders
+
+    file.seek(0)
+    known = find_format(file.read(SIGNATURE_BYTES))
+    if known.module:
+        _load_plugin(known)
+    if known.decodes_when_opened:
+        _check_header(known, file)
+    if known.pillow:
+        return Image.open(file, formats=(known.pillow,))
     try:
         return Image.open(file, formats=_USUAL)
     except UnidentifiedImageError:
         Image.init()
         others = [name for name in _OTHERS.split() if name in Image.OPEN]
         return Image.open(file, formats=others)
+
+
+def _load_plugin(known: ImageFormat) -> None:
+    """Add a format to Pillow."""
+    from PIL import features
+
+    if not (known.name in features.modules and features.check(known.name)):
+        try:
+            import_module(known.module)
+        except ImportError:
+            raise unreadable(
+                f"the image has the format {known.title}, which Pillow cannot read here",
+                remedy=f"Install the plugin: `pip install {known.package}`.",
+            ) from None
+
+
+def _check_header(known: ImageFormat, file: BinaryIO) -> None:
+    """Check the size of an image as Pillow does, which does it only after opening."""
+    from PIL import Image
+
+    file.seek(0)
+    header = known.read_header(file.read())
+    if header is None:
+        raise ValueError("the header is unreadable")
+    most = 2 * (Image.MAX_IMAGE_PIXELS or 1 << 62)
+    if header.height * header.width > most:
+        raise Image.DecompressionBombError(
+            f"it has {header.width:,} x {header.height:,} pixels, expected at most {most:,}"
+        )
 
 
 @contextmanager
@@ -90,7 +122,9 @@ def unreadable(
 def _reason(data: bytes, noun: str, name: str | None, error: Exception) -> str:
     if name is not None:
         return f"the {name} {noun} is damaged or truncated: {error}"
-    for signature, known in _SIGNATURES:
-        if data.startswith(signature):
-            return f"the {noun} starts like a {known} file, but is damaged or truncated"
+    from recordsmith.image.formats.registry import find_format  # has the decoders
+
+    known = find_format(data).title
+    if known:
+        return f"the {noun} starts like a {known} file, but is damaged or truncated"
     return f"the {noun} has an unsupported format; its first bytes are {data[:16]!r}"

@@ -31,6 +31,8 @@ _BITS = {
 }
 _SCALES = {1: 255, 2: 85, 4: 17}  # from grey levels of few bits to 0-255
 _CRITICAL = frozenset((b"IHDR", b"PLTE", b"IDAT", b"IEND"))
+_PEAKS = {GREY: 4, RGB: 6, PALETTE: 6, GREY_ALPHA: 8, RGBA: 8}  # OpenCV decodes into a copy
+_PEAK_OF_MORE = 12  # with a transparent colour, or animated
 _LONGEST_SIDE = 1_000_000  # of libpng
 
 
@@ -53,6 +55,15 @@ class PngHeader(NamedTuple):
     bits: int
     colour_type: int
 
+    @property
+    def channels(self) -> int:
+        """After decoding; 0 if the colour type is invalid."""
+        return 3 if self.colour_type == PALETTE else CHANNELS.get(self.colour_type, 0)
+
+    @property
+    def variant(self) -> str:
+        return "16-bit" if self.bits == 16 else ""
+
 
 def read_header(data: bytes | memoryview) -> PngHeader | None:
     """The header of a PNG; None for other bytes."""
@@ -72,6 +83,25 @@ def chunks_before_pixels(data: bytes) -> Iterator[Chunk]:
             return
         yield Chunk(name, data[at + 8 : at + 8 + length])
         at += 12 + length
+
+
+def has_end(data: bytes, _: PngHeader) -> bool:
+    """Whether a PNG has an end mark."""
+    return data.rfind(b"IEND") >= 0
+
+
+def bytes_per_pixel(data: memoryview, channels: int, _: int) -> int:
+    """The peak memory of decoding a PNG."""
+    encoded = bytes(data)  # not copied if it was bytes
+    header = read_header(encoded)
+    assert header is not None
+    names = {chunk.name for chunk in chunks_before_pixels(encoded)}
+    peak = _PEAKS.get(header.colour_type, 8)
+    if b"acTL" in names or b"tRNS" in names:
+        peak = _PEAK_OF_MORE
+    if channels == 4:
+        peak = max(peak, 7)  # alpha is added to a copy
+    return peak * (2 if header.bits == 16 else 1)
 
 
 def check_chunks(data: bytes) -> None:

@@ -1,7 +1,8 @@
 """Read the format and size of an image, and detect truncation, usually without decoding.
 
-JPEG and PNG headers are parsed here, because opening a file with Pillow takes longer than packing
-it; Pillow reads other formats. A missing end mark shows truncation; a JPEG without one is decoded.
+JPEG and PNG headers are parsed without Pillow, because opening a file with it takes longer than
+packing it; Pillow reads other formats. A missing end mark shows truncation; a JPEG without one is
+decoded.
 """
 
 from __future__ import annotations
@@ -10,26 +11,16 @@ from typing import BinaryIO, NamedTuple
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.image.decoding.memory import reserve_memory
-from recordsmith.image.formats.jpeg import START, read_frame
 from recordsmith.image.formats.pillow import (
     open_by_pillow,
     pillow_format,
     read_by_pillow,
     unreadable,
 )
-from recordsmith.image.formats.png import CHANNELS, PALETTE, SIGNATURE, read_header
+from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format, named_format
 
-_IMAGE_ENDINGS = (
-    "apng avif bmp dib gif ico j2k jfif jp2 jpe jpeg jpg pbm pcx pgm png pnm ppm tga tif tiff webp"
-    " cr2 dng exr heic heif jxl nef psd svg"  # may be unsupported
-)
-IMAGE_SUFFIXES = frozenset(f".{ending}" for ending in _IMAGE_ENDINGS.split())
-"""Suffixes of images. A file with such a name that is not an image is an error, not ignored."""
-
-_JPEG_END = b"\xff\xd9"
-_LOADED = 7  # maximum bytes per pixel for decoding with Pillow
+_LOADED = 7  # bytes per pixel of a damaged JPEG or PNG that Pillow decodes
 _ANIMATED = frozenset(("gif", "webp"))
-_CHECKED_WHEN_OPENED = frozenset(("webp", "avif"))  # opening detects truncation
 
 
 class ImageInfo(NamedTuple):
@@ -67,18 +58,11 @@ def read_image_header(data: bytes | memoryview) -> ImageHeader | None:
 
     Takes a few microseconds for JPEG and PNG, and some tens for formats that Pillow opens.
     """
-    frame = read_frame(data)
-    if frame is not None:
-        if not (frame.height and frame.width):
-            return None
-        return ImageHeader("jpeg", frame.height, frame.width, frame.component_count)
-    header = read_header(data)
-    if header is not None:
-        if not (header.height and header.width) or header.colour_type not in CHANNELS:
-            return None
-        channels = 3 if header.colour_type == PALETTE else CHANNELS[header.colour_type]
-        variant = "16-bit" if header.bits == 16 else ""
-        return ImageHeader("png", header.height, header.width, channels, variant)
+    known = find_format(data)
+    header = known.read_header(data)
+    if header is not None and header.height and header.width and header.channels:
+        variant = getattr(header, "variant", "")
+        return ImageHeader(known.name, header.height, header.width, header.channels, variant)
     try:
         with read_by_pillow(bytes(data)) as image:
             channels = 3 if image.mode == "P" else len(image.getbands())
@@ -96,23 +80,28 @@ def probe_image(data: bytes) -> ImageInfo:
     Raises:
         CorruptDataError: unreadable-image: `data` is not an image, or is truncated.
     """
-    frame = read_frame(data)
-    if frame is not None and frame.height and frame.width:
-        if data.rfind(_JPEG_END) < frame.start:  # an earlier one belongs to a thumbnail
-            _check_by_decoding(data)
-        return ImageInfo("jpeg", frame.height, frame.width)
-    header = read_header(data)
-    if header is not None and header.height and header.width:
-        if data.rfind(b"IEND") < 0:
+    known = find_format(data)
+    header = known.read_header(data)
+    if known.has_end is None or header is None or not header.height or not header.width:
+        return _probe_with_pillow(data)
+    if not known.has_end(data, header):
+        if known.name == "png":
             raise unreadable("the PNG file is truncated: its end mark is missing")
-        return ImageInfo("png", header.height, header.width)
-    return _probe_with_pillow(data)
+        _check_by_decoding(data)
+    return ImageInfo(known.name, header.height, header.width)
+
+
+def exif_orientation(data: bytes) -> int:
+    """The EXIF orientation of an encoded image, 1 to 8; 1 if missing or invalid.
+
+    XMP is ignored, as decoders ignore it.
+    """
+    return find_format(data).orientation(data)
 
 
 def is_image(file: BinaryIO) -> bool:
     """Whether a file starts like an image. Reads only its first bytes."""
-    head = file.read(8)
-    if head[:3] == START + b"\xff" or head == SIGNATURE:
+    if find_format(file.read(SIGNATURE_BYTES)).has_end is not None:
         return True
     try:
         open_by_pillow(file)
@@ -143,10 +132,14 @@ def _check_by_decoding(data: bytes) -> None:
 def _probe_with_pillow(data: bytes) -> ImageInfo:
     if not data:
         raise unreadable("the file is empty")
-    with read_by_pillow(data) as image:
+    known = find_format(data)
+    peak = known.peak if isinstance(known.peak, int) else _LOADED
+    header = known.read_header(data) if known.decodes_when_opened else None
+    to_open = peak * header.height * header.width if header is not None else 0
+    with reserve_memory(to_open), read_by_pillow(data) as image:
         name = pillow_format(image)
         width, height = image.size
-        if name not in _CHECKED_WHEN_OPENED:
-            with reserve_memory(_LOADED * width * height):
+        if not named_format(name).is_checked_when_opened:
+            with reserve_memory(peak * width * height):
                 image.load()
     return ImageInfo(name, height, width)

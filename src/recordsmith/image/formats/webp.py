@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _ANIMATED, _HAS_ALPHA = 0x02, 0x10
+ANIMATED_PEAK = 20  # bytes per pixel
 _LOSSY_START = b"\x9d\x01\x2a"
 _LOSSLESS_START = 0x2F
 
@@ -18,6 +19,7 @@ class WebpHeader(NamedTuple):
     height: int
     width: int
     is_animated: bool
+    channels: int = 0  # not parsed
 
 
 def read_header(data: bytes | memoryview) -> WebpHeader | None:
@@ -35,6 +37,14 @@ def read_header(data: bytes | memoryview) -> WebpHeader | None:
     if head[12:16] == b"VP8 " and head[23:26] == _LOSSY_START:
         return WebpHeader(_number(head[28:30]) & 0x3FFF, _number(head[26:28]) & 0x3FFF, False)
     return None
+
+
+def bytes_per_pixel(data: memoryview, channels: int, _: int) -> int:
+    """The peak memory of decoding a WebP."""
+    kind = bytes(data[12:16])
+    if kind == b"VP8X" and data[20] & _ANIMATED:
+        return ANIMATED_PEAK
+    return 8 if kind != b"VP8 " else 7 if channels == 4 else 6
 
 
 def with_alpha_flag(data: bytes) -> bytes:

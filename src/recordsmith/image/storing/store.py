@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.errors import SourceError, option
-from recordsmith.image.decoding.exact import Decoded, ExactPixels, decode_exact
+from recordsmith.image.decoding.decoders import Decoded, ExactPixels
+from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.memory import (
     check_size,
     convert_rows,
@@ -32,8 +33,7 @@ from recordsmith.image.decoding.memory import (
     reserve_memory,
 )
 from recordsmith.image.formats.jpeg import is_progressive
-from recordsmith.image.formats.orientation import exif_orientation
-from recordsmith.image.formats.probe import probe_image
+from recordsmith.image.formats.probe import exif_orientation, probe_image
 from recordsmith.image.geometry.rotation import apply_orientation, swaps_sides
 from recordsmith.image.storing.encode import (
     check_bits_for_jpeg,

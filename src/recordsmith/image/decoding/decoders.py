@@ -1,0 +1,228 @@
+"""The decoders of image formats, as `formats.registry` lists them: all channels and bits.
+
+Each raises CorruptDataError if it cannot decode the image, or if the header has more pixels than
+`max_pixels`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
+from recordsmith.image.decoding.memory import check_size, convert_rows, image_to_array, reserve_more
+from recordsmith.image.formats import bmp, jxl, webp
+from recordsmith.image.formats.jpeg import find_frame
+from recordsmith.image.formats.pillow import read_by_pillow, unreadable
+from recordsmith.image.formats.png import (
+    GREY,
+    GREY_ALPHA,
+    RGB,
+    PngHeader,
+    plain_png,
+    read_header,
+    transparent_colour,
+)
+
+ExactPixels: TypeAlias = npt.NDArray[np.uint8 | np.uint16]
+"""(height, width, channels): grey, grey and alpha, RGB, or RGB and alpha."""
+
+_BITS_PER_SAMPLE = 258  # TIFF 6.0, section 8
+_PLAIN_MODES = frozenset(("L", "LA", "RGB", "RGBA"))
+_ALPHA_MODES = frozenset(("PA", "La", "RGBa"))
+
+
+class Decoded(NamedTuple):
+    """A decoded image.
+
+    Attributes:
+        pixels: the first frame.
+        is_animated: whether the image has more frames.
+        was_cmyk: whether the colours were converted from CMYK.
+    """
+
+    pixels: ExactPixels
+    is_animated: bool = False
+    was_cmyk: bool = False
+
+    @property
+    def has_alpha(self) -> bool:
+        return self.pixels.shape[2] in (2, 4)
+
+
+def decode_jpeg_file(data: bytes, max_pixels: int, on_damage: OnDamage | None) -> Decoded:
+    """Decode a JPEG. Garbage in its header is skipped, as libjpeg searches for the next marker."""
+    frame = find_frame(data)
+    if frame is not None:
+        height, width, component_count = frame.height, frame.width, frame.component_count
+    else:
+        with read_by_pillow(data) as image:
+            height, width, component_count = image.height, image.width, len(image.getbands())
+    check_size(height, width, max_pixels)
+    pixels = decode_jpeg(data, height, width, component_count, on_damage=on_damage)
+    check_shape(pixels, "jpeg", height, width)
+    return Decoded(pixels, was_cmyk=component_count == 4)
+
+
+def check_shape(pixels: ExactPixels, format_: str, height: int, width: int) -> None:
+    """Raise CorruptDataError if the decoded size differs from the header's."""
+    if pixels.shape[:2] != (height, width):
+        raise unreadable(
+            f"the {format_} image is damaged: its size does not match its header",
+            found=f"{pixels.shape[1]} x {pixels.shape[0]} pixels",
+            expected=f"{width} x {height}",
+        )
+
+
+def decode_png(data: bytes, max_pixels: int, on_damage: OnDamage | None) -> Decoded:
+    import cv2
+
+    header = read_header(data)
+    if header is None:
+        return decode_by_pillow(data, max_pixels)
+    check_size(header.height, header.width, max_pixels)
+    plain = plain_png(data, on_damage)
+    pixels = _by_opencv(plain, cv2.IMREAD_UNCHANGED)
+    if pixels is None:
+        raise unreadable("the PNG image is damaged: its pixels cannot be decompressed")
+    if header.colour_type == GREY_ALPHA:  # OpenCV returns RGB with alpha
+        pixels = convert_rows(pixels, lambda rows: rows[:, :, 2:].copy())
+    elif header.colour_type in (GREY, RGB):
+        pixels = _with_transparent_colour(pixels, plain, header)
+    return Decoded(pixels, b"acTL" in data[: data.find(b"IDAT")])
+
+
+def _with_transparent_colour(pixels: ExactPixels, data: bytes, header: PngHeader) -> ExactPixels:
+    """Add alpha to grey or RGB pixels if one colour is transparent."""
+    colour = transparent_colour(data, header)
+    if colour is None:
+        return pixels
+    plain = pixels[:, :, : 1 if header.colour_type == GREY else 3]
+    is_seen = (plain != np.array(colour, plain.dtype)).any(axis=2, keepdims=True)
+    alpha = is_seen.astype(plain.dtype) * np.iinfo(plain.dtype).max
+    return np.concatenate((plain, alpha), axis=2)
+
+
+def decode_webp(data: bytes, max_pixels: int, _: OnDamage | None) -> Decoded:
+    """Decode a still WebP with OpenCV, which calls the same libwebp function as TensorFlow."""
+    import cv2
+
+    header = webp.read_header(data)
+    if header is None or header.is_animated:
+        return decode_by_pillow(data, max_pixels)
+    check_size(header.height, header.width, max_pixels)
+    pixels = _by_opencv(webp.with_alpha_flag(data), cv2.IMREAD_UNCHANGED)
+    if pixels is None:
+        raise unreadable("the WebP image is damaged: libwebp cannot decode it")
+    check_shape(pixels, "webp", header.height, header.width)
+    return Decoded(pixels)
+
+
+def decode_bmp(data: bytes, max_pixels: int, _: OnDamage | None) -> Decoded:
+    header = bmp.read_header(data)
+    if header is None:
+        return decode_by_pillow(data, max_pixels)
+    check_size(header.height, header.width, max_pixels)
+    pixels = bmp.decode(data, header)
+    if pixels is None:
+        raise unreadable(
+            "the BMP image is damaged or truncated",
+            found=f"{len(data):,} bytes",
+            expected=(
+                f"the exact size of {header.width} x {header.height} pixels with "
+                f"{header.bits} bits each"
+            ),
+        )
+    return Decoded(pixels)
+
+
+def _by_opencv(data: bytes, flags: int) -> Any:
+    """RGB or RGBA pixels; None if OpenCV cannot decode the image."""
+    import cv2
+
+    try:
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
+    except cv2.error:
+        return None
+    if pixels is None:
+        return None
+    if pixels.ndim == 2:
+        return pixels[:, :, np.newaxis]
+    order = cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
+    return convert_rows(pixels, lambda rows: cv2.cvtColor(rows, order))
+
+
+def decode_jxl(data: bytes, max_pixels: int, _: OnDamage | None) -> Decoded:
+    header = jxl.read_header(data)
+    if header is not None:  # otherwise Pillow reports it
+        check_size(header.height, header.width, max_pixels)
+    return decode_by_pillow(data, max_pixels)
+
+
+def decode_by_pillow(data: bytes, max_pixels: int, _: OnDamage | None = None) -> Decoded:
+    with read_by_pillow(data) as image:
+        check_size(image.height, image.width, max_pixels)
+        is_animated = bool(getattr(image, "is_animated", False))
+        pixels = _deep_tiff(data, image)
+        if pixels is None:
+            if image.format == "GIF":
+                _check_frame(data, image)
+            elif image.format == "WEBP":
+                reserve_more(webp.ANIMATED_PEAK * image.height * image.width)
+            image.load()
+            pixels = image_to_array(image, _plain_channels)
+        return Decoded(pixels, is_animated, image.mode == "CMYK")
+
+
+def _check_frame(data: bytes, image: Any) -> None:
+    """Reject a GIF whose first frame does not fill the canvas: decoders disagree about it."""
+    size = struct.unpack_from("<HH", data, 6)
+    if image.size != size or image.tile[0][1] != (0, 0, *size):
+        raise unreadable(
+            "the first frame of the GIF image does not fill its canvas",
+            found=f"left, top, right and bottom of {image.tile[0][1]}",
+            expected=f"{(0, 0, *size)}",
+        )
+
+
+def _deep_tiff(data: bytes, image: Any) -> Any:
+    """Decode a TIFF with several 16-bit channels, which Pillow cuts to 8 bits; None for others."""
+    import cv2
+
+    if image.format != "TIFF" or image.mode not in ("RGB", "RGBA"):
+        return None
+    if max(image.tag_v2.get(_BITS_PER_SAMPLE, (8,))) <= 8:
+        return None
+    reserve_more(16 * image.height * image.width)
+    return _by_opencv(data, cv2.IMREAD_UNCHANGED)
+
+
+def _plain_channels(image: Any) -> ExactPixels:
+    if image.mode.startswith("I") or image.mode == "F":
+        return _whole_numbers(np.array(image))[:, :, np.newaxis]
+    if image.mode == "1":
+        image = image.convert("L")
+    elif image.mode in _ALPHA_MODES or (
+        "transparency" in image.info and image.mode in ("P", "RGB")
+    ):
+        image = image.convert("RGBA")
+    elif "transparency" in image.info and image.mode == "L":
+        image = image.convert("LA")
+    elif image.mode not in _PLAIN_MODES:
+        image = image.convert("RGB")
+    pixels = np.array(image)
+    return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis]
+
+
+def _whole_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
+    low, high = values.min(), values.max()
+    if values.dtype.kind == "f" or low < 0 or high > 0xFFFF:
+        raise unreadable(
+            "the pixel values are not colours",
+            found=f"{values.dtype} from {low} to {high}",
+            expected="integers of 8 or 16 bits",
+        )
+    return values.astype(np.uint16, copy=False)

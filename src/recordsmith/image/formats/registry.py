@@ -1,0 +1,199 @@
+"""The formats of image files: how each is recognized, named, read, decoded and limited.
+
+All other modules ask this table. A new format is an entry here, and what the entry names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from recordsmith.image.decoding import decoders
+from recordsmith.image.decoding.decoders import Decoded
+from recordsmith.image.decoding.jpeg_pixels import OnDamage
+from recordsmith.image.formats import bmp, jpeg, jxl, orientation, png, webp
+
+
+@dataclass(frozen=True)
+class ImageFormat:
+    """A format of image files. The defaults leave everything to Pillow.
+
+    Attributes:
+        name: as TensorFlow names it, or Pillow in lower case.
+        title: in messages.
+        suffixes: of file names; the first is the usual one.
+        signature: the first bytes of its files, as a regular expression.
+        short_signature: other first bytes, too short to tell an image from other data.
+        pillow: Pillow's name, if it opens the format and there is a signature.
+        module, package: what teaches Pillow the format, and what to install for it.
+        read_header: reads the header without Pillow: an object with `height`, `width`, `channels`
+            (0 if not parsed), and `variant` if it has any; None if unreadable.
+        has_end: given the file and its header, whether the file is whole. Without it, Pillow
+            decodes the image to find out.
+        is_checked_when_opened: whether Pillow detects truncation without decoding.
+        decodes_when_opened: whether Pillow decodes before it checks the size.
+        orientation: the EXIF orientation that decoding leaves to the reader.
+        decode: called as `decode(data, max_pixels, on_damage)`.
+        peak: bytes per pixel at the peak of decoding: a number, or called as
+            `peak(data, channels, divisor)`.
+    """
+
+    name: str
+    title: str = ""
+    suffixes: tuple[str, ...] = ()
+    signature: bytes = b""
+    short_signature: bytes = b""
+    pillow: str = ""
+    module: str = ""
+    package: str = ""
+    read_header: Callable[[bytes | memoryview], Any] = lambda _: None
+    has_end: Callable[[bytes, Any], bool] | None = None
+    is_checked_when_opened: bool = False
+    decodes_when_opened: bool = False
+    orientation: Callable[[bytes], int] = orientation.orientation_by_pillow
+    decode: Callable[[bytes, int, OnDamage | None], Decoded] = decoders.decode_by_pillow
+    peak: int | Callable[[memoryview, int, int], float] = 8
+
+
+_FORMATS = (
+    ImageFormat(
+        name="jpeg",
+        title="JPEG",
+        suffixes=(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
+        signature=rb"\xff\xd8\xff",
+        pillow="JPEG",
+        read_header=jpeg.read_frame,
+        has_end=jpeg.has_end,
+        orientation=orientation.in_jpeg,
+        decode=decoders.decode_jpeg_file,
+        peak=jpeg.bytes_per_pixel,
+    ),
+    ImageFormat(
+        name="png",
+        title="PNG",
+        suffixes=(".png", ".apng"),
+        signature=rb"\x89PNG\r\n\x1a\n",
+        pillow="PNG",
+        read_header=png.read_header,
+        has_end=png.has_end,
+        orientation=orientation.in_png,
+        decode=decoders.decode_png,
+        peak=png.bytes_per_pixel,
+    ),
+    ImageFormat(
+        name="gif",
+        title="GIF",
+        suffixes=(".gif",),
+        signature=b"GIF8[79]a",
+        pillow="GIF",
+        orientation=orientation.upright,
+        peak=5,
+    ),
+    ImageFormat(
+        name="webp",
+        title="WebP",
+        suffixes=(".webp",),
+        signature=b"RIFF.{4}WEBP",
+        pillow="WEBP",
+        read_header=webp.read_header,
+        is_checked_when_opened=True,
+        orientation=orientation.in_webp,
+        decode=decoders.decode_webp,
+        peak=webp.bytes_per_pixel,
+    ),
+    ImageFormat(
+        name="bmp",
+        title="BMP",
+        suffixes=(".bmp", ".dib"),
+        signature=rb"BM.{4}\0{4}",
+        short_signature=b"BM",
+        pillow="BMP",
+        read_header=bmp.read_header,
+        orientation=orientation.upright,
+        decode=decoders.decode_bmp,
+    ),
+    ImageFormat(
+        name="tiff",
+        title="TIFF",
+        suffixes=(".tif", ".tiff"),
+        signature=rb"II\*\0|MM\0\*",
+        pillow="TIFF",
+        orientation=orientation.upright,  # decoders apply it
+    ),
+    ImageFormat(
+        name="avif",
+        title="AVIF",
+        suffixes=(".avif",),
+        signature=b".{4}ftypavi[fs]",
+        pillow="AVIF",
+        module="pillow_avif",
+        package="pillow-avif-plugin",
+        peak=12,
+    ),
+    ImageFormat(
+        name="jxl",
+        title="JPEG XL",
+        suffixes=(".jxl",),
+        signature=re.escape(jxl.CONTAINER),
+        short_signature=re.escape(jxl.CODESTREAM),
+        pillow="JXL",
+        module="pillow_jxl",
+        package="pillow-jxl-plugin",
+        read_header=jxl.read_header,
+        is_checked_when_opened=True,
+        decodes_when_opened=True,
+        orientation=orientation.in_jxl,
+        decode=decoders.decode_jxl,
+        peak=16,
+    ),
+    ImageFormat("jpeg2000", "JPEG 2000", (".jp2", ".j2k"), peak=20),
+    ImageFormat("icns", "ICNS", (".icns",), peak=20),
+    ImageFormat("ico", "ICO", (".ico",)),
+    ImageFormat("pcx", "PCX", (".pcx",)),
+    ImageFormat("ppm", "PPM", (".ppm", ".pgm", ".pbm", ".pnm"), orientation=orientation.upright),
+    ImageFormat("tga", "TGA", (".tga",)),
+)
+_OTHER = ImageFormat("")
+_BY_NAME = {each.name: each for each in _FORMATS}
+_BY_SUFFIX = {suffix: each for each in _FORMATS for suffix in each.suffixes}
+# without an entry, and mostly unsupported
+_OTHER_SUFFIXES = (".cr2", ".dng", ".exr", ".heic", ".heif", ".nef", ".psd", ".svg")
+
+IMAGE_SUFFIXES = frozenset((*_BY_SUFFIX, *_OTHER_SUFFIXES))
+"""Suffixes of images. A file with such a name that is not an image is an error, not ignored."""
+
+SIGNATURE_BYTES = 12
+"""How many bytes `find_format` needs."""
+
+
+def _alternatives(*signatures: bytes) -> re.Pattern[bytes]:
+    """A pattern with a group for each format."""
+    return re.compile(b"|".join(b"(%s)" % (each or b"(?!)") for each in signatures), re.DOTALL)
+
+
+_LONG = _alternatives(*(each.signature for each in _FORMATS))
+_SHORT = _alternatives(*(each.short_signature for each in _FORMATS))
+
+
+def find_format(data: bytes | memoryview) -> ImageFormat:
+    """The format of an image, by its first bytes; one without a name if they show none."""
+    found = _LONG.match(data) or _SHORT.match(data)
+    return _OTHER if found is None else _FORMATS[found.lastindex - 1]  # type: ignore[operator]
+
+
+def starts_like_image(data: bytes | memoryview) -> bool:
+    """Whether bytes of unknown content begin like an image."""
+    return _LONG.match(data) is not None
+
+
+def named_format(name: str) -> ImageFormat:
+    """The format of this name; one without a name if it has no entry."""
+    return _BY_NAME.get(name, _OTHER)
+
+
+def usual_name(name: str) -> str:
+    """The name of a format that may be named like a suffix: jpeg for `jpg`."""
+    found = _BY_SUFFIX.get(f".{name}")
+    return found.name if found else name
