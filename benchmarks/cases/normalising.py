@@ -13,6 +13,7 @@ from typing import Any, Literal
 from case import OURS, Case, Peer, Task
 from inputs import Inputs
 
+Layout = Literal["HWC", "CHW"]
 COUNT, SIDE = 32, 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _TIMES = 16  # batches in a run
@@ -42,7 +43,7 @@ def _digest(batch: Any) -> list[float]:
     return [round(float(value), 3) for value in (batch.mean(), batch.max())]
 
 
-def _recordsmith(_: Inputs, layout: Literal["HWC", "CHW"]) -> Task:
+def _recordsmith(_: Inputs, layout: Layout) -> Task:
     import numpy as np
 
     from recordsmith.image.geometry.normalising import Normaliser
@@ -59,7 +60,7 @@ def _recordsmith(_: Inputs, layout: Literal["HWC", "CHW"]) -> Task:
     return _task(make)
 
 
-def _numpy(_: Inputs, layout: str) -> Task:
+def _numpy(_: Inputs, layout: Layout) -> Task:
     """Into memory that is there, with as few passes as NumPy allows."""
     import numpy as np
 
@@ -117,7 +118,7 @@ def _albumentations(_: Inputs) -> Task:
     return _task(make)
 
 
-def _dali(_: Inputs, layout: str) -> Task:
+def _dali(_: Inputs, layout: Layout) -> Task:
     from nvidia.dali import fn, pipeline_def, types
 
     images = _images()
@@ -138,8 +139,14 @@ def _dali(_: Inputs, layout: str) -> Task:
     return _task(lambda: made.run()[0])
 
 
-CASES = tuple(
-    Case(
+_TORCH_PEERS = (
+    Peer("torchvision v2", _torchvision, at_most=1 / 2),
+    Peer("albumentations", _albumentations, at_most=1 / 2),
+)
+
+
+def _case(layout: Layout, *others: Peer) -> Case:
+    return Case(
         name=f"normalise-{layout.lower()}",
         title=f"Normalise images, {layout}",
         what=(
@@ -149,19 +156,11 @@ CASES = tuple(
         unit="image",
         peers=(
             Peer(OURS, partial(_recordsmith, layout=layout)),
-            Peer("by hand, NumPy", partial(_numpy, layout=layout)),
+            Peer("by hand, NumPy", partial(_numpy, layout=layout), at_most=1 / 1.5),
             *others,
-            Peer("DALI on the CPU", partial(_dali, layout=layout)),
+            Peer("DALI on the CPU", partial(_dali, layout=layout), at_most=1 / 2),
         ),
     )
-    for layout, others in (
-        (
-            "CHW",
-            (
-                Peer("torchvision v2", _torchvision, at_most=1 / 2),
-                Peer("albumentations", _albumentations, at_most=1 / 2),
-            ),
-        ),
-        ("HWC", ()),
-    )
-)
+
+
+CASES = (_case("CHW", *_TORCH_PEERS), _case("HWC"))
