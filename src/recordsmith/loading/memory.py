@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -60,7 +61,9 @@ class _Lent:
     def __init__(self, block: npt.NDArray[np.uint8], unused: deque[npt.NDArray[np.uint8]]) -> None:
         self.__array_interface__ = block.__array_interface__
         self._block = block
-        self._unused = unused
+        self._unused = weakref.ref(unused)  # a batch that is kept must not keep the unused ones
 
     def __del__(self) -> None:
-        self._unused.append(self._block)
+        unused = self._unused()
+        if unused is not None:
+            unused.append(self._block)
