@@ -38,6 +38,8 @@ _PACKAGES = (
     "nvidia-dali-cuda120",
     "torch",
     "webdataset",
+    "albumentations",
+    "torchvision",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -9,6 +10,13 @@ import numpy.typing as npt
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
+AllocateBytes: TypeAlias = Callable[[int], npt.NDArray[np.uint8]]
+"""Called with a number of bytes; returns an uninitialized uint8 array."""
+
+
+def empty_bytes(byte_count: int) -> npt.NDArray[np.uint8]:
+    """Allocate an uninitialized array."""
+    return np.empty(byte_count, np.uint8)
 
 
 def as_view(data: BytesLike) -> memoryview:

@@ -43,8 +43,7 @@ def batches(
         sample_weight: the name of the entry with a weight for each example.
 
     Raises:
-        OptionError: an entry is missing, or not numbers of one shape; the loader is endless, or
-            reuses memory.
+        OptionError: an entry is missing, or not numbers of one shape; the loader is endless.
     """
     return _Batches(loader, x, y, sample_weight)
 
@@ -58,7 +57,7 @@ class _Batches(keras.utils.PyDataset):
         sample_weight: str | None,
     ) -> None:
         super().__init__()
-        check_loader(loader, reuse="Keras prefetches batches")
+        check_loader(loader)
         if y is None and sample_weight is not None:
             raise OptionError(
                 f"{option('sample_weight')} needs {option('y')}",

@@ -414,9 +414,6 @@ def test_what_it_is_not_made_of(dataset: rs.Dataset, train: rs.Dataset) -> None:
     with pytest.raises(rs.OptionError) as caught:
         adapter.batches(make(dataset), prefetch=-1)
     assert caught.value.option == "prefetch"
-    loader = rs.Loader(train, {"image": rs.Image(size=8)}, batch_size=4, reuse_batches=True)
-    with pytest.raises(rs.OptionError, match=r"reuse_batches=True"):
-        adapter.batches(loader)
     with pytest.raises(TypeError, match="endless"):
         len(adapter.batches(make(dataset, epochs=None)))
 

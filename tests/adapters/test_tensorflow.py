@@ -289,9 +289,6 @@ def test_arrays_of_a_map_that_are_not_as_the_loaders_own(adapter: Any, dataset: 
 
 
 def test_what_is_refused(adapter: Any, train: rs.Dataset) -> None:
-    loader = rs.Loader(train, {"image": rs.Image(size=8)}, batch_size=4, reuse_batches=True)
-    with pytest.raises(rs.OptionError) as caught:
-        adapter.batches(loader)
     with pytest.raises(rs.OptionError) as caught:
         adapter.batches(train)
     assert caught.value.option == "loader"

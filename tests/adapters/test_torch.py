@@ -195,15 +195,18 @@ def test_it_goes_on_where_a_loader_was(train: rs.Dataset) -> None:
         assert seen(second) == expected[done:]
 
 
-def test_memory_is_used_again_if_that_was_asked_for(train: rs.Dataset) -> None:
-    options: dict[str, Any] = {"batch_size": 5, "threads": 0, "prefetch": 0}
-    source = rs.Loader(train, {"image": rs.Image(size=8)}, reuse_batches=True, **options)
+def test_memory_is_used_again_only_without_tensors(train: rs.Dataset) -> None:
+    options: dict[str, Any] = {"batch_size": 5, "threads": 0, "prefetch": 0, "epochs": 3}
+    source = rs.Loader(train, {"image": rs.Image(size=8)}, **options)
     whole = list(rs.Loader(train, {"image": rs.Image(size=8)}, **options))
-    addresses = set()
+    addresses, kept = set(), []
     for batch, expected in zip(rt.batches(source), whole, strict=True):
         addresses.add(batch["image"].data_ptr())
         assert equal(batch["image"], expected["image"])
     assert len(addresses) < len(whole)
+    kept = [batch["image"].flatten()[3:] for batch in rt.batches(source)]
+    for tensor, expected in zip(kept, whole, strict=True):
+        assert equal(tensor, expected["image"].reshape(-1)[3:])
 
 
 def test_what_a_stream_is_made_of(train: rs.Dataset) -> None:

@@ -22,15 +22,11 @@ def loader(tmp_path: Path, images: Any) -> Any:
     return lambda **options: rs.Loader(dataset, features, batch_size=1, **options)
 
 
-def test_what_is_no_loader_or_uses_memory_again(loader: Any) -> None:
+def test_what_is_no_loader(loader: Any) -> None:
     with pytest.raises(rs.OptionError) as caught:
         check_loader([1])
     assert (caught.value.option, caught.value.value) == ("loader", "[1]")
-    check_loader(loader(), reuse="it may be kept")
-    check_loader(loader(reuse_batches=True))
-    with pytest.raises(rs.OptionError) as caught:
-        check_loader(loader(reuse_batches=True), reuse="it may be kept")
-    assert caught.value.option == "reuse_batches"
+    check_loader(loader())
 
 
 @pytest.mark.parametrize(("rank", "world_size"), [(0, 1), (0, 2), (1, 3)])

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -292,7 +293,7 @@ def test_workers_in_turn_are_the_loader_iteration_after_iteration(
         "seed": 5,
     }
     alone = rs.Loader(dataset, ID, **options, map_examples=jitter)
-    loader = rs.Loader(dataset, ID, **options, map_examples=jitter, reuse_batches=False)
+    loader = rs.Loader(dataset, ID, **options, map_examples=jitter)
     loader.load_state_dict(alone.state_after(1))
     alone.load_state_dict(alone.state_after(1))
     workers = [loader.for_worker(number, worker_count) for number in range(worker_count)]
@@ -554,8 +555,6 @@ def test_states_of_other_loaders(dataset: rs.Dataset) -> None:
         ({"skip_errors": 0.1}, "skip_errors"),
         ({"epochs": 0}, "epochs"),
         ({"shuffle": 1}, "shuffle"),
-        ({"reuse_batches": 1}, "reuse_batches"),
-        ({"reuse_batches": True}, "reuse_batches"),
         ({"dataset": "folder"}, "dataset"),
         ({"dataset": None}, "dataset"),
         ({"batch_size": 2**31}, "batch_size"),
@@ -620,36 +619,36 @@ def test_numbers_of_numpy_are_taken(dataset: rs.Dataset) -> None:
 
 
 @pytest.mark.parametrize(("threads", "prefetch"), [(0, 2), (1, 0), (4, 3)])
-def test_reused_batches(dataset: rs.Dataset, numbered: Any, threads: int, prefetch: int) -> None:
+@pytest.mark.parametrize("held_count", [0, 1, 9, 40])
+def test_memory_is_used_again_when_no_array_uses_it(
+    dataset: rs.Dataset, numbered: Any, threads: int, prefetch: int, held_count: int
+) -> None:
+    """`held_count`: how many batches the user keeps, or views of them."""
     loader = rs.Loader(
         dataset, {"image": numbered.Painted(), **ID}, batch_size=4, threads=threads,
-        prefetch=prefetch, epochs=2, reuse_batches=True, shuffle=True,
+        prefetch=prefetch, epochs=2, shuffle=True,
     )  # fmt: skip
-    addresses = []
-    before: dict[str, Any] | None = None
+    addresses, count = set(), 0
+    held: deque[tuple[Any, Any]] = deque(maxlen=held_count)
     for batch in loader:
-        addresses.append(batch["image"].ctypes.data)
-        for held in (before, batch):  # this one and the one before are whole
-            if held is not None:
-                expected = np.broadcast_to(held["id"][:, None, None], held["image"].shape)
-                np.testing.assert_array_equal(held["image"], expected)
-        before = batch
-    assert len(addresses) == 30
-    assert len(set(addresses)) == prefetch + 2
-    assert addresses == (addresses[: prefetch + 2] * 30)[:30]
-    own = rs.Loader(dataset, {"image": numbered.Painted()}, batch_size=4, threads=threads)
-    kept = list(own)
-    assert len({batch["image"].ctypes.data for batch in kept}) == len(kept)
+        addresses.add(batch["image"].ctypes.data)
+        count += 1
+        held.append((batch["image"][1:, ::2], batch["id"][1:]))
+        del batch
+        for view, numbers in held:
+            np.testing.assert_array_equal(view, np.broadcast_to(numbers[:, None, None], view.shape))
+    assert count == 30
+    assert min(held_count, count) <= len(addresses) <= held_count + prefetch + 3
 
 
-def test_reused_memory_grows_and_leaves_out_rows(dataset: rs.Dataset, numbered: Any) -> None:
+def test_memory_of_batches_of_different_sizes(dataset: rs.Dataset, numbered: Any) -> None:
     def brighter(example: dict[str, Any], generator: Any) -> dict[str, Any]:
         example["image"] += 1  # in place: it is not copied
         return example
 
     loader = rs.Loader(
         dataset, {"image": numbered.Painted(bad=(8,)), **ID}, batch_size=10, threads=2,
-        reuse_batches=True, skip_errors=1, filter=is_odd, map_examples=brighter,
+        skip_errors=1, filter=is_odd, map_examples=brighter,
     )  # fmt: skip
     sizes = []
     for batch in loader:

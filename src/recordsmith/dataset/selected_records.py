@@ -14,7 +14,14 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view, offsets_from_lengths
+from recordsmith.buffers import (
+    AllocateBytes,
+    BytesLike,
+    Int64Array,
+    as_view,
+    empty_bytes,
+    offsets_from_lengths,
+)
 from recordsmith.dataset.selection import (
     AllPositions,
     ChosenPositions,
@@ -230,7 +237,9 @@ class SelectedRecords:
         """Return the payload at a place; raises as `read`."""
         return bytes(self.read(index)[2])
 
-    def read_records(self, positions: Positions) -> BytesArray:
+    def read_records(
+        self, positions: Positions, allocate: AllocateBytes = empty_bytes
+    ) -> BytesArray:
         """Read the payloads at many places, as `Dataset.read_records`."""
         wanted: Any = positions
         if not (type(positions) is list and len(positions) == 1 and type(positions[0]) is int):
@@ -238,14 +247,12 @@ class SelectedRecords:
         if len(wanted) == 1:  # faster than arrays for one record
             payload = np.frombuffer(self.read(int(wanted[0]))[2], np.uint8)
             return BytesArray(payload.copy(), np.array([0, len(payload)]))
-        return self._gathered(wanted)
+        return _gathered(self._records, self.positions.at(wanted), allocate)
 
     def read_frames(self, positions: Positions) -> BytesArray:
         """Read whole frames at many places, with verified checksums, as `read_records`."""
-        return self._gathered(integer_positions(positions, len(self)), whole=True)
-
-    def _gathered(self, wanted: Int64Array, *, whole: bool = False) -> BytesArray:
-        return _gathered(self._records, self.positions.at(wanted), whole=whole)
+        wanted = integer_positions(positions, len(self))
+        return _gathered(self._records, self.positions.at(wanted), whole=True)
 
     def copy_records(
         self, positions: Positions, places: Int64Array, out: npt.NDArray[np.uint8]
@@ -439,11 +446,17 @@ def _read_together(records: ShardSequence, positions: Int64Array) -> Iterator[Lo
     yield LocatedBlock(block, (records, positions))
 
 
-def _gathered(records: ShardSequence, positions: Int64Array, *, whole: bool = False) -> BytesArray:
+def _gathered(
+    records: ShardSequence,
+    positions: Int64Array,
+    allocate: AllocateBytes = empty_bytes,
+    *,
+    whole: bool = False,
+) -> BytesArray:
     groups = records.group(positions)
     sizes = payload_sizes(len(positions), groups)
     offsets = offsets_from_lengths(sizes + FRAME_BYTES if whole else sizes)
-    data = np.empty(int(offsets[-1]), np.uint8)
+    data = allocate(int(offsets[-1]))
     records.gather(groups, offsets[:-1], data, whole=whole)
     return BytesArray(data, offsets)
 

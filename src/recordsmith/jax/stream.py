@@ -36,13 +36,10 @@ def batches(
             read the same records.
 
     Raises:
-        OptionError: the loader has the rank of another process, or reuses memory; batches cannot
-            be divided among the devices.
+        OptionError: the loader has the rank of another process, or batches cannot be divided
+            among the devices.
     """
-    check_loader(
-        loader,
-        reuse="JAX arrays share the memory of the batch, or are still being copied from it",
-    )
+    check_loader(loader)
     ahead_count = whole_number("prefetch", prefetch, 0)
     splits = splits_of(sharding)
     if not any_rank:

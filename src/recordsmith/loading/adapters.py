@@ -28,25 +28,14 @@ class Rank(TypedDict):
     world_size: int
 
 
-def check_loader(loader: object, *, reuse: str | None = None) -> None:
-    """Raise OptionError unless the argument is a loader that an adapter can use.
-
-    Args:
-        reuse: why batches must not share memory; None if they may.
-    """
+def check_loader(loader: object) -> None:
+    """Raise OptionError unless the argument is a loader."""
     if not isinstance(loader, Loader):
         raise OptionError(
             option="loader",
             value=loader,
             expected="a recordsmith.Loader",
             remedy="Create a Loader from it first." if isinstance(loader, Dataset) else "",
-        )
-    if reuse is not None and loader._reuses:  # noqa: SLF001 - in the same package
-        raise OptionError(
-            f"the loader has {option('reuse_batches', True)}, but {reuse}",
-            option="reuse_batches",
-            value=True,
-            remedy=f"Create the loader without {option('reuse_batches')}.",
         )
 
 

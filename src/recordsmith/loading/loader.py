@@ -27,7 +27,7 @@ from recordsmith.loading.batches.user_functions import Filter, Map, UserFunction
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats, Tally
-from recordsmith.loading.memory import ReusedMemory, empty
+from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.buckets import BucketBySize
 from recordsmith.loading.order.buffer_shuffle import BufferShuffle
@@ -74,7 +74,6 @@ class Loader:
         map_examples: Map | None = None,
         map_batches: Map | None = None,
         skip_errors: int = 0,
-        reuse_batches: bool = False,
     ) -> None:
         """Create a loader. Reads only the schema, or the first records where it is unknown.
 
@@ -107,8 +106,6 @@ class Loader:
             map_batches: returns a batch. Neither map is called for a batch without rows.
             skip_errors: how many damaged records to skip before the next one stops the iteration.
                 A record counts once, in however many epochs it is read.
-            reuse_batches: reuse the memory of pixels. A batch is valid until the second batch
-                after it is requested; copy what you keep longer.
 
         Raises:
             OptionError: options conflict with each other or with the dataset.
@@ -118,8 +115,6 @@ class Loader:
         self._skip_errors = whole_number("skip_errors", skip_errors, 0)
         self._has_default_threads = threads is None
         self._thread_count = _thread_count(threads)
-        if not isinstance(reuse_batches, bool):
-            raise OptionError(option="reuse_batches", value=reuse_batches, expected="True or False")
         functions = UserFunctions.checked(filter, map_examples, map_batches)
         self._schedule, self._reader = plan_reading(
             dataset,
@@ -141,14 +136,6 @@ class Loader:
             functions=functions,
             may_skip=self._skip_errors > 0,
         )
-        if reuse_batches and not self._maker.has_pixels:
-            raise OptionError(
-                f"{option('reuse_batches', True)} needs a feature with pixels",
-                option="reuse_batches",
-                value=True,
-                remedy="Leave it out.",
-            )
-        self._reuses = reuse_batches
         self._skipped: dict[int, CorruptDataError] = {}  # by position in the dataset
         self._origin = self._progress = EpochProgress()
         self._is_resumed = False
@@ -322,7 +309,7 @@ class Loader:
         """Return a copy for one of several processes that feed this rank in turn.
 
         Together they return the batches of this loader's next iterations. A default number of
-        threads is divided among them. They do not reuse memory, as their batches wait in queues.
+        threads is divided among them.
 
         Args:
             worker, worker_count: the worker and the number of workers.
@@ -347,7 +334,6 @@ class Loader:
         return self._copy(
             _schedule=self._schedule.for_worker(worker, worker_count),
             _thread_count=thread_count,
-            _reuses=False,
             _origin=begin,
             _progress=begin,
             _is_resumed=True,
@@ -442,10 +428,9 @@ class Loader:
         held: Iterable[tuple[Step, HeldRecords | None]] = ((step, None) for step in steps)
         if self._reader is not None:
             held = self._reader.read(steps)
-        ring = ReusedMemory(self._prefetch) if self._reuses else None
-        for at, (step, records) in enumerate(held):
-            allocate = empty if ring is None else ring.allocator(at)
-            yield self._maker.batch(step, allocate, records)
+        memory = RecycledMemory(self._prefetch + 2)  # as many batches as a loop has at once
+        for step, records in held:
+            yield self._maker.batch(step, memory.empty, records)
 
 
 class OtherProcesses(Protocol):

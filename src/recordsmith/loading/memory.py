@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import weakref
+from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,30 +28,42 @@ def empty(name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:  #
     return array
 
 
-class ReusedMemory:
+class RecycledMemory:
     """The memory of the batches of one iteration.
 
-    It has places for one batch more than may be in use or begun, so a batch is valid until the
-    second batch after it is requested.
+    An array's memory is used for a new array once the array and all views of it are gone, so that
+    the system need not clear pages for each batch. Safe to use from several threads.
     """
 
-    def __init__(self, prefetch: int) -> None:
-        """`prefetch`: how many batches may be begun ahead of the one requested."""
-        self._places: list[dict[str, npt.NDArray[np.uint8]]] = [{} for _ in range(prefetch + 2)]
+    def __init__(self, kept_count: int) -> None:
+        """`kept_count`: how many unused blocks to keep for each name."""
+        self._unused: defaultdict[str, deque[npt.NDArray[np.uint8]]]
+        self._unused = defaultdict(partial(deque, maxlen=kept_count))
 
-    def allocator(self, number: int) -> Allocate:
-        """Return the allocator for batch `number` of the iteration, counted from 0."""
-        place = self._places[number % len(self._places)]
-        given: set[str] = set()
+    def empty(self, name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
+        """Allocate an array as `empty` does, from the unused memory of that name if it fits."""
+        byte_count = math.prod(shape) * np.dtype(dtype).itemsize
+        unused = self._unused[name]
+        block = None
+        with suppress(IndexError):
+            block = unused.pop()
+        if block is None or not byte_count <= len(block) <= 2 * byte_count:
+            step = 1 << max(0, byte_count.bit_length() - 4)  # sizes differ a little by batch
+            block = empty(name, (-(-byte_count // step) * step,), np.uint8)
+        lent = np.asarray(_Lent(block, unused))
+        array: npt.NDArray[Any] = lent[:byte_count].view(dtype).reshape(shape)
+        return array
 
-        def allocate(name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
-            byte_count = math.prod(shape) * np.dtype(dtype).itemsize
-            if name in given:  # a second array of that name
-                return empty(name, shape, dtype)
-            given.add(name)
-            if name not in place or len(place[name]) < byte_count:
-                place[name] = empty(name, (byte_count,), np.uint8)
-            array: npt.NDArray[Any] = place[name][:byte_count].view(dtype).reshape(shape)
-            return array
 
-        return allocate
+class _Lent:
+    """Memory that arrays share; NumPy keeps this object as long as one of them exists."""
+
+    def __init__(self, block: npt.NDArray[np.uint8], unused: deque[npt.NDArray[np.uint8]]) -> None:
+        self.__array_interface__ = block.__array_interface__
+        self._block = block
+        self._unused = weakref.ref(unused)  # a batch that is kept must not keep the unused ones
+
+    def __del__(self) -> None:
+        unused = self._unused()
+        if unused is not None:
+            unused.append(self._block)

@@ -51,9 +51,9 @@ def batches(
             read the same records.
 
     Raises:
-        OptionError: the loader reuses memory, or has the rank of another process.
+        OptionError: the loader has the rank of another process.
     """
-    check_loader(loader, reuse="tensors share its memory, and tf.data takes batches ahead")
+    check_loader(loader)
     if not any_rank:
         check_rank(loader, this_rank())
     specs = spec_of(loader) if element_spec is None else element_spec

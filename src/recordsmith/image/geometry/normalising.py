@@ -33,10 +33,10 @@ class Normaliser:
         self._dtype = np.dtype(dtype)
         self._is_planar = layout == "CHW"
         self._mean, self._std = np.array(mean, np.float64), np.array(std, np.float64)
-        levels = np.arange(256)[:, np.newaxis] / 255
-        table = ((levels - self._mean) / self._std).astype(np.float32)
-        self._table = table.reshape(1, 256, len(mean))
-        self._channel_tables = [np.ascontiguousarray(column)[np.newaxis] for column in table.T]
+        levels = np.arange(256) / 255
+        tables = (levels - self._mean[:, np.newaxis]) / self._std[:, np.newaxis]
+        self._tables = tables.astype(np.float32)
+        self._shifts = (-self._mean / self._std).astype(np.float32)
 
     def write(self, pixels: npt.NDArray[Any], out: npt.NDArray[Any], largest: int) -> None:
         """Write a frame to `out`: (height, width, channels), or (channels, height, width).
@@ -46,10 +46,13 @@ class Normaliser:
         """
         if not self._is_float:
             self._write_whole(pixels, out)
-        elif pixels.dtype == np.uint8:
-            self._look_up(pixels, out)
-        else:
-            self._compute(pixels, out, largest)
+            return
+        from recordsmith.image.kernel.normalising import normalise
+
+        factors = self._tables
+        if pixels.dtype != np.uint8:
+            factors = (1 / (largest * self._std)).astype(np.float32)[:, np.newaxis]
+        normalise(pixels, factors, self._shifts, out, self._is_planar)
 
     def _write_whole(self, pixels: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
         if pixels.dtype != self._dtype:
@@ -60,29 +63,6 @@ class Normaliser:
         else:
             np.copyto(out, pixels)
 
-    def _look_up(self, pixels: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-        import cv2
-
-        if self._is_planar:
-            planes = np.empty((pixels.shape[2], *pixels.shape[:2]), np.uint8)
-            _split(pixels, planes)
-            for plane, table, target in zip(planes, self._channel_tables, out, strict=True):
-                _written(cv2.LUT(plane, table, dst=target), target)
-        elif pixels.shape[2] == 1:
-            target = out[:, :, 0]
-            _written(cv2.LUT(pixels[:, :, 0], self._channel_tables[0], dst=target), target)
-        else:
-            _written(cv2.LUT(pixels, self._table, dst=out), out)
-
-    def _compute(self, pixels: npt.NDArray[Any], out: npt.NDArray[Any], largest: int) -> None:
-        factors = (1 / (largest * self._std)).astype(np.float32)
-        shifts = (-self._mean / self._std).astype(np.float32)
-        for channel in range(pixels.shape[2]):
-            target = out[channel] if self._is_planar else out[:, :, channel]
-            np.multiply(pixels[:, :, channel], factors[channel], out=target)
-            if shifts[channel]:
-                target += shifts[channel]
-
 
 def _split(pixels: npt.NDArray[Any], planes: npt.NDArray[Any]) -> None:
     import cv2
@@ -92,10 +72,5 @@ def _split(pixels: npt.NDArray[Any], planes: npt.NDArray[Any]) -> None:
         return
     targets = list(planes)
     for written, target in zip(cv2.split(pixels, targets), targets, strict=True):
-        _written(written, target)
-
-
-def _written(written: Any, target: npt.NDArray[Any]) -> None:
-    """Copy the result if OpenCV silently allocated another array instead of using `target`."""
-    if written is not target:
-        target[...] = written
+        if written is not target:  # OpenCV silently allocated another array
+            target[...] = written

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import CorruptDataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
@@ -48,7 +48,9 @@ _SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged re
 class RecordSource(Protocol):
     """A source of records by position: a Dataset or a Mix."""
 
-    def read_records(self, positions: Int64Array) -> BytesArray:
+    def read_records(
+        self, positions: Int64Array, allocate: AllocateBytes = empty_bytes
+    ) -> BytesArray:
         """Return the payloads at many positions."""
 
     def locate_record(self, position: int) -> RecordLocation:
@@ -248,7 +250,9 @@ class BatchJob:
     def _read(self) -> BytesArray:
         records = self._records
         try:
-            return records.read_records(self._positions)
+            return records.read_records(
+                self._positions, lambda count: self._allocate("", (count,), np.uint8)
+            )
         except CorruptDataError as error:
             if not self._maker.may_skip:
                 raise _with_skip_remedy(error) from error.__cause__

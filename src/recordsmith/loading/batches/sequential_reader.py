@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import SelectedRecords, Shard
 from recordsmith.errors import CorruptDataError, Defect, accessing, located
 from recordsmith.example import BytesArray
@@ -46,7 +46,11 @@ class HeldRecords:
         self._dataset = dataset
         self._payloads = payloads
 
-    def read_records(self, positions: Int64Array) -> BytesArray:
+    def read_records(
+        self,
+        positions: Int64Array,
+        allocate: AllocateBytes = empty_bytes,  # noqa: ARG002 - as of a dataset
+    ) -> BytesArray:
         """Return the payloads at many positions of the step.
 
         Raises:

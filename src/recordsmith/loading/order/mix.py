@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import Dataset, RecordLocation, records_of
 from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.example import BytesArray
@@ -102,11 +102,13 @@ class Mix:
         """Return the order of an epoch."""
         return MixOrder(self.record_counts, self.draw_counts, shuffle=shuffle, seed=seed)
 
-    def read_records(self, positions: Int64Array) -> BytesArray:
+    def read_records(
+        self, positions: Int64Array, allocate: AllocateBytes = empty_bytes
+    ) -> BytesArray:
         """Return the payloads at many positions, in that order; errors as of a Dataset."""
         groups = self._by_dataset(positions)
         offsets = offsets_from_lengths(self._sizes(len(positions), groups))
-        data = np.empty(int(offsets[-1]), np.uint8)
+        data = allocate(int(offsets[-1]))
         for dataset, members, own in groups:
             records_of(dataset).copy_records(own, offsets[members], data)
         return BytesArray(data, offsets)

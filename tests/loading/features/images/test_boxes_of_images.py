@@ -86,6 +86,3 @@ def test_boxes_alone_are_no_pixels(dataset: Any) -> None:
     with rs.Loader(dataset, {"boxes": rs.Boxes()}, batch_size=4, threads=0) as loader:
         list(loader)
         assert not loader.stats().has_pixels
-    with pytest.raises(rs.OptionError) as caught:
-        rs.Loader(dataset, {"boxes": rs.Boxes()}, batch_size=4, reuse_batches=True)
-    assert caught.value.option == "reuse_batches"

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -195,7 +196,7 @@ class Image(ImageFeature):
         """Return the object that normalizes pixels."""
         mean = _for_each_channel(self.mean, self.channels, 0.0)
         std = _for_each_channel(self.std, self.channels, 1.0)
-        return Normaliser(self.dtype, self.layout, mean, std)
+        return _normaliser(self.dtype, self.layout, mean, std)
 
     def _keep(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -372,6 +373,9 @@ class PixelFilling(ImageFilling):
         if self._feature.exact or head.format != "jpeg":
             return 1
         return divisor_for(placement, head.height, head.width)
+
+
+_normaliser = lru_cache(maxsize=16)(Normaliser)  # one for all batches of a loader
 
 
 def in_words(size: tuple[int, int]) -> str:

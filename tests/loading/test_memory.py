@@ -1,0 +1,84 @@
+"""Memory of batches: used again, but only when no array uses it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recordsmith.loading.memory import RecycledMemory
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def traced() -> Any:
+    """Returns how many MiB Python and NumPy hold more than at the start."""
+    tracemalloc.start()
+    start = tracemalloc.get_traced_memory()[0]
+    yield lambda: round((tracemalloc.get_traced_memory()[0] - start) / MIB)
+    tracemalloc.stop()
+
+
+def _made(memory: RecycledMemory, byte_count: int, name: str = "image") -> Any:
+    return memory.empty(name, (byte_count // 4, 2), np.uint16)
+
+
+def test_memory_returns_with_the_last_view() -> None:
+    memory = RecycledMemory(2)
+    array = _made(memory, MIB)
+    address, view = array.ctypes.data, array[5:, :1].T
+    view[...] = 3
+    del array
+    assert _made(memory, MIB).ctypes.data != address
+    assert (view == 3).all()
+    del view
+    assert _made(memory, MIB, "mask").ctypes.data != address
+    assert _made(memory, MIB).ctypes.data == address
+
+
+@pytest.mark.parametrize(("size", "next_size", "is_reused"), [
+    (MIB, MIB, True),
+    (MIB, MIB - 40_000, True),
+    (MIB - 40_000, MIB, True),  # sizes are rounded up
+    (MIB, MIB // 2, True),
+    (MIB, MIB // 3, False),
+    (MIB, 2 * MIB, False),
+])  # fmt: skip
+def test_arrays_of_other_sizes(size: int, next_size: int, is_reused: bool) -> None:
+    memory = RecycledMemory(2)
+    first = _made(memory, size)
+    address = first.ctypes.data
+    del first
+    guard = np.empty(size, np.uint8)  # so that the system does not give the same memory again
+    assert (_made(memory, next_size).ctypes.data == address) == is_reused
+    del guard
+
+
+def test_few_unused_arrays_are_kept(traced: Any) -> None:
+    memory = RecycledMemory(2)
+    arrays = [_made(memory, MIB) for _ in range(8)]
+    assert traced() == 8
+    del arrays
+    assert traced() == 2
+
+
+def test_unused_memory_ends_with_the_iteration(traced: Any) -> None:
+    memory = RecycledMemory(4)
+    arrays = [_made(memory, MIB) for _ in range(4)]
+    last = arrays.pop()
+    del arrays
+    assert traced() == 4
+    del memory
+    assert traced() == 1
+    last[...] = 1
+    del last
+    assert traced() == 0
+
+
+def test_empty_arrays() -> None:
+    memory = RecycledMemory(1)
+    for _ in range(2):
+        assert memory.empty("image", (0, 4, 4, 3), np.float32).shape == (0, 4, 4, 3)
