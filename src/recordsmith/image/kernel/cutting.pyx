@@ -11,7 +11,7 @@ cdef extern from "cutting.h" nogil:
         pass
     ctypedef struct jpeg_cut:
         int top, left, height, width, way
-    int CUT_CODES
+    int CUT_LOWER_ROWS
     size_t cut_measure(const uint8_t *data, size_t size, int top, int left, int height, int width,
                        int divisor, jpeg_header *header, jpeg_cut *cut)
     size_t cut_write(const uint8_t *data, size_t size, const jpeg_header *header,
@@ -49,7 +49,7 @@ def cut_jpeg(const uint8_t[::1] data not None, int top, int left, int height, in
         return None
     file = new_bytes(NULL, room)
     target = <uint8_t *>start_of_bytes(file)
-    if room < MANY_BYTES and cut.way != CUT_CODES:
+    if room < MANY_BYTES and cut.way < CUT_LOWER_ROWS:
         written = cut_write(start, size, &header, &cut, target, room)
     else:
         with nogil:
