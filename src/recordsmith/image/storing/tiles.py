@@ -17,7 +17,7 @@ from recordsmith.image.storing.lossless_checks import (
 LEAST_SIDE = 128
 """Tiles gain nothing in images with a shorter side than this, in pixels."""
 
-MOST_GROWTH = 0.02
+GROWTH = 0.02
 """The most that a file may grow, as a share of its size."""
 
 _USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
@@ -52,7 +52,7 @@ def add_tiles(data: bytes) -> bytes:
         if interval and interval <= wanted and row_length % interval == 0:
             return data
         tiled = _with_interval(data, wanted)
-        if len(tiled) - len(data) <= MOST_GROWTH * len(data):
+        if len(tiled) - len(data) <= GROWTH * len(data):
             check_same_pixels(data, tiled)
             return tiled
     return data
