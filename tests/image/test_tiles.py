@@ -246,6 +246,30 @@ def test_damage_is_refused(images: ModuleType) -> None:
             add_tiles(data)
 
 
+def test_blocks_have_64_coefficients(images: ModuleType) -> None:
+    end, sixteen_zeros, last, beyond = "0", "10", "110", "1110"
+    symbols = bytes((0x00, 0xF0, 0xE1, 0xF1))  # 14 and 15 zeros before a coefficient of one bit
+    tables = bytes((1, *[0] * 15, 0)), bytes((1, 1, 1, 1, *[0] * 12)) + symbols
+    for codes, code in (
+        (3 * sixteen_zeros + last + "1", tiling.DONE),  # at 63, without an end
+        (3 * sixteen_zeros + beyond + "1", tiling.DAMAGED),
+        (3 * sixteen_zeros + end, tiling.DONE),
+        (4 * sixteen_zeros + end, tiling.DAMAGED),
+    ):
+        data = images.jpeg_of_bits(2 * ("0" + codes), 16, *tables)
+        assert tiling.with_interval(data, 1)[0] == code
+
+
+def test_sides_that_lie(images: ModuleType) -> None:
+    """The scan ends long before the image, and is not read on."""
+    data = images.encode(Image.fromarray(smooth(40, 70)), "JPEG")
+    at = data.index(b"\xff\xc0") + 5
+    for interval in (0, 1, 1000):
+        for sides in (b"\xff\xff\xff\xff", b"\x00\x28\x01\x00", b"\x01\x00\x00\x46"):
+            lying = data[:at] + sides + data[at + 4 :]
+            assert tiling.with_interval(lying, interval) == (tiling.DAMAGED, b"")
+
+
 def test_flipped_bits_are_refused_or_keep_the_coefficients(
     images: ModuleType, tmp_path: Path
 ) -> None:
