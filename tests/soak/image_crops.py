@@ -388,9 +388,9 @@ def damaged(count: int, seed: int) -> tuple[dict[tuple[str, str], Counter[str]],
     target = None
     for number in range(count):
         rng = random.Random(f"damage {seed} {number}")
-        if number % 12 == 0 or target is None:
+        if number % 24 == 0 or target is None:
             target = Target(
-                ("plain", "tiles", "rows", "tiles")[number // 12 % 4], number // 12, rng
+                ("plain", "tiles", "rows", "tiles")[number // 24 % 4], number // 24, rng
             )
         is_inside = number % 2 == 0
         way = rng.choice(WAYS)
