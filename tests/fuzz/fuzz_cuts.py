@@ -1,7 +1,7 @@
 """Cuts of JPEGs.
 
-The invariant: any bytes and any window give a cut or None. A cut has at most two bytes more than
-the file, contains the window, starts at a multiple of 8 pixels, is itself a JPEG with the sides
+The invariant: any bytes and any window give a cut or None. A cut has at most 2,048 bytes more than
+the file (longer Huffman tables), contains the window, starts at a multiple of 8 pixels, is itself a JPEG with the sides
 that are returned, and is the same each time. A cut of an undamaged file decodes to the pixels of
 the window, and windows outside the image give None.
 
@@ -101,7 +101,7 @@ class Fuzz:
             return
         counts["cut"] += 1
         file, *place = cut
-        assert len(file) <= len(data) + 2
+        assert len(file) <= len(data) + 2048
         assert cut_jpeg(block, *window, divisor) == cut
         assert frame is not None
         _check_place(place, window, height, width)

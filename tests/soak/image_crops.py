@@ -237,16 +237,20 @@ class Target:
     def __init__(self, kind: str, number: int, rng: random.Random) -> None:
         image = draw_flower(list(SPECIES)[number % len(SPECIES)], number)
         image.thumbnail((160 + number % 90, 160 + number % 70))
-        options: dict[str, Any] = {"subsampling": number % 3, "quality": 60 + number % 35}
-        unit = (8, 16, 16)[number % 3]
-        across = -(-image.width // unit)
-        if kind == "rows":
-            options["restart_marker_rows"] = 1
-        elif kind == "tiles":
-            sizes = [size for size in range(1, across) if across % size == 0]
-            options["restart_marker_blocks"] = rng.choice(sizes)
+        options: dict[str, Any] = {
+            "subsampling": (0, 2, 2)[number % 3],
+            "quality": 60 + number % 35,
+        }
+        is_grey = number % 5 == 4
+        self.unit = 8 if is_grey or number % 3 == 0 else 16
+        self.across = self.interval = -(-image.width // self.unit)
+        if kind == "tiles":
+            sizes = [size for size in range(1, self.across) if self.across % size == 0]
+            self.interval = rng.choice(sizes)
+        if kind != "plain":
+            options["restart_marker_blocks"] = self.interval
         out = io.BytesIO()
-        image.convert("L" if number % 5 == 4 else "RGB").save(out, "JPEG", **options)
+        image.convert("L" if is_grey else "RGB").save(out, "JPEG", **options)
         self.kind = kind
         self.data = out.getvalue()
         self.head = read_image_head(self.data)
@@ -277,11 +281,16 @@ class Target:
                 low, high = (low, middle) if is_enough else (middle + 1, high)
             used[self.scan : low] = True
             return used
-        cut, at = part.data, 0
-        for piece in _intervals(bytes(cut)):  # as random as their bytes are, they differ
-            at = self.data.index(piece, max(at, self.scan))
-            used[at : at + len(piece)] = True
-            at += len(piece)
+        bottom, right = part.top + part.head.height, part.left + part.head.width
+        rows = range(part.top // self.unit, -(-bottom // self.unit))
+        columns = range(part.left // self.unit, -(-right // self.unit))
+        intervals = {
+            (row * self.across + column) // self.interval for row in rows for column in columns
+        }
+        at = self.scan
+        for number, marker in enumerate(_MARKER.finditer(self.data, self.scan)):
+            used[at : marker.start()] = number in intervals
+            at = marker.end()
         return used
 
     def damage(self, is_inside: bool, way: str, rng: random.Random) -> bytes:
@@ -313,12 +322,6 @@ class Target:
         else:
             del damaged[at:]
         return bytes(damaged)
-
-
-def _intervals(data: bytes) -> list[bytes]:
-    scan = data.index(b"\xff\xda") + 2
-    scan += int.from_bytes(data[scan : scan + 2], "big")
-    return _MARKER.split(data[scan:])[:-1]
 
 
 @dataclass(frozen=True)
