@@ -1,9 +1,9 @@
 """Cuts of JPEGs.
 
 The invariant: any bytes and any window give a cut or None. A cut has at most 2,048 bytes more than
-the file (longer Huffman tables), contains the window, starts at a multiple of 8 pixels, is itself a JPEG with the sides
-that are returned, and is the same each time. A cut of an undamaged file decodes to the pixels of
-the window, and windows outside the image give None.
+the file, for longer Huffman tables. It contains the window, starts at a multiple of 8 pixels, is
+itself a JPEG with the sides that are returned, and is the same each time. A cut of an undamaged
+file decodes to the pixels of the window, and windows outside the image give None.
 
 An overread is only seen by a tool that watches memory: run_with_sanitizer.sh runs this under
 AddressSanitizer. That is why each input lies in a block of exactly its size.
@@ -53,7 +53,8 @@ class Fuzz:
 
     def __init__(self, _: Path) -> None:
         self.last = b""
-        draw = _images().sampled_jpeg
+        images = _images()
+        draw = images.sampled_jpeg
         exif = b"\xff\xe1\x00\x10Exif\0\0" + bytes(8)
         self.seeds: list[bytes] = []
         for number, (across, down) in enumerate(FACTORS):
@@ -66,6 +67,11 @@ class Fuzz:
         for interval in (0, 1, 4):
             self.seeds.append(draw(40, 50, [(2, 2)], interval=interval))
             self.seeds.append(draw(16, 40, [(1, 1)] * 4, interval=interval))
+        for interval in (0, 1, 5):  # tables that lack codes, and long codes
+            options = {"optimize": True, "restart_marker_blocks": interval}
+            for quality in (30, 100):
+                blurred = images.noise(15, 10, seed=quality).resize((90, 60))
+                self.seeds.append(images.encode(blurred, "JPEG", quality=quality, **options))
         self.whole = cache(_decoded)
 
     def one(self, dice: random.Random, counts: Counter[str]) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 import numpy as np
-from tests.images import sampled_jpeg, segment
+from tests.images import encode, noise, sampled_jpeg, segment
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.image_check import check_example_images
@@ -52,12 +52,14 @@ class Sampling:
     factors: of each component, across and down.
     ids, extra: as of `sampled_jpeg`.
     is_cut: whether parts are cut out; other images are decoded whole.
+    is_optimized: encoded by Pillow, with Huffman tables that lack the codes that are not used.
     """
 
     factors: tuple[tuple[int, int], ...]
     ids: bytes = b"\1\2\3\4"
     extra: bytes = JFIF
     is_cut: bool = True
+    is_optimized: bool = False
 
 
 def _luma(across: int, down: int, **options: Any) -> Sampling:
@@ -76,6 +78,9 @@ SAMPLINGS = {
     "4:4:4 with factors 2": Sampling(((2, 1),) * 3, is_cut=False),
     "unequal chroma": Sampling(((2, 2), (2, 1), (1, 2)), is_cut=False),
     "chroma of a larger scale": Sampling(((1, 1), (2, 1), (2, 1)), is_cut=False),
+    "4:4:4, optimized": _luma(1, 1, is_optimized=True),
+    "4:2:0, optimized": _luma(2, 2, is_optimized=True),
+    "grey, optimized": Sampling(((1, 1),), is_optimized=True),
     "grey": Sampling(((1, 1),)),
     "grey with factors 2": Sampling(((2, 2),)),
     "grey with factors 4 and 1": Sampling(((4, 1),)),
@@ -111,17 +116,34 @@ class Drawn:
                 rng.choice((1, 65535)),
             )
         )
-        self.data = sampled_jpeg(
+        self.data = self._encoded(sampling, rng)
+        self.head = read_image_head(self.data)
+        self._whole = cache(partial(decode_pixels, self.data, self.head))
+
+    def _encoded(self, sampling: Sampling, rng: random.Random) -> bytes:
+        seed = rng.getrandbits(32)
+        if sampling.is_optimized:
+            coarse = noise(
+                1 + self.width // rng.choice((1, 4, 20)), 1 + self.height // 5, seed=seed
+            )
+            image = coarse.resize((self.width, self.height))
+            return encode(
+                image.convert("L" if len(sampling.factors) == 1 else "RGB"),
+                "JPEG",
+                optimize=True,
+                quality=rng.choice((5, 50, 80, 97, 100)),
+                subsampling=0 if sampling.factors[0] == (1, 1) else 2,
+                restart_marker_blocks=self.interval,
+            )
+        return sampled_jpeg(
             self.height,
             self.width,
             list(sampling.factors),
-            rng.getrandbits(32),
+            seed,
             interval=self.interval,
             ids=sampling.ids,
             extra=sampling.extra,
         )
-        self.head = read_image_head(self.data)
-        self._whole = cache(partial(decode_pixels, self.data, self.head))
 
     def check(self, window: Window, options: dict[str, Any]) -> bool:
         """Whether a window was cut out; raises AssertionError if its pixels are not right."""
