@@ -262,6 +262,7 @@ class Target:
         options: dict[str, Any] = {
             "subsampling": (0, 2, 2)[number % 3],
             "quality": 60 + number % 35,
+            "optimize": number % 8 >= 4,
         }
         is_grey = number % 5 == 4
         self.unit = 8 if is_grey or number % 3 == 0 else 16
