@@ -18,7 +18,11 @@ enum {
     TILING_NO_CODE = 4      /* a DC table has no room for another code */
 };
 
-enum { TILING_MOST_BLOCKS = 10, TILING_MOST_DC = 32767, TILING_EXTRA = 2048 };
+enum {
+    TILING_MOST_BLOCKS = 10, TILING_MOST_DC = 32767,
+    TILING_MOST_CODES = HUFFMAN_TABLES * (4 + 1 + HUFFMAN_LONGEST + 256), /* of longer DC tables */
+    TILING_EXTRA = 2048
+};
 
 /* ---- bits of the scan ------------------------------------------------------------------------ */
 
