@@ -136,6 +136,19 @@ def test_the_file_of_a_part_has_nothing_else() -> None:
     assert soak.adobe(1) in file
 
 
+def test_tables_get_the_codes_that_a_part_needs() -> None:
+    """All differences of an image are small, but the first DC value of a part is not."""
+    levels = np.repeat(np.repeat(np.arange(400).reshape(20, 20) / 2, 8, 0), 8, 1)
+    data = encode(Image.fromarray(levels.astype(np.uint8)), "JPEG", optimize=True)
+    window = Window(140, 130, 8, 8)
+    file = bytes(_find(data, window).data)
+    assert file.count(b"\xff\xc4") == data.count(b"\xff\xc4") + 1
+    head = read_image_head(data)
+    for channels in (1, 3):
+        whole = decode_pixels(data, head, channels=channels)
+        assert same_pixels(decode_part(data, head, window, channels=channels), whole, window)
+
+
 @pytest.mark.parametrize("window", [(-1, 0, 9, 9), (0, 0, 9, 161), (152, 0, 9, 9), (0, 0, 0, 9)])
 def test_windows_outside_an_image_are_not_cut(window: tuple[int, int, int, int]) -> None:
     data = sampled_jpeg(160, 160, _colours(1, 1), interval=1)
@@ -208,6 +221,8 @@ def _odd_files() -> dict[str, tuple[bytes, bool]]:
     height = int.from_bytes(TILED[HEIGHT : HEIGHT + 2], "big")
     dnl = segment(0xDC, height.to_bytes(2, "big"))
     one = segment(0xDD, b"\0\1")
+    three = sampled_jpeg(80, 112, _colours(2, 2), interval=3)
+    at = _nth_restart(three, 3)
     return {
         "thumbnail": (TILED[:2] + thumbnail + TILED[2:], True),
         "long segments": (TILED[:2] + segment(0xE5, b"\xff\xc0" * 30_000) * 3 + TILED[2:], True),
@@ -239,6 +254,7 @@ def _odd_files() -> dict[str, tuple[bytes, bool]]:
             False,
         ),
         "restart misnumbered above": (TILED[: restart + 1] + b"\xd0" + TILED[restart + 2 :], False),
+        "restart misnumbered among codes": (three[: at + 1] + b"\xd4" + three[at + 2 :], False),
         "restart missing below": (TILED[:later] + TILED[later + 2 :], True),
         "interval missing above": (TILED[: _nth_restart(TILED, 4)] + TILED[restart:], False),
         "eight intervals missing above": (
@@ -422,3 +438,13 @@ def test_the_limit_is_of_the_pixels_that_are_decoded(large: bytes, tmp_path: Pat
     with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
         head = read_image_head(large, max_pixels=None)
         decode_part(large, head, Window(9000, 9000, 500, 500), max_pixels=500 * 500)
+
+
+def test_damage_in_a_part_of_a_large_image(large: bytes) -> None:
+    """Whether a decoder accepts it is only known of the whole image."""
+    head = read_image_head(large, max_pixels=None)
+    at = large.index(SCAN) + 14 + 40  # within the first tile
+    damaged = large[:at] + large[at + 60 :]
+    with raises(CorruptDataError, defect="unreadable-image", match="damaged"):
+        decode_part(damaged, head, Window(0, 0, 64, 64))
+    assert decode_part(damaged, head, Window(0, 20 * TILE, 64, 64)).pixels.size
