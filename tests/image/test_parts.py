@@ -149,6 +149,19 @@ def test_tables_get_the_codes_that_a_part_needs() -> None:
         assert same_pixels(decode_part(data, head, window, channels=channels), whole, window)
 
 
+@pytest.mark.parametrize("optimize", [False, True])
+@pytest.mark.parametrize("quality", [75, 95, 100])
+def test_codes_of_noise_are_skipped(quality: int, optimize: bool) -> None:
+    """Long codes, and blocks up to their last coefficient, which have no end."""
+    data = encode(noise(160, 128), "JPEG", quality=quality, optimize=optimize, subsampling=0)
+    head = read_image_head(data)
+    whole = decode_pixels(data, head)
+    for top, left in ((0, 72), (40, 0), (112, 140)):
+        window = Window(top, left, 16, 16)
+        assert max(_find(data, window).head[1:3]) <= 24
+        assert same_pixels(decode_part(data, head, window), whole, window)
+
+
 @pytest.mark.parametrize("window", [(-1, 0, 9, 9), (0, 0, 9, 161), (152, 0, 9, 9), (0, 0, 0, 9)])
 def test_windows_outside_an_image_are_not_cut(window: tuple[int, int, int, int]) -> None:
     data = sampled_jpeg(160, 160, _colours(1, 1), interval=1)
