@@ -169,6 +169,28 @@ def test_windows_outside_an_image_are_not_cut(window: tuple[int, int, int, int])
     assert cut_jpeg(data, 0, 0, 9, 9, 0) is None
 
 
+@pytest.mark.parametrize(
+    ("at", "changed"),
+    [
+        pytest.param(4, b"\x0c", id="12 bits"),
+        pytest.param(5, b"\0\0", id="height after the scan"),
+        pytest.param(7, b"\0\0", id="no width"),
+        pytest.param(9, b"\2", id="2 components"),
+        pytest.param(10, b"\2", id="the same component twice"),
+        pytest.param(11, b"\x02", id="sampling factor 0"),
+        pytest.param(11, b"\x52", id="sampling factor 5"),
+        pytest.param(2, b"\0\x0e", id="short frame header"),
+    ],
+)
+def test_other_frame_headers_are_not_cut(at: int, changed: bytes) -> None:
+    start = HEIGHT - 5 + at
+    data = TILED[:start] + changed + TILED[start + len(changed) :]
+    assert cut_jpeg(TILED, 36, 34, 12, 12, 1) is not None
+    assert cut_jpeg(data, 36, 34, 12, 12, 1) is None
+    for stop in (0, 1, 3, start, len(TILED) // 3):
+        assert cut_jpeg(TILED[:stop], 36, 34, 12, 12, 1) is None
+
+
 # -- unusual files ---------------------------------------------------------------------------------
 
 TILED = sampled_jpeg(80, 112, _colours(2, 2), interval=1, extra=JFIF)
@@ -291,6 +313,15 @@ def _odd_files() -> dict[str, tuple[bytes, bool]]:
             PLAIN[: len(PLAIN) // 4] + b"\xff\xc5" + PLAIN[len(PLAIN) // 4 :],
             False,
         ),
+        "part of the coefficients": (
+            TILED.replace(b"\0\x3f\0", b"\0\x3e\0", 1),
+            False,
+        ),
+        "fewer components in the scan": (
+            TILED.replace(SCAN + b"\0\x0c\3", SCAN + b"\0\x0c\2", 1),
+            False,
+        ),
+        "progressive by its marker": (_with_code(TILED, 0xC2), False),
         "two frames": (TILED.replace(one, TILED[HEIGHT - 5 : HEIGHT + 14] + one), False),
     }
 
