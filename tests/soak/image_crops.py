@@ -151,7 +151,11 @@ class Drawn:
         part = decode_part(self.data, self.head, window, **options)
         assert part.top % 8 == part.left % 8 == 0
         assert same_pixels(part, self._whole(**options), window, divisor)
-        return part.pixels.shape != self._whole(**options).shape
+        file = find_part(self.data, self.head, window, divisor=divisor)
+        # a part that seems damaged would be decoded with the whole image
+        assert part[1:] == (file.top, file.left)
+        assert part.pixels.shape[:2] == tuple(-(-side // divisor) for side in file.head[1:3])
+        return file.whole is not None
 
 
 def same_pixels(part: Any, whole: Pixels, window: Window, divisor: int = 1) -> bool:
