@@ -41,10 +41,24 @@ def segment(marker: int, body: bytes) -> bytes:
     return bytes((0xFF, marker)) + struct.pack(">H", len(body) + 2) + body
 
 
-def sampled_jpeg(height: int, width: int, factors: list[tuple[int, int]], seed: int = 0) -> bytes:
+def sampled_jpeg(
+    height: int,
+    width: int,
+    factors: list[tuple[int, int]],
+    seed: int = 0,
+    *,
+    interval: int = 0,
+    ids: bytes = b"\1\2\3\4",
+    extra: bytes = b"",
+) -> bytes:
     """A baseline JPEG of random coefficients with these sampling factors, across and down.
 
     Encoders write only the usual ones. All codes have 8 bits, so that they are the symbols' places.
+
+    Args:
+        interval: MCUs between restart markers; 0 for none.
+        ids: the numbers of the components.
+        extra: segments to place at the start.
     """
     rng = random.Random(seed)
     sizes = list(range(12))
@@ -57,32 +71,53 @@ def sampled_jpeg(height: int, width: int, factors: list[tuple[int, int]], seed: 
         if size:
             bits.append(f"{value if value > 0 else value + (1 << size) - 1:0{size}b}")
 
-    across, down = (8 * max(sides) for sides in zip(*factors, strict=True))
-    blocks = sum(x * y for x, y in factors) * -(-height // down) * -(-width // across)
-    for _ in range(blocks):
-        put(sizes, 0, rng.randint(-60, 60))
-        for _ in range(rng.randrange(6)):
-            put(runs, rng.randrange(4), rng.choice((-1, 1)) * rng.randint(1, 30))
-        put(runs, 0, 0)
-    joined = "".join(bits)
-    joined += "1" * (-len(joined) % 8)
-    coded = int(joined, 2).to_bytes(len(joined) // 8, "big").replace(b"\xff", b"\xff\0")
-    numbers = range(1, len(factors) + 1)
+    def coded() -> bytes:
+        joined = "".join(bits)
+        joined += "1" * (-len(joined) % 8)
+        bits.clear()
+        return (
+            int("1" + joined, 2)
+            .to_bytes(len(joined) // 8 + 1, "big")[1:]
+            .replace(b"\xff", b"\xff\0")
+        )
+
+    # the only component of an image has MCUs of one block
+    blocks = [x * y for x, y in factors] if len(factors) > 1 else [1]
+    across, down = (max(sides) for sides in zip(*factors, strict=True))
+    across, down = (8 * across, 8 * down) if len(factors) > 1 else (8, 8)
+    levels = [0] * len(factors)
+    pieces = []
+    for mcu in range(-(-height // down) * -(-width // across)):
+        if interval and mcu and mcu % interval == 0:
+            pieces += [coded(), bytes((0xFF, 0xD0 + (mcu // interval - 1) % 8))]
+            levels = [0] * len(factors)
+        for component, count in enumerate(blocks):
+            for _ in range(count):
+                level = rng.randint(-200, 200)
+                put(sizes, 0, level - levels[component])
+                levels[component] = level
+                for _ in range(rng.randrange(6)):
+                    put(runs, rng.randrange(4), rng.choice((-1, 1)) * rng.randint(1, 30))
+                put(runs, 0, 0)
+    pieces.append(coded())
     components = b"".join(
-        bytes((number, 16 * x + y, 0)) for number, (x, y) in zip(numbers, factors, strict=True)
+        bytes((number, 16 * x + y, 0)) for number, (x, y) in zip(ids, factors, strict=False)
     )
     tables = b"".join(
         bytes((kind, *[0] * 7, len(symbols), *[0] * 8, *symbols))
         for kind, symbols in ((0x00, sizes), (0x10, runs))
     )
+    chosen = bytes(x for number in ids[: len(factors)] for x in (number, 0))
     return b"".join(
         (
             b"\xff\xd8",
+            extra,
             segment(0xDB, bytes((0, *[4] * 64))),
             segment(0xC0, struct.pack(">BHHB", 8, height, width, len(factors)) + components),
             segment(0xC4, tables),
-            segment(0xDA, bytes((len(factors), *(x for n in numbers for x in (n, 0)), 0, 63, 0))),
-            coded,
+            segment(0xDD, struct.pack(">H", interval)) if interval else b"",
+            segment(0xDA, bytes((len(factors), *chosen, 0, 63, 0))),
+            *pieces,
             b"\xff\xd9",
         )
     )

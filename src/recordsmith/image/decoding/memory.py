@@ -149,11 +149,13 @@ def reserve_more(byte_count: int) -> None:
         reservation.exchange(byte_count)
 
 
-def check_size(height: int, width: int, max_pixels: int) -> None:
+def check_size(
+    height: int, width: int, max_pixels: int, problem: str = "the image is too large to decode"
+) -> None:
     """Raise CorruptDataError if an image has more pixels than `max_pixels`."""
     if height * width > max_pixels:
         raise unreadable(
-            "the image is too large to decode",
+            problem,
             found=f"{width:,} x {height:,} pixels",
             expected=f"at most {max_pixels:,}",
             remedy=f"If you trust the file, increase {option('max_pixels')}.",

@@ -17,7 +17,12 @@ from typing import NamedTuple
 from recordsmith.buffers import BytesLike
 from recordsmith.image.decoding.decoders import ExactPixels
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
-from recordsmith.image.decoding.memory import peak_bytes, reserve_for_decoding, reserve_more
+from recordsmith.image.decoding.memory import (
+    check_size,
+    peak_bytes,
+    reserve_for_decoding,
+    reserve_more,
+)
 from recordsmith.image.decoding.pixels import ImageHead, convert_pixels, decode_pixels
 from recordsmith.image.kernel.cutting import cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
@@ -79,6 +84,9 @@ class PartFile:
         if cut is not None:
             return Part(convert_pixels(cut, channels, bits), self.top, self.left)
         data, head = self.whole  # damaged: decoders differ in what they accept of whole images
+        check_size(
+            *head[1:3], max_pixels, "the JPEG image is damaged, and too large to decode whole"
+        )
         with reserve_for_decoding(
             data, *head[:3], max_pixels=max_pixels, channels=channels, divisor=divisor
         ):

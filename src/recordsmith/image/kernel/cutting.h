@@ -164,10 +164,11 @@ static size_t cut_interval_end(const uint8_t *data, size_t size, size_t at, int6
 
 /* Go through the intervals of a cut: write them renumbered to `out`, or only count if it is NULL.
  *
- * Returns how many bytes they take; 0 if the markers are not as they should be.
+ * Returns how many bytes they take; 0 if the markers are not as they should be, or there is no room:
+ * a mapped file may have changed after it was measured.
  */
 static size_t cut_intervals(const uint8_t *data, size_t size, const jpeg_header *header,
-                            const jpeg_cut *cut, uint8_t *out) {
+                            const jpeg_cut *cut, uint8_t *out, size_t room) {
     int64_t interval = header->restart_interval;
     int64_t mcu_count = (int64_t)header->mcus_across * header->mcus_down;
     int64_t last = (mcu_count + interval - 1) / interval - 1, number = cut->first_interval;
@@ -176,7 +177,7 @@ static size_t cut_intervals(const uint8_t *data, size_t size, const jpeg_header 
     for (int64_t i = 0; i < cut->interval_count; i++) {
         for (int j = 0; j < run; j++, number++) {
             size_t end = cut_interval_end(data, size, at, number, number == last);
-            if (!end) return 0;
+            if (!end || end - at + (kept ? 2 : 0) > room - total) return 0;
             if (kept++) { /* the marker before it */
                 if (out) {
                     out[total] = 0xFF;
@@ -204,23 +205,25 @@ static int cut_keeps(uint8_t marker) {
         || marker == JPEG_APP0 || marker == JPEG_APP14; /* they decide the colour space */
 }
 
-/* Go through the header of a cut: write it to `out`, or only count if it is NULL.
+/* Go through the header of a cut: write it to `out`, or only count if it is NULL. 0 if there is no
+ * room.
  *
  * With `tables`, the cut has no intervals and the DC tables that have more codes.
  */
 static size_t cut_head(const uint8_t *data, size_t size, const jpeg_header *header,
-                       const jpeg_cut *cut, const scan_tables *tables, uint8_t *out) {
+                       const jpeg_cut *cut, const scan_tables *tables, uint8_t *out, size_t room) {
     jpeg_segment segment;
     size_t at = 2, total = 2;
     if (out) memcpy(out, data, 2);
     while (at < header->scan && jpeg_read_segment(data, size, at, &segment)) {
         size_t length = segment.stop - segment.start;
-        if (out && tables && segment.marker == JPEG_SOS)
-            total = (size_t)(scan_put_codes(tables, out + total) - out);
         if (cut_keeps(segment.marker) && !(tables && segment.marker == JPEG_DRI)) {
+            if (length + (tables ? SCAN_MOST_CODES : 0) > room - total) return 0;
+            if (out && tables && segment.marker == JPEG_SOS)
+                total = (size_t)(scan_put_codes(tables, out + total) - out);
             if (out) {
                 memcpy(out + total, data + at, length);
-                if (at == header->frame) {
+                if (at == header->frame && length > 8) {
                     uint8_t *sides = out + total + 5;
                     sides[0] = (uint8_t)(cut->height >> 8);
                     sides[1] = (uint8_t)cut->height;
@@ -230,6 +233,7 @@ static size_t cut_head(const uint8_t *data, size_t size, const jpeg_header *head
             }
             total += length;
         }
+        if (segment.marker == JPEG_SOS) break;
         at = segment.stop;
     }
     return total;
@@ -403,12 +407,12 @@ static size_t cut_measure(const uint8_t *data, size_t size, int top, int left, i
             if (!end) return 0;
             cut->body = end + 2;
         }
-        body_size = cut_intervals(data, size, header, cut, NULL);
+        body_size = cut_intervals(data, size, header, cut, NULL, SIZE_MAX);
         if (!body_size) return 0;
     } else {
         body_size = size - cut->body;
     }
-    return cut_head(data, size, header, cut, NULL, NULL) + body_size + 2;
+    return cut_head(data, size, header, cut, NULL, NULL, SIZE_MAX) + body_size + 2;
 }
 
 /* Write what cut_measure has planned to `out`, which has `room` bytes: how many were written, 0 if
@@ -427,21 +431,27 @@ static size_t cut_write(const uint8_t *data, size_t size, const jpeg_header *hea
             if (tables.uses_ac[id]) cut_prepare_pairs(&tables.ac[id], pairs[id]);
         do {
             bit_writer fresh = {out, out + room - 2, 0, 64, 0};
+            size_t head_size = cut_head(data, size, header, cut, &tables, out, room - 2);
             writer = fresh;
-            writer.at += cut_head(data, size, header, cut, &tables, out);
-            if (!cut_codes(data, size, header, cut, &tables, pairs, &writer)) return 0;
+            writer.at += head_size;
+            if (!head_size || !cut_codes(data, size, header, cut, &tables, pairs, &writer)) return 0;
             added = scan_add_codes(&tables); /* a second time if codes are missing */
             if (added < 0) return 0;
         } while (added);
         written = (size_t)(writer.at - out);
     } else {
-        written = cut_head(data, size, header, cut, NULL, out);
+        size_t head_size = cut_head(data, size, header, cut, NULL, out, room - 2), body_size;
+        if (!head_size) return 0;
         if (header->restart_interval) {
-            written += cut_intervals(data, size, header, cut, out + written);
+            body_size = cut_intervals(data, size, header, cut, out + head_size,
+                                      room - 2 - head_size);
+            if (!body_size) return 0;
         } else {
-            memcpy(out + written, data + cut->body, size - cut->body);
-            written += size - cut->body;
+            body_size = size - cut->body;
+            if (body_size > room - 2 - head_size) return 0;
+            memcpy(out + head_size, data + cut->body, body_size);
         }
+        written = head_size + body_size;
     }
     out[written] = 0xFF;
     out[written + 1] = JPEG_EOI;

@@ -13,9 +13,11 @@ enum {
     HUFFMAN_END_OF_BLOCK = 128   /* coefficients to skip: more than a block has */
 };
 
+/* A copy, as a mapped file may change after it was checked. */
 typedef struct {
-    const uint8_t *counts;  /* of codes with 1 to 16 bits; NULL if the table is not defined */
-    const uint8_t *symbols; /* in the order of their codes */
+    int is_defined;
+    uint8_t counts[HUFFMAN_LONGEST]; /* of codes with 1 to 16 bits */
+    uint8_t symbols[256];            /* in the order of their codes */
 } huffman_spec;
 
 typedef struct { huffman_spec tables[2][HUFFMAN_TABLES]; } huffman_specs;
@@ -28,7 +30,7 @@ typedef struct {
     huffman_entry fast[1 << HUFFMAN_FAST_BITS];
     uint32_t limits[HUFFMAN_LONGEST + 1]; /* the first 16 bits that are beyond codes of a length */
     int offsets[HUFFMAN_LONGEST + 1];     /* a code of this length + offset = place of its symbol */
-    const uint8_t *symbols;
+    uint8_t symbols[256];
     int class_;
 } huffman_decoder;
 
@@ -44,10 +46,12 @@ static int huffman_read_specs(const uint8_t *data, const jpeg_header *header, hu
         while (here < stop) {
             int class_ = here[0] >> 4, id = here[0] & 15, count = 0;
             if (stop - here < 17 || class_ > 1 || id >= HUFFMAN_TABLES) return 0;
-            for (int i = 1; i <= HUFFMAN_LONGEST; i++) count += here[i];
+            huffman_spec *spec = &specs->tables[class_][id];
+            memcpy(spec->counts, here + 1, HUFFMAN_LONGEST);
+            for (int i = 0; i < HUFFMAN_LONGEST; i++) count += spec->counts[i];
             if (count > 256 || stop - here < 17 + count) return 0;
-            specs->tables[class_][id].counts = here + 1;
-            specs->tables[class_][id].symbols = here + 17;
+            memcpy(spec->symbols, here + 17, (size_t)count);
+            spec->is_defined = 1;
             here += 17 + count;
         }
     }
@@ -68,9 +72,9 @@ static inline huffman_entry huffman_entry_of(int class_, int symbol, int code_bi
 static int huffman_prepare(const huffman_spec *spec, int class_, huffman_decoder *decoder) {
     uint32_t code = 0;
     int place = 0;
-    if (spec->counts == NULL) return 0;
+    if (!spec->is_defined) return 0;
     memset(decoder->fast, 0, sizeof(decoder->fast));
-    decoder->symbols = spec->symbols;
+    memcpy(decoder->symbols, spec->symbols, sizeof(decoder->symbols));
     decoder->class_ = class_;
     for (int bits = 1; bits <= HUFFMAN_LONGEST; bits++, code <<= 1) {
         int count = spec->counts[bits - 1];

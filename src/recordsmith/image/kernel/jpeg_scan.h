@@ -10,7 +10,10 @@
 
 #include "jpeg_huffman.h"
 
-enum { SCAN_MOST_DC = 32767 };
+enum {
+    SCAN_MOST_DC = 32767,
+    SCAN_MOST_CODES = HUFFMAN_TABLES * (4 + 1 + HUFFMAN_LONGEST + 256) /* bytes, of scan_put_codes */
+};
 
 /* ---- bits of the scan ------------------------------------------------------------------------ */
 
