@@ -44,18 +44,17 @@ class Parts:
     def window(self, rng: random.Random) -> Window:
         """A random part."""
         if self.is_patch:
-            top, left = rng.randint(0, self.height - self.side), rng.randint(
-                0, self.width - self.side
-            )
-            return top, left, self.side, self.side
+            return *self._corner(self.side, self.side, rng), self.side, self.side
         for _ in range(TRIES):
             area = self.height * self.width * rng.uniform(*AREA)
             ratio = math.exp(rng.uniform(math.log(RATIO[0]), math.log(RATIO[1])))
             rows, columns = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
             if 0 < rows <= self.height and 0 < columns <= self.width:
-                top, left = rng.randint(0, self.height - rows), rng.randint(0, self.width - columns)
-                return top, left, rows, columns
+                return *self._corner(rows, columns, rng), rows, columns
         return 0, 0, self.height, self.width  # an allowed ratio, for all sizes measured here
+
+    def _corner(self, rows: int, columns: int, rng: random.Random) -> tuple[int, int]:
+        return rng.randint(0, self.height - rows), rng.randint(0, self.width - columns)
 
     def windows(self) -> Any:
         """Many of them: int32, (windows, 4)."""
@@ -111,7 +110,7 @@ def by_hand(folder: Path, parts: Parts) -> Epochs:
         for row, number in enumerate(chosen.tolist()):
             offset, size, _ = table[number]
             pixels = decode_jpeg(os.pread(file, size, offset))
-            _fill(images[row], _cut(pixels, parts.window(rng)))
+            _fill(images[row], cut(pixels, parts.window(rng)))
         return images, labels[chosen]
 
     def epoch() -> Iterator[Seen]:
@@ -122,7 +121,8 @@ def by_hand(folder: Path, parts: Parts) -> Epochs:
     return epoch
 
 
-def _cut(pixels: Any, window: Window) -> Any:
+def cut(pixels: Any, window: Window) -> Any:
+    """A view of a part."""
     top, left, height, width = window
     return pixels[top : top + height, left : left + width]
 
@@ -193,7 +193,7 @@ def grain(folder: Path, parts: Parts) -> Epochs:
         data = np.frombuffer(memoryview(record)[1:], np.uint8)
         pixels = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
         image = np.empty((parts.side, parts.side, 3), np.uint8)
-        _fill(image, _cut(pixels, parts.window(rng)))
+        _fill(image, cut(pixels, parts.window(rng)))
         return {"image": image, "label": record[0]}
 
     source: Any = grain.sources.ArrayRecordDataSource(str(folder / f"{parts.camera}.arrayrecord"))

@@ -361,8 +361,9 @@ class Inputs:
 
     def _make_camera_tiles(self, name: str, path: Path) -> None:
         """The same images, packed with restart intervals."""
-        import recordsmith as rs
         from PIL import Image
+
+        import recordsmith as rs
 
         self.make(name)
         folder = path.with_name(f"{path.name}-files")

@@ -11,6 +11,8 @@ from cases import (
     batches,
     boxes,
     columns,
+    crop_differences,
+    crops,
     edit,
     encode,
     gigabyte_memory,
@@ -54,6 +56,7 @@ _COMPARED = (
     *encode.CASES,
     *resume.CASES,
     *loader.CASES,
+    *crops.CASES,
     loader_random.CASE,
     *grain.CASES,
     *torch.CASES,
@@ -68,6 +71,7 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
     }
     return {
         **reports,
+        crop_differences.CASE.name: crop_differences.report,
         progressive.CASE.name: progressive.report,
         memory.CASE.name: memory.report,
         gigabyte_memory.CASE.name: gigabyte_memory.report,
@@ -82,6 +86,7 @@ def find_peer(case_name: str, peer_name: str) -> Peer:
     """The peer that a worker is to be."""
     cases: tuple[Case, ...] = (
         *_COMPARED,
+        crop_differences.CASE,
         progressive.CASE,
         memory.CASE,
         gigabyte_memory.CASE,
