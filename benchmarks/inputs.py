@@ -166,7 +166,7 @@ class Inputs:
             self._makers |= {
                 name: partial(self._draw_camera, name),
                 f"{name}-packed": partial(self._pack_camera, name),
-                f"{name}-tiles": partial(self._make_camera_tiles, name),
+                f"{name}-tiles": partial(self._pack_camera, name, tiles=True),
                 f"{name}.offsets": partial(self._make_camera_offsets, name),
                 f"{name}.idx": partial(self._make_camera_idx, name),
                 f"{name}.arrayrecord": partial(self._make_camera_array_record, name),
@@ -358,24 +358,6 @@ class Inputs:
         self.make(name)
         source, images = rs.ImageFolder(self.path(name)), rs.ImageOptions(**options)
         rs.pack(source, path, shards=1, image_options=images)
-
-    def _make_camera_tiles(self, name: str, path: Path) -> None:
-        """The same images, packed with restart intervals."""
-        from PIL import Image
-
-        import recordsmith as rs
-
-        self.make(name)
-        folder = path.with_name(f"{path.name}-files")
-        for image, _ in self.camera(name):
-            target = folder / image.parent.name / image.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with Image.open(image) as opened:
-                columns = -(-opened.width // 16)
-                length = next(n for n in (8, 7, 6, 5, 4, 10, 9, 3, 2, 1) if columns % n == 0)
-                opened.save(target, quality="keep", restart_marker_blocks=length)
-        rs.pack(rs.ImageFolder(folder), path, shards=1)
-        shutil.rmtree(folder)
 
     def _make_camera_10_times(self, path: Path) -> None:
         """The same shard under ten names."""

@@ -7,6 +7,7 @@ from functools import partial
 
 from case import Case, Peer, Settings, Table
 from cases import (
+    add_tiles,
     arrow,
     batches,
     boxes,
@@ -54,6 +55,7 @@ _COMPARED = (
     *boxes.CASES,
     *tables.CASES,
     *encode.CASES,
+    add_tiles.CASE,
     *resume.CASES,
     *loader.CASES,
     *crops.CASES,
