@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,8 @@ _SMALL_TIMES, _LARGE_TIMES = 25, 5  # the file of each as often makes a gigabyte
 CLASSES = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 
 
-class Camera(NamedTuple):
+@dataclass(frozen=True)
+class Camera:
     """Photographs of one size.
 
     grain: as of a `Painter`: the more, the larger the files.
@@ -349,8 +351,15 @@ class Inputs:
         return [(path, classes.index(path.parent.name)) for path in files]
 
     def _draw_camera(self, name: str, path: Path) -> None:
-        count, width, height, grain, quality = self.cameras[name]
-        annotated.draw_camera(path, count, width, height, grain=grain, quality=quality)
+        camera = self.cameras[name]
+        annotated.draw_camera(
+            path,
+            camera.count,
+            camera.width,
+            camera.height,
+            grain=camera.grain,
+            quality=camera.quality,
+        )
 
     def _pack_camera(self, name: str, path: Path, **options: Any) -> None:
         import recordsmith as rs

@@ -72,7 +72,8 @@ def _by_jpeglib(inputs: Inputs, threads: int) -> Task:
         image = jpeglib.read_dct(str(path))
         image.load()
         image.write_dct(str(target))
-        return target.read_bytes()
+        data: bytes = target.read_bytes()
+        return data
 
     return _each(inputs, convert, _files(inputs), threads)
 

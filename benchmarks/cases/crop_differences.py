@@ -78,7 +78,8 @@ def report(settings: Settings) -> Table:
     """One row for each sampling."""
     say(CASE.name)
     make_inputs(settings, CASE.inputs)
-    rows, data = [], []
+    rows: list[tuple[str, ...]] = []
+    data: list[dict[str, Any]] = []
     for peer in CASE.peers:
         worker = Worker(settings, CASE, peer)
         try:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import crop_loaders as loaders
+import crop_loaders
 from case import OURS, Case, Peer, Task
 from inputs import Inputs
+from loaders import Epochs, Seen
 
 BEFORE = "4fc24a33"
 """The last commit that decodes whole images for every crop."""
@@ -25,8 +26,8 @@ _MEAN_TOLERANCE = 8  # of 255 levels, for the parts of an epoch
 
 
 def _parts_of(
-    begin: Callable[..., loaders.Epochs],
-    parts: loaders.Parts,
+    begin: Callable[..., Epochs],
+    parts: crop_loaders.Parts,
     *needs: str,
     epochs: int = 1,
     **options: Any,
@@ -41,7 +42,7 @@ def _parts_of(
         begin_epoch = begin(inputs.folder, parts, **options)
         count = inputs.cameras[parts.camera].count
 
-        def run() -> list[loaders.Seen]:
+        def run() -> list[Seen]:
             return [seen for _ in range(epochs) for seen in begin_epoch()]
 
         return Task(run, epochs * count, digest=partial(_digest, inputs, parts))
@@ -49,10 +50,10 @@ def _parts_of(
     return prepare
 
 
-def _digest(inputs: Inputs, parts: loaders.Parts, batches: list[loaders.Seen]) -> list[Any]:
+def _digest(inputs: Inputs, parts: crop_loaders.Parts, batches: list[Seen]) -> list[Any]:
     """How many images, their classes, and whether the mean value is near that of whole images."""
     count, labels, _ = map(sum, zip(*batches, strict=True))
-    difference = loaders.mean_of(batches, parts.side) - _mean_of_whole(inputs, parts.camera)
+    difference = crop_loaders.mean_of(batches, parts.side) - _mean_of_whole(inputs, parts.camera)
     return [count, labels, abs(difference) < _MEAN_TOLERANCE or difference]
 
 
@@ -72,7 +73,7 @@ def _case(
     name: str,
     title: str,
     what: str,
-    parts: loaders.Parts,
+    parts: crop_loaders.Parts,
     *,
     is_tiled: bool,
     at_most: dict[str, float],
@@ -81,20 +82,23 @@ def _case(
     """The target of each peer is in `at_most`, by its name."""
 
     def prepare(
-        begin: Callable[..., loaders.Epochs], *needs: str, **options: Any
+        begin: Callable[..., Epochs], *needs: str, **options: Any
     ) -> Callable[[Inputs], Task]:
         return _parts_of(begin, parts, *needs, epochs=epochs, **options)
 
-    tiled, plain = prepare(loaders.recordsmith, packed="tiles"), prepare(loaders.recordsmith)
+    tiled, plain = (
+        prepare(crop_loaders.recordsmith, packed="tiles"),
+        prepare(crop_loaders.recordsmith),
+    )
     ours, other = (
         ((tiled, _TILED), (plain, _PLAIN)) if is_tiled else ((plain, _PLAIN), (tiled, _TILED))
     )
     rows = {
-        _HAND: prepare(loaders.by_hand, ".offsets"),
-        _TENSORFLOW: prepare(loaders.tensorflow),
-        "DALI on the CPU": prepare(loaders.dali, ".idx"),
-        "grain, ArrayRecord, OpenCV": prepare(loaders.grain, ".arrayrecord"),
-        "torch `DataLoader`, torchvision": prepare(loaders.torchvision),
+        _HAND: prepare(crop_loaders.by_hand, ".offsets"),
+        _TENSORFLOW: prepare(crop_loaders.tensorflow),
+        "DALI on the CPU": prepare(crop_loaders.dali, ".idx"),
+        "grain, ArrayRecord, OpenCV": prepare(crop_loaders.grain, ".arrayrecord"),
+        "torch `DataLoader`, torchvision": prepare(crop_loaders.torchvision),
     }
     return Case(
         name=name,
@@ -120,7 +124,7 @@ CASES = (
         "crops-plain",
         "Train from random crops",
         f"{_CROPS} 500 by 375 pixels and 107 kB",
-        loaders.CROPS,
+        crop_loaders.CROPS,
         is_tiled=False,
         at_most={_TENSORFLOW: 1 / 1.08, _HAND: 1 / 1.1},
     ),
@@ -128,7 +132,7 @@ CASES = (
         "crops-tiled",
         "Train from random crops of tiled images",
         f"{_CROPS} 500 by 375 pixels and 107 kB",
-        loaders.CROPS,
+        crop_loaders.CROPS,
         is_tiled=True,
         at_most={_TENSORFLOW: 1 / 1.25, _HAND: 1 / 1.3},
     ),
@@ -136,7 +140,7 @@ CASES = (
         "crops-large",
         "Train from random crops of larger images",
         f"{_CROPS} 1,600 by 1,200 pixels and 680 kB",
-        loaders.LARGE_CROPS,
+        crop_loaders.LARGE_CROPS,
         is_tiled=True,
         at_most={_BEFORE: 1 / 1.3},
     ),
@@ -144,7 +148,7 @@ CASES = (
         "patches-plain",
         "Train from patches of large images",
         _PATCHES,
-        loaders.PATCHES,
+        crop_loaders.PATCHES,
         is_tiled=False,
         epochs=2,
         at_most={_HAND: 1 / 1.5},
@@ -153,7 +157,7 @@ CASES = (
         "patches-tiled",
         "Train from patches of large tiled images",
         _PATCHES,
-        loaders.PATCHES,
+        crop_loaders.PATCHES,
         is_tiled=True,
         epochs=2,
         at_most={_HAND: 1 / 12, _TENSORFLOW: 1 / 6},
