@@ -2,8 +2,8 @@
 
 An image that already has the requested format, size and orientation keeps its bytes. Others are
 decoded with all channels and bits, rotated, resized and encoded. Then, if requested, the file is
-recompressed losslessly, converted to baseline, or divided into tiles. The result is deterministic. The codecs release
-the interpreter lock, except oxipng, which has its own threads.
+recompressed losslessly, converted to baseline or divided into tiles. The result is deterministic.
+The codecs release the interpreter lock, except oxipng, which has its own threads.
 
 - PNG and raw keep grey, alpha and 16 bits. Palettes become RGB, with alpha if an entry is
   transparent, unless the file keeps its bytes.
@@ -18,6 +18,7 @@ the interpreter lock, except oxipng, which has its own threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -240,8 +241,8 @@ def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
 
 
 def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
-    """Recompress a file losslessly, convert it to baseline or divide it into tiles, if requested."""
-    steps = []
+    """Rewrite a file losslessly, if requested: smaller, as baseline, or in tiles."""
+    steps: list[Callable[[StoredImage, ImageOptions], StoredImage]] = []
     if (stored.format == "png" and options.shrink) or (
         stored.format == "jpeg"
         and (options.shrink or (options.baseline and is_progressive(stored.data)))
