@@ -26,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from builds import build_commit, install
 from clock import cpu_seconds
 from inputs import Inputs
 
@@ -175,8 +176,8 @@ def main() -> None:
     for name in names:
         inputs.make(JOBS[name][0])
     with tempfile.TemporaryDirectory() as folder:
-        base = _build_commit(arguments.commit, arguments.data)
-        tree = _install(HERE.parent, Path(folder) / "tree")
+        base = build_commit(arguments.commit, arguments.data)
+        tree = install(HERE.parent, Path(folder) / "tree")
         print(f"this tree / {arguments.commit}, {arguments.pairs} pairs\n")
         print("| job | CPU time | lowest | highest | elapsed time |")
         print("| --- | ---: | ---: | ---: | ---: |", flush=True)
@@ -231,33 +232,6 @@ def _work(name: str, inputs: Inputs) -> None:
         result = job()
         print(json.dumps([cpu_seconds() - before, time.perf_counter() - began]), flush=True)
         del result
-
-
-def _build_commit(commit: str, data: Path) -> Path:
-    """Where the package of a commit is installed; built once and kept with the inputs."""
-    target = data / f"build-{commit}-{sys.implementation.cache_tag}"
-    if not target.exists():
-        with tempfile.TemporaryDirectory(dir=data) as folder:
-            archive = subprocess.run(
-                ["git", "archive", commit], cwd=HERE.parent, check=True, stdout=subprocess.PIPE
-            )
-            source = Path(folder) / "source"
-            source.mkdir()
-            subprocess.run(["tar", "-x", "-C", source], input=archive.stdout, check=True)
-            _install(source, Path(folder) / "installed").rename(target)
-    return target
-
-
-def _install(source: Path, target: Path) -> Path:
-    """Build the package of a source tree without leaving anything in it."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy"
-        ignored = shutil.ignore_patterns(".*", "build", "*.so", "*.egg-info", "tests")
-        shutil.copytree(source, copy, ignore=ignored)
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}  # setuptools' about itself
-        subprocess.run([*command, "--target", target, copy], check=True, env=environment)
-    return target
 
 
 def _parse() -> argparse.Namespace:

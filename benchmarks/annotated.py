@@ -36,9 +36,11 @@ def draw_photographs(path: Path, count: int, *, progressive: bool = False) -> No
         (path / f"{number:06d}.jpg").write_bytes(painter.draw(progressive=progressive))
 
 
-def draw_camera(path: Path, count: int) -> None:
+def draw_camera(
+    path: Path, count: int, width: int, height: int, *, grain: tuple[float, float], quality: int
+) -> None:
     """JPEG files as cameras write them, in a folder for each of five classes."""
-    painter = Painter(5, WIDTH, HEIGHT, grain=(6, 14), quality=95)
+    painter = Painter(5, width, height, grain=grain, quality=quality)
     for number in range(count):
         folder = path / CLASSES[number % 5]
         folder.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,8 @@ class Peer:
     at_most: the target: recordsmith's CPU time is at most so many times that of this peer.
     strictly: the target is not met when the two are equal.
     python_setting: the name of the setting with another Python for it, or None.
+    commit: the commit of recordsmith that it runs, built when the benchmark starts; None for the
+        working tree.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Peer:
     at_most: float | None = None
     strictly: bool = False
     python_setting: str | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 Small records: three int64 scalars, 13 floats, 1 to 19 int64s, a string of two bytes, as in logs
 for a recommender. Large records: incompressible bytes as long as a photograph. Images: smooth
 colours, shapes and grain, which JPEG makes as large as photographs of 320 by 240 pixels. Masks,
-boxes and tables: see `annotated`. What a camera wrote: images of 500 by 375 pixels and 107 kB, in
-the form that each loader likes.
+boxes and tables: see `annotated`. What a camera wrote: images of 500 by 375 pixels and 107 kB,
+larger ones and those of 12 megapixels, in the form that each loader likes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,20 @@ VERSION = 1
 LARGE_BYTES = 110_000
 _SMALL_TIMES, _LARGE_TIMES = 25, 5  # the file of each as often makes a gigabyte
 CLASSES = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Photographs of one size.
+
+    grain: as of a `Painter`: the more, the larger the files.
+    """
+
+    count: int
+    width: int
+    height: int
+    grain: tuple[float, float]
+    quality: int
 
 
 class Columns(NamedTuple):
@@ -86,7 +101,12 @@ class Inputs:
         self.image_count = 400 if quick else 3_670
         self.photograph_count = 100 if quick else 1_000
         self.encoded_count = 40 if quick else 400
-        self.camera_count = 128 if quick else 1_024  # whole batches of 32
+        self.cameras = {  # whole batches of 32
+            "camera": Camera(128 if quick else 1_024, 500, 375, (6, 14), 95),
+            "camera-2mp": Camera(32 if quick else 256, 1600, 1200, (4, 9), 92),
+            "camera-12mp": Camera(32, 4000, 3000, (3, 7), 92),
+        }
+        self.camera_count = self.cameras["camera"].count
         self.random_count = 2_000 if quick else 20_000
         self.row_count = 40_000 if quick else 400_000
         self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
@@ -136,19 +156,23 @@ class Inputs:
             "table.csv": lambda path: annotated.make_csv(path, self.row_count),
             "table.jsonl": lambda path: annotated.make_json(path, self.row_count),
             "table.parquet": lambda path: annotated.make_parquet(path, self.row_count),
-            "camera": lambda path: annotated.draw_camera(path, self.camera_count),
-            "camera-packed": self._pack_camera,
-            "camera-packed-256": lambda path: self._pack_camera(path, shorter_side=256),
-            "camera-packed-8": lambda path: self._pack_camera(path, shorter_side=8),
+            "camera-packed-256": lambda path: self._pack_camera("camera", path, shorter_side=256),
+            "camera-packed-8": lambda path: self._pack_camera("camera", path, shorter_side=8),
             "camera-packed-10-times": self._make_camera_10_times,
-            "camera.offsets": self._make_camera_offsets,
-            "camera.idx": self._make_camera_idx,
             "camera-tars": self._make_camera_tars,
-            "camera.arrayrecord": self._make_camera_array_record,
             "small.arrayrecord": self._make_small_array_record,
             "few-rows.csv": lambda path: annotated.make_csv(path, self.few_rows),
             "many-rows.csv": lambda path: annotated.make_csv(path, self.many_rows),
         }
+        for name in self.cameras:
+            self._makers |= {
+                name: partial(self._draw_camera, name),
+                f"{name}-packed": partial(self._pack_camera, name),
+                f"{name}-tiles": partial(self._pack_camera, name, tiles=True),
+                f"{name}.offsets": partial(self._make_camera_offsets, name),
+                f"{name}.idx": partial(self._make_camera_idx, name),
+                f"{name}.arrayrecord": partial(self._make_camera_array_record, name),
+            }
 
     def path(self, name: str) -> Path:
         """Where an input is."""
@@ -320,17 +344,28 @@ class Inputs:
 
         return make_both
 
-    def camera(self) -> list[tuple[Path, int]]:
+    def camera(self, name: str = "camera") -> list[tuple[Path, int]]:
         """The camera's files and the number of the class of each."""
-        files = sorted(self.path("camera").glob("*/*.jpg"), key=lambda path: path.name)
+        files = sorted(self.path(name).glob("*/*.jpg"), key=lambda path: path.name)
         classes = sorted({path.parent.name for path in files})
         return [(path, classes.index(path.parent.name)) for path in files]
 
-    def _pack_camera(self, path: Path, **options: Any) -> None:
+    def _draw_camera(self, name: str, path: Path) -> None:
+        camera = self.cameras[name]
+        annotated.draw_camera(
+            path,
+            camera.count,
+            camera.width,
+            camera.height,
+            grain=camera.grain,
+            quality=camera.quality,
+        )
+
+    def _pack_camera(self, name: str, path: Path, **options: Any) -> None:
         import recordsmith as rs
 
-        self.make("camera")
-        source, images = rs.ImageFolder(self.path("camera")), rs.ImageOptions(**options)
+        self.make(name)
+        source, images = rs.ImageFolder(self.path(name)), rs.ImageOptions(**options)
         rs.pack(source, path, shards=1, image_options=images)
 
     def _make_camera_10_times(self, path: Path) -> None:
@@ -341,13 +376,13 @@ class Inputs:
         for number in range(10):
             os.link(shard, path / f"train-{number:05d}-of-00010.tfrecord")
 
-    def _make_camera_offsets(self, path: Path) -> None:
+    def _make_camera_offsets(self, name: str, path: Path) -> None:
         """Where each JPEG file lies in the shard, how long it is, and its class; as JSON."""
         import recordsmith as rs
         from recordsmith.dataset import records_of
 
-        self.make("camera-packed")
-        dataset = rs.open(self.path("camera-packed"))
+        self.make(f"{name}-packed")
+        dataset = rs.open(self.path(f"{name}-packed"))
         table = []
         for position in range(len(dataset)):
             example = dataset[position]
@@ -357,12 +392,12 @@ class Inputs:
             table.append([offset, len(encoded), int(example["image/class/label"][0])])
         path.write_text(json.dumps(table))
 
-    def _make_camera_idx(self, path: Path) -> None:
+    def _make_camera_idx(self, name: str, path: Path) -> None:
         """Where each record begins and how long it is, as DALI expects it."""
         from by_hand import frame_places
 
-        self.make("camera-packed")
-        (shard,) = self.path("camera-packed").glob("*.tfrecord")
+        self.make(f"{name}-packed")
+        (shard,) = self.path(f"{name}-packed").glob("*.tfrecord")
         path.write_text("".join(f"{at} {size}\n" for at, size in frame_places(shard)))
 
     def _make_camera_tars(self, path: Path) -> None:
@@ -379,11 +414,11 @@ class Inputs:
                     member.size = len(str(label))
                     tar.addfile(member, io.BytesIO(str(label).encode()))
 
-    def _make_camera_array_record(self, path: Path) -> None:
+    def _make_camera_array_record(self, name: str, path: Path) -> None:
         """A byte with the class, then the JPEG file: nothing needs to be parsed."""
-        self.make("camera")
+        self.make(name)
         _write_array_record(
-            path, (bytes([label]) + image.read_bytes() for image, label in self.camera())
+            path, (bytes([label]) + image.read_bytes() for image, label in self.camera(name))
         )
 
     def _make_small_array_record(self, path: Path) -> None:

@@ -65,8 +65,6 @@ def image_loader(
 
 def by_hand(folder: Path, decoder: str = "simplejpeg") -> Epochs:
     """The least there is to do: read, decode, resize into the batch. No checksums, no Examples."""
-    from concurrent.futures import ThreadPoolExecutor
-
     import cv2
     import numpy as np
 
@@ -92,14 +90,21 @@ def by_hand(folder: Path, decoder: str = "simplejpeg") -> Epochs:
     def epoch() -> Iterator[Seen]:
         order = rng.permutation(len(places))
         batches = (order[at : at + BATCH] for at in range(0, len(order), BATCH))
-        with ThreadPoolExecutor(WORKERS) as pool:
-            ahead = deque(pool.submit(make, chosen) for chosen in islice(batches, WORKERS + 1))
-            while ahead:
-                images, chosen_labels = ahead.popleft().result()
-                ahead.extend(pool.submit(make, chosen) for chosen in islice(batches, 1))
-                yield seen(images, chosen_labels)
+        return (seen(images, labels) for images, labels in in_threads(make, batches))
 
     return epoch
+
+
+def in_threads(make: Callable[[Any], Any], batches: Iterator[Any]) -> Iterator[Any]:
+    """What `make` returns for each batch, in order; threads work one batch ahead."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        ahead = deque(pool.submit(make, chosen) for chosen in islice(batches, WORKERS + 1))
+        while ahead:
+            made = ahead.popleft().result()
+            ahead.extend(pool.submit(make, chosen) for chosen in islice(batches, 1))
+            yield made
 
 
 def _by_opencv(data: Any) -> Any:

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from builds import build_commit
 from case import OURS, Case, NotComparableError, Peer, Settings, Table
 
 HERE = Path(__file__).resolve().parent
@@ -42,13 +43,16 @@ class Worker:
         python = sys.executable
         if peer.python_setting is not None:
             python = getattr(settings, peer.python_setting) or python
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        if peer.commit is not None:
+            environment["PYTHONPATH"] = str(build_commit(peer.commit, settings.folder))
         self._process = subprocess.Popen(
             [*_command(settings, python, "peer"), case.name, peer.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=HERE,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env=environment,
         )
         ready = self._answer()
         self.missing: str | None = ready.get("missing")

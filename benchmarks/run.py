@@ -37,6 +37,7 @@ _PACKAGES = (
     "grain",
     "nvidia-dali-cuda120",
     "torch",
+    "torchvision",
     "webdataset",
     "albumentations",
     "torchvision",
@@ -125,7 +126,7 @@ def _parse() -> argparse.Namespace:
         type=Path,
         metavar="FOLDER",
         default=Path(tempfile.gettempdir()) / "recordsmith-benchmarks",
-        help="where inputs are kept; about 9 GB",
+        help="where inputs are kept; about 11 GB",
     )
     parser.add_argument(
         "--tfrecord-python",

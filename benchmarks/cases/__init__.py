@@ -7,10 +7,13 @@ from functools import partial
 
 from case import Case, Peer, Settings, Table
 from cases import (
+    add_tiles,
     arrow,
     batches,
     boxes,
     columns,
+    crop_differences,
+    crops,
     edit,
     encode,
     gigabyte_memory,
@@ -32,7 +35,6 @@ from cases import (
     stats,
     tables,
     tensorflow,
-    tiles,
     torch,
     verify,
     write,
@@ -54,9 +56,10 @@ _COMPARED = (
     *boxes.CASES,
     *tables.CASES,
     *encode.CASES,
-    *tiles.CASES,
+    add_tiles.CASE,
     *resume.CASES,
     *loader.CASES,
+    *crops.CASES,
     loader_random.CASE,
     *normalising.CASES,
     *grain.CASES,
@@ -72,6 +75,7 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
     }
     return {
         **reports,
+        crop_differences.CASE.name: crop_differences.report,
         progressive.CASE.name: progressive.report,
         memory.CASE.name: memory.report,
         gigabyte_memory.CASE.name: gigabyte_memory.report,
@@ -86,6 +90,7 @@ def find_peer(case_name: str, peer_name: str) -> Peer:
     """The peer that a worker is to be."""
     cases: tuple[Case, ...] = (
         *_COMPARED,
+        crop_differences.CASE,
         progressive.CASE,
         memory.CASE,
         gigabyte_memory.CASE,

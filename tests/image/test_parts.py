@@ -87,12 +87,14 @@ def test_narrow_images_and_each_edge_of_a_block(name: str, divisor: int) -> None
         ((2, 2), 1, Window(34, 34, 14, 12), 1, (32, 32, 32, 16)),
         ((2, 2), 1, Window(0, 0, 14, 14), 1, (0, 0, 16, 16)),
         # large windows without tiles: whole rows from the last row that starts with an interval
-        ((1, 1), 0, Window(40, 0, 80, 150), 1, (0, 0, 120, 160)),
+        ((1, 1), 0, Window(8, 0, 80, 150), 1, (0, 0, 88, 160)),
         ((1, 1), 20, Window(40, 0, 80, 150), 1, (40, 0, 80, 160)),
         ((1, 1), 40, Window(40, 0, 80, 150), 1, (32, 0, 88, 160)),
         ((1, 1), 30, Window(40, 0, 80, 150), 1, (24, 0, 96, 160)),
         ((1, 1), 7, Window(60, 0, 60, 150), 1, (56, 0, 64, 160)),
         ((1, 1), 500, Window(40, 0, 80, 150), 1, (0, 0, 120, 160)),
+        # the codes of the rows above are skipped
+        ((1, 1), 0, Window(40, 0, 80, 150), 1, (40, 0, 80, 160)),
         # small ones: the codes of their MCUs
         ((1, 1), 0, Window(40, 40, 16, 16), 1, (40, 40, 16, 16)),
         ((1, 1), 0, Window(155, 0, 1, 1), 1, (152, 0, 8, 8)),
