@@ -33,6 +33,7 @@ from recordsmith.loading.features import (
     BatchRows,
     Feature,
     Filling,
+    ImageFilling,
     PixelFeature,
     Text,
     ValueFeature,
@@ -222,6 +223,10 @@ class BatchJob:
         batch = dict(self._values)
         for filling in self._fillings.values():
             batch |= filling.finish()
+            if isinstance(filling, ImageFilling):
+                image_pixels, decoded_pixels = filling.pixel_counts()
+                self._cost.image_pixel_count += image_pixels
+                self._cost.decoded_pixel_count += decoded_pixels
         row_count = self._rows.count - len(failures)
         if failures:
             kept = [row for row in range(self._rows.count) if row not in failures]

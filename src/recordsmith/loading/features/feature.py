@@ -153,8 +153,20 @@ class ImageFilling(Filling):
     sizes: height and width of each stored image; None for failed rows.
     placements: the placement of each image in its frame; None for failed rows.
     frame: height and width of the frame.
+    decoded_counts: how many pixels of each stored image were decoded, also at a reduced size; 0 for
+        raw pixels and failed rows.
     """
 
     sizes: list[tuple[int, int] | None]
     placements: list[Placement | None]
     frame: tuple[int, int]
+    decoded_counts: list[int]
+
+    def pixel_counts(self) -> tuple[int, int]:
+        """Return how many pixels the decoded images have, and how many of these were decoded."""
+        image_pixels = sum(
+            size[0] * size[1]
+            for size, decoded in zip(self.sizes, self.decoded_counts, strict=True)
+            if size is not None and decoded
+        )
+        return image_pixels, sum(self.decoded_counts)

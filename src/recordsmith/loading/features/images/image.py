@@ -281,6 +281,7 @@ class PixelFilling(ImageFilling):
         self._extra = (4 if feature.exact else 2 if self._bits == 16 else 0) * feature.channels
         self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
         self.sizes: list[tuple[int, int] | None] = [None] * rows.count
+        self.decoded_counts = [0] * rows.count
         for row in range(rows.count):
             if row not in rows.failures:
                 try:
@@ -363,6 +364,7 @@ class PixelFilling(ImageFilling):
         pixels = decode_pixels(
             data, head, channels=feature.channels, bits=self._bits, divisor=divisor
         )
+        self.decoded_counts[row] = head.height * head.width
         return pixels, divisor
 
 
