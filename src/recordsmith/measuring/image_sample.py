@@ -28,7 +28,6 @@ _MOST_IMAGES = 64
 _MOST_BYTES = 64 << 20
 _WORTH = 1.2  # the minimum factor between the size of images and the smaller size
 _SPARE = 8 / 7  # images for 224 pixels are usually packed at 256, to allow crops
-_CROPPING = ("random-crop", "center-crop", "crop-or-pad")
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def sampled(dataset: Dataset, image: Image, seconds: float) -> Iterator[SampleDa
     Yields:
         The datasets; None if there is nothing to try.
     """
-    side, crops = shorter_side_for(image), image.fit in _CROPPING
+    side, crops = shorter_side_for(image), image.geometry().crops
     images: list[tuple[bytes, bytes, bytes]] = []
     size_bytes, begun = 0, time.monotonic()
     sides = []
