@@ -65,8 +65,8 @@ def remarks(report: ForecastReport) -> Iterator[str]:
         threads = counted(report.threads, "thread")
         yield (
             f"Images per second, measured on this machine: decodes/s, crops/s (random crops) "
-            f"and stores/s of one thread, loads/s of a loader with {threads}, for training images of {report.size} x "
-            f"{report.size} pixels."
+            f"and stores/s of one thread, loads/s of a loader with {threads}, for training images "
+            f"of {report.size} x {report.size} pixels."
         )
     names = {variant.name for variant in report.variants}
     if any(name.startswith("side-") for name in names):

@@ -443,9 +443,10 @@ class Loader:
         if self._reader is not None:
             held = self._reader.read(steps)
         ring = ReusedMemory(self._prefetch) if self._reuses else None
+        threads = self._thread_count // (1 + self._prefetch)
         for at, (step, records) in enumerate(held):
             allocate = empty if ring is None else ring.allocator(at)
-            yield self._maker.batch(step, allocate, records)
+            yield self._maker.batch(step, allocate, records, threads)
 
 
 class OtherProcesses(Protocol):

@@ -1,8 +1,9 @@
 """Give advice with the figures that it is based on.
 
 A trial counts as faster only if each of its rounds was faster than each of the other's, and all
-together by a fifth (tiles, which change no pixel: by a tenth); with a single round, by two fifths. Trials of a few batches do not count,
-because some of these were made before the measurement began.
+together by a fifth, or by a tenth for tiles, which change no pixel; with a single round, by two
+fifths. Trials of a few batches do not count, because some of these were made before the measurement
+began.
 """
 
 from __future__ import annotations

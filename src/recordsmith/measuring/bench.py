@@ -1,8 +1,8 @@
 """`recordsmith.bench`: measure how fast a dataset loads, and what would make it faster.
 
 The requested options are measured first; then, in short trials, other numbers of threads, other
-orders, and some images packed with tiles and at a smaller size. Everything is measured twice, alternating, so that
-a machine that is busy for a moment does not distort the comparison.
+orders, and some images packed with tiles and at a smaller size. Everything is measured twice,
+alternating, so that a machine that is busy for a moment does not distort the comparison.
 """
 
 from __future__ import annotations

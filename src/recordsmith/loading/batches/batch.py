@@ -111,10 +111,20 @@ class BatchMaker:
         return {**vars(self), "_decoders": deque()}
 
     def batch(
-        self, step: Step, allocate: Allocate = empty, held: HeldRecords | None = None
+        self,
+        step: Step,
+        allocate: Allocate = empty,
+        held: HeldRecords | None = None,
+        threads: int = 1,
     ) -> BatchJob:
-        """Return a job that makes one batch; `held` are its records if they are read already."""
-        return BatchJob(self, step, allocate, held)
+        """Return a job that makes one batch.
+
+        Args:
+            held: its records, if they are read already.
+            threads: how many threads can work on it. If it has fewer rows, several decode a large
+                image together.
+        """
+        return BatchJob(self, step, allocate, held, threads)
 
     def make(self, step: Step) -> BatchResult:
         """Make one batch in this thread."""
@@ -145,9 +155,15 @@ class BatchJob:
     """One batch in the making."""
 
     def __init__(
-        self, maker: BatchMaker, step: Step, allocate: Allocate, held: HeldRecords | None
+        self,
+        maker: BatchMaker,
+        step: Step,
+        allocate: Allocate,
+        held: HeldRecords | None,
+        threads: int,
     ) -> None:
         self._maker = maker
+        self._threads = threads
         self._records = held or maker.records
         self._step = step
         self._allocate = allocate
@@ -179,7 +195,8 @@ class BatchJob:
             self._filter()
             cost.function_seconds = perf_counter() - decoded
         count = len(self._positions)
-        self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate)
+        threads = max(1, self._threads // max(1, count))
+        self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate, threads)
         if functions.map_examples is not None and count:
             self._mapped = MappedRows(functions.map_examples, self._locate)
         elif not maker.pixel_features:
