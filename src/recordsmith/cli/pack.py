@@ -349,6 +349,14 @@ def pack(
             rich_help_panel=_IMAGES,
         ),
     ] = False,
+    tiles: Annotated[
+        bool,
+        typer.Option(
+            "--tiles",
+            help="Divide baseline JPEGs into tiles, without loss, so that crops decode faster.",
+            rich_help_panel=_IMAGES,
+        ),
+    ] = False,
     upright: Annotated[
         bool,
         typer.Option(
@@ -497,6 +505,7 @@ def pack(
             longer_side=longer_side,
             shrink=shrink or None,
             baseline=baseline or None,
+            tiles=tiles or None,
             orientation="apply" if upright else None,
             max_pixels=max_pixels,
         ),

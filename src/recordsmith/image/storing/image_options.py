@@ -36,6 +36,8 @@ class ImageOptions:
             twice as long to decode, unless `baseline` is also set.
         baseline: convert progressive JPEGs to baseline losslessly; with `shrink`, also recompress
             baseline JPEGs with optimal tables.
+        tiles: divide baseline JPEGs into tiles losslessly, so that crops decode without the rest.
+            Files grow by at most 2 %. Progressive JPEGs are kept, unless `baseline` is also set.
         orientation: keep pixels as stored, or apply the EXIF orientation, so that they are upright.
         max_pixels: an image with more pixels, or whose decoding would need more than 4 bytes times
             this number, is an error.
@@ -54,6 +56,7 @@ class ImageOptions:
     longer_side: int | None = None
     shrink: bool = False
     baseline: bool = False
+    tiles: bool = False
     orientation: Orientation = "keep"
     max_pixels: int = MAX_PIXELS
 
@@ -72,7 +75,8 @@ class ImageOptions:
     @property
     def is_default(self) -> bool:
         """Whether all images keep their bytes."""
-        changes_some = self.recompress or self.shrink or self.baseline or self.resizes
+        rewrites = self.shrink or self.baseline or self.tiles
+        changes_some = self.recompress or rewrites or self.resizes
         return self.store == "original" and self.orientation == "keep" and not changes_some
 
     @property
@@ -150,7 +154,7 @@ class ImageOptions:
                 option="recompress",
                 value=True,
             )
-        for name in ("shrink", "baseline"):
+        for name in ("shrink", "baseline", "tiles"):
             if getattr(self, name) and self.store == "raw":
                 raise OptionError(
                     f"{option(name)} and {option('store', 'raw')} exclude each other, because raw "
@@ -159,13 +163,22 @@ class ImageOptions:
                     value=True,
                     remedy=f"Remove {option(name)}.",
                 )
-        if self.baseline and self.store == "png":
+        for name in ("baseline", "tiles"):
+            if getattr(self, name) and self.store == "png":
+                raise OptionError(
+                    f"{option(name)} has no effect, because {option('store', 'png')} leaves no "
+                    "JPEG images",
+                    option=name,
+                    value=True,
+                    remedy=f"Remove {option(name)}.",
+                )
+        if self.tiles and self.shrink and not self.baseline:
             raise OptionError(
-                f"{option('baseline')} has no effect, because {option('store', 'png')} leaves no "
-                "JPEG images",
-                option="baseline",
+                f"{option('tiles')} and {option('shrink')} exclude each other, because "
+                f"{option('shrink')} makes JPEGs progressive, which have no tiles",
+                option="tiles",
                 value=True,
-                remedy=f"Remove {option('baseline')}.",
+                remedy=f"Add {option('baseline', True)}, or remove {option('shrink')}.",
             )
 
 

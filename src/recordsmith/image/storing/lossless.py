@@ -10,29 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from recordsmith.errors import CorruptDataError, MissingExtraError
-from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
-from recordsmith.image.formats.jpeg import (
-    APP0,
-    APP15,
-    COMMENT,
-    PROGRESSIVE_HUFFMAN,
-    SCAN,
-    Segment,
-    all_segments,
-    read_frame,
-    segments,
+from recordsmith.errors import MissingExtraError
+from recordsmith.image.formats.jpeg import Segment, all_segments, read_frame, segments
+from recordsmith.image.storing.lossless_checks import (
+    BASELINE,
+    NotLosslessError,
+    check_is_plain,
+    check_same_pixels,
+    first_scan,
+    is_metadata,
 )
+from recordsmith.image.storing.tiles import keep_interval
 from recordsmith.stores.local.scratch import convert_by_files
 
-_BASELINE = frozenset((0xC0, 0xC1))
 _PNG_LEVEL = 2
-
-
-class NotLosslessError(Exception):
-    """An image cannot be rewritten without loss. Internal to this package."""
 
 
 def shrink_png(data: bytes) -> bytes:
@@ -62,7 +53,9 @@ def shrink_png(data: bytes) -> bytes:
 
 
 def shrink_jpeg(data: bytes) -> bytes:
-    """Recompress a JPEG as progressive. Returns `data` itself if that gains nothing.
+    """Recompress a JPEG as progressive, without restart intervals.
+
+    Returns `data` itself if that gains nothing.
 
     Raises:
         NotLosslessError: the image is damaged, or rewriting would lose something.
@@ -72,7 +65,7 @@ def shrink_jpeg(data: bytes) -> bytes:
         import mozjpeg_lossless_optimization
     except ImportError:
         raise MissingExtraError("shrink", "mozjpeg-lossless-optimization") from None
-    _check_is_plain(data)
+    check_is_plain(data)
     try:
         coded = mozjpeg_lossless_optimization.optimize(data)
     except ValueError as error:
@@ -82,7 +75,7 @@ def shrink_jpeg(data: bytes) -> bytes:
 
 
 def to_baseline(data: bytes) -> bytes:
-    """Convert a JPEG to baseline with optimal Huffman tables.
+    """Convert a JPEG to baseline with optimal Huffman tables. Keeps its restart interval.
 
     Both images are decoded to verify that the pixels are the same.
 
@@ -94,48 +87,22 @@ def to_baseline(data: bytes) -> bytes:
         import jpeglib
     except ImportError:
         raise MissingExtraError("shrink", "jpeglib") from None
-    _check_is_plain(data)
+    check_is_plain(data)
     coded = _coded_pixels(data)
-    rewritten = _copy_metadata(data, _recode(jpeglib, coded))
-    if not _same_pixels(data, rewritten):
-        raise NotLosslessError("the pixels changed")
+    rewritten = keep_interval(data, _copy_metadata(data, _recode(jpeglib, coded)))
+    check_same_pixels(data, rewritten)
     return rewritten
-
-
-def _check_is_plain(data: bytes) -> None:
-    """Raise NotLosslessError for kinds of JPEG that the packages may not rewrite correctly."""
-    frame = read_frame(data)
-    if frame is None or frame.marker not in _BASELINE | {PROGRESSIVE_HUFFMAN}:
-        raise NotLosslessError("it is not Huffman-coded")
-    if frame.precision != 8 or frame.component_count not in (1, 3, 4):
-        raise NotLosslessError("it does not have 1, 3 or 4 channels of 8 bits")
-    parts, stop = all_segments(data)
-    if stop is None or not frame.height or not frame.width:
-        raise NotLosslessError("its size or its end is missing")
-    if data[stop:].strip(b"\0"):
-        raise NotLosslessError("data follows the image")
-    if any(_is_metadata(part) for part in parts[_first_scan(parts) :]):
-        raise NotLosslessError("metadata lies between its scans")
-
-
-def _first_scan(parts: list[Segment]) -> int:
-    return next(number for number, part in enumerate(parts) if part.marker == SCAN)
-
-
-def _is_metadata(segment: Segment) -> bool:
-    """Whether a segment holds metadata: APP0 to APP15, or a comment."""
-    return APP0 <= segment.marker <= APP15 or segment.marker == COMMENT
 
 
 def _coded_pixels(data: bytes) -> bytes:
     """A JPEG without metadata."""
-    return data[:2] + _select(data, lambda segment: not _is_metadata(segment)) + _scans(data)
+    return data[:2] + _select(data, lambda segment: not is_metadata(segment)) + _scans(data)
 
 
 def _copy_metadata(data: bytes, coded: bytes) -> bytes:
     """The coded pixels of one JPEG with the metadata of another."""
-    without_metadata = _select(coded, lambda segment: not _is_metadata(segment))
-    return data[:2] + _select(data, _is_metadata) + without_metadata + _scans(coded)
+    without_metadata = _select(coded, lambda segment: not is_metadata(segment))
+    return data[:2] + _select(data, is_metadata) + without_metadata + _scans(coded)
 
 
 def _select(data: bytes, wanted: Callable[[Segment], bool]) -> bytes:
@@ -145,7 +112,7 @@ def _select(data: bytes, wanted: Callable[[Segment], bool]) -> bytes:
 def _scans(data: bytes) -> bytes:
     """Everything after the first scan's header."""
     parts, stop = all_segments(data)
-    return data[parts[_first_scan(parts)].stop : stop]
+    return data[parts[first_scan(parts)].stop : stop]
 
 
 def _recode(jpeglib: Any, coded: bytes) -> bytes:
@@ -162,21 +129,6 @@ def _recode(jpeglib: Any, coded: bytes) -> bytes:
 
     rewritten = convert_by_files(coded, rewrite)
     frame = read_frame(rewritten)
-    if frame is None or frame.marker not in _BASELINE or all_segments(rewritten)[1] is None:
+    if frame is None or frame.marker not in BASELINE or all_segments(rewritten)[1] is None:
         raise NotLosslessError("jpeglib did not write an image")
     return rewritten
-
-
-def _same_pixels(first: bytes, second: bytes) -> bool:
-    damage: list[str] = []
-    try:
-        one, two = (
-            decode_jpeg(data, *frame[3:], on_damage=damage.append)
-            for data in (first, second)
-            if (frame := read_frame(data)) is not None
-        )
-    except CorruptDataError as error:
-        raise NotLosslessError(error.detail) from None
-    if damage:
-        raise NotLosslessError(damage[0])
-    return np.array_equal(one, two)

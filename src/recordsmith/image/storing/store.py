@@ -2,7 +2,7 @@
 
 An image that already has the requested format, size and orientation keeps its bytes. Others are
 decoded with all channels and bits, rotated, resized and encoded. Then, if requested, the file is
-recompressed losslessly or converted to baseline. The result is deterministic. The codecs release
+recompressed losslessly, converted to baseline, or divided into tiles. The result is deterministic. The codecs release
 the interpreter lock, except oxipng, which has its own threads.
 
 - PNG and raw keep grey, alpha and 16 bits. Palettes become RGB, with alpha if an entry is
@@ -41,13 +41,10 @@ from recordsmith.image.storing.encode import (
     flatten_alpha,
 )
 from recordsmith.image.storing.image_options import ImageOptions
-from recordsmith.image.storing.lossless import (
-    NotLosslessError,
-    shrink_jpeg,
-    shrink_png,
-    to_baseline,
-)
+from recordsmith.image.storing.lossless import shrink_jpeg, shrink_png, to_baseline
+from recordsmith.image.storing.lossless_checks import NotLosslessError
 from recordsmith.image.storing.metadata import add_metadata, colour_profile, profile_fits
+from recordsmith.image.storing.tiles import LEAST_SIDE, add_tiles
 
 TURNED = "images were rotated upright by their EXIF orientation"
 RESIZED = "images were resized"
@@ -65,6 +62,8 @@ NO_PROFILE = "images lost their colour profile, because the new format cannot ho
 NO_ORIENTATION = "images lost their EXIF orientation, because raw pixels cannot hold it"
 TO_BASELINE = "JPEGs were converted to baseline losslessly"
 SHRUNK = "image files were recompressed losslessly"
+TILED = "JPEGs were divided into tiles losslessly"
+PROGRESSIVE = "progressive JPEGs were kept without tiles; convert them to baseline as well"
 _REWRITING = 12  # bytes per pixel
 NOT_REWRITTEN = "image files were kept, because they cannot be rewritten losslessly"
 
@@ -241,32 +240,44 @@ def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
 
 
 def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
-    """Recompress a file losslessly, or convert it to baseline, if requested."""
-    is_rewritten = (stored.format == "png" and options.shrink) or (
+    """Recompress a file losslessly, convert it to baseline or divide it into tiles, if requested."""
+    steps = []
+    if (stored.format == "png" and options.shrink) or (
         stored.format == "jpeg"
         and (options.shrink or (options.baseline and is_progressive(stored.data)))
-    )
-    if not is_rewritten:
+    ):
+        steps.append(_recompressed)
+    if options.tiles and stored.format == "jpeg" and min(stored.height, stored.width) >= LEAST_SIDE:
+        steps.append(_tiled)
+    if not steps:
         return stored
     check_size(stored.height, stored.width, options.max_pixels)  # the packages have no limit
     with reserve_memory(_REWRITING * stored.height * stored.width):
-        return _rewritten(stored, options)
-
-
-def _rewritten(stored: StoredImage, options: ImageOptions) -> StoredImage:
-    try:
-        if stored.format == "png":
-            return _changed(stored, shrink_png(stored.data), SHRUNK)
-        if not options.baseline:
-            return _changed(stored, shrink_jpeg(stored.data), SHRUNK)
-        if is_progressive(stored.data):
-            return _changed(stored, to_baseline(stored.data), TO_BASELINE)
-        if options.shrink and not stored.changes:  # images encoded here already have optimal tables
-            smaller = to_baseline(stored.data)
-            return _changed(stored, min(smaller, stored.data, key=len), SHRUNK)
-    except NotLosslessError:
-        return stored._replace(changes=(*stored.changes, NOT_REWRITTEN))
+        try:
+            for step in steps:
+                stored = step(stored, options)
+        except NotLosslessError:
+            return stored._replace(changes=(*stored.changes, NOT_REWRITTEN))
     return stored
+
+
+def _recompressed(stored: StoredImage, options: ImageOptions) -> StoredImage:
+    if stored.format == "png":
+        return _changed(stored, shrink_png(stored.data), SHRUNK)
+    if not options.baseline:
+        return _changed(stored, shrink_jpeg(stored.data), SHRUNK)
+    if is_progressive(stored.data):
+        return _changed(stored, to_baseline(stored.data), TO_BASELINE)
+    if options.shrink and not stored.changes:  # images encoded here already have optimal tables
+        smaller = to_baseline(stored.data)
+        return _changed(stored, min(smaller, stored.data, key=len), SHRUNK)
+    return stored
+
+
+def _tiled(stored: StoredImage, _: ImageOptions) -> StoredImage:
+    if is_progressive(stored.data):
+        return stored._replace(changes=(*stored.changes, PROGRESSIVE))
+    return _changed(stored, add_tiles(stored.data), TILED)
 
 
 def _changed(stored: StoredImage, data: bytes, change: str) -> StoredImage:

@@ -1,0 +1,96 @@
+"""Add restart intervals to JPEGs losslessly, so that a crop is decoded without the rest.
+
+An interval is a run of MCUs (minimum coded units, blocks of 8 or 16 pixels a side) that is decoded
+on its own. If each row of MCUs consists of whole intervals, they are tiles.
+"""
+
+from __future__ import annotations
+
+from recordsmith.image.formats.jpeg import segments
+from recordsmith.image.kernel import tiling
+from recordsmith.image.storing.lossless_checks import (
+    NotLosslessError,
+    check_is_plain,
+    check_same_pixels,
+)
+
+LEAST_SIDE = 128
+"""Tiles gain nothing in images with a shorter side than this, in pixels."""
+
+MOST_GROWTH = 0.02
+"""The most that a file may grow, as a share of its size."""
+
+_USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
+_LEAST_WIDTH = 32
+_RESTART_INTERVAL = 0xDD  # the marker that defines it
+_PROBLEMS = {
+    tiling.UNSUPPORTED: "it is not a baseline JPEG with one scan",
+    tiling.DAMAGED: "it is damaged",
+    tiling.TOO_LARGE: "it would become much larger",
+    tiling.NO_CODE: "its Huffman tables are full",
+}
+
+
+def add_tiles(data: bytes) -> bytes:
+    """Divide a baseline JPEG into tiles.
+
+    Tiles are 64 to 128 pixels wide if possible, and wider if the file would grow by more than 2 %.
+    Both images are decoded to verify that the pixels are the same.
+
+    Returns:
+        The new file; `data` itself if it has tiles, or would grow by more than 2 %.
+
+    Raises:
+        NotLosslessError: the image is damaged or of another kind.
+    """
+    check_is_plain(data)
+    mcus = tiling.read_mcus(data)
+    if mcus is None:
+        raise NotLosslessError(_PROBLEMS[tiling.UNSUPPORTED])
+    _, mcu_width, _, row_length, interval = mcus
+    for wanted in _intervals(row_length, mcu_width):
+        if interval and interval <= wanted and row_length % interval == 0:
+            return data
+        tiled = _with_interval(data, wanted)
+        if len(tiled) - len(data) <= MOST_GROWTH * len(data):
+            check_same_pixels(data, tiled)
+            return tiled
+    return data
+
+
+def restart_interval(data: bytes) -> int:
+    """The restart interval of the first scan of a JPEG; 0 for none."""
+    found = 0
+    for marker, start, stop in segments(data):
+        if marker == _RESTART_INTERVAL and stop - start == 6:
+            found = int.from_bytes(data[start + 4 : stop], "big")
+    return found
+
+
+def keep_interval(data: bytes, rewritten: bytes) -> bytes:
+    """Give a rewritten JPEG the restart interval of the original.
+
+    Raises:
+        NotLosslessError: it cannot be added.
+    """
+    interval = restart_interval(data)
+    return _with_interval(rewritten, interval) if interval else rewritten
+
+
+def _intervals(row_length: int, mcu_width: int) -> list[int]:
+    """The intervals that divide a row of MCUs into tiles, from the preferred one on."""
+    widths = {
+        length: length * mcu_width
+        for length in range(1, row_length + 1)
+        if row_length % length == 0
+    }
+    is_usual = any(width in _USUAL_WIDTHS for width in widths.values())
+    least = _USUAL_WIDTHS.start if is_usual else _LEAST_WIDTH
+    return [length for length, width in widths.items() if width >= least]
+
+
+def _with_interval(data: bytes, interval: int) -> bytes:
+    code, file = tiling.with_interval(data, interval)
+    if code != tiling.DONE:
+        raise NotLosslessError(_PROBLEMS[code])
+    return file
