@@ -1,7 +1,8 @@
 """Decode one large JPEG with several threads.
 
-A baseline JPEG with restart intervals is cut into bands of rows, and each is decoded as a smaller
-JPEG with a margin, so that no pixel differs from those of the whole image.
+A JPEG with tiles (each row of MCUs consists of whole restart intervals) is cut into bands of rows.
+Each is decoded as a smaller JPEG with a margin, so that no pixel differs from those of the whole
+image.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
-from recordsmith.image.formats.jpeg import END
+from recordsmith.image.formats.jpeg import END, jpeg_variant
 from recordsmith.image.kernel.cutting import cut_jpeg
 
-BAND_BYTES = 3
+BAND_BYTES = 4
 """For each pixel, the most memory that bands take besides the pixels of the image."""
 
 _LEAST_PIXELS = 1 << 20  # smaller images take less time than to start threads is worth
-_LEAST_ROWS, _MOST_ROWS = 128, 512  # of a band: margins take time, copies take memory
+_LEAST_ROWS, _MOST_ROWS = 256, 512  # of a band: margins take time, copies take memory
 _STEP = 32  # a multiple of all heights of MCUs, and of all divisors
 _MARKER_IN_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 
@@ -43,16 +44,18 @@ def decode_in_bands(
         channels, divisor: as of `decode_jpeg`.
 
     Returns:
-        The pixels that `decode_jpeg` returns; None for an image that is small, has no restart
-        intervals, or is damaged.
+        The pixels that `decode_jpeg` returns; None for an image that is small, has no tiles, or is
+        damaged.
     """
     rows = -(-height // (threads * _STEP)) * _STEP
     rows = max(_LEAST_ROWS, min(rows, _MOST_ROWS))
     if threads < 2 or height <= rows or height * width < _LEAST_PIXELS:
         return None
+    if jpeg_variant(as_view(data)) != "tiled":
+        return None
     last_top = (height - 1) // rows * rows
     last = cut_jpeg(data, last_top, 0, height - last_top, width, divisor)
-    if last is None or last[1] == 0 or not _is_end(data, len(last[0])):
+    if last is None or not _is_end(data, len(last[0])):
         return None
     count = 1 if component_count == 1 or channels == 1 else 3
     pixels = np.empty((-(-height // divisor), -(-width // divisor), count), np.uint8)

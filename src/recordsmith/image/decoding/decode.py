@@ -21,7 +21,7 @@ def decode_image(data: BytesLike, *, threads: int = 1) -> Pixels:
     """Decode an image to RGB. Like TensorFlow, ignores the EXIF orientation.
 
     Args:
-        threads: how many threads may decode a large JPEG with restart intervals.
+        threads: how many threads may decode a large JPEG with tiles.
 
     Returns:
         uint8, (height, width, 3), RGB, 0-255. Grey is repeated in all channels; alpha is dropped.

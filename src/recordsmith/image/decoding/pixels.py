@@ -89,7 +89,7 @@ def decode_pixels(
         channels: 1 for grey, 3 for RGB, 4 for RGBA.
         bits: 8 or 16; None for the stored bit depth.
         divisor: 2, 4 or 8 to decode a JPEG at 1/`divisor` of its size, with sides rounded up.
-        threads: how many threads may decode a large JPEG with restart intervals.
+        threads: how many threads may decode a large JPEG with tiles.
         on_damage: called with a description of damage that does not stop TensorFlow from decoding.
 
     Returns:
