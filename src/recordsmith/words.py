@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
+_NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
+_SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """Format a number with its noun: 1 shard, 2,569 shards."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def note_text(number: int, sentence: str) -> str:
+    """Return a note with its count: `41 JPEGs are progressive`, `1 image was resized`.
+
+    Args:
+        number: how many.
+        sentence: begins with a noun in the plural and its verb.
+    """
+    match = _NOTE.fullmatch(sentence) if number == 1 else None
+    if match is not None:
+        nouns, verb, rest = match.groups()
+        noun = nouns[:-2] if nouns.endswith("xes") else nouns[:-1]
+        rest = rest.replace(" their ", " its ").replace(" with them", " with it")
+        sentence = f"{noun} {_SINGULAR.get(verb, verb)}{rest}"
+    return f"{number:,} {sentence}"
 
 
 def first_of(names: Sequence[str], most: int) -> str:

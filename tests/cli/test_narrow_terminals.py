@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.cli import console
+from recordsmith.words import note_text
 
 COPIED = re.compile(r"^ *(`[^`]+`[,;.]?|[^ ]*/[^ ]*)$")
 
@@ -56,4 +56,4 @@ def test_lines_fit(packed: Path, terminal: Any, columns: int) -> None:
     ],
 )
 def test_notes_agree_with_their_count(number: int, sentence: str, text: str) -> None:
-    assert console.note_text(number, sentence) == text
+    assert note_text(number, sentence) == text

@@ -11,6 +11,7 @@ from recordsmith.building.finished import (
     completed_files,
     done_location,
     load_result,
+    merge_notes,
     partial_location,
     save_result,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "load_result",
     "locked_folder",
     "make_manifest",
+    "merge_notes",
     "names_in",
     "note_files",
     "open_partial_shard",

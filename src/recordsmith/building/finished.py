@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,6 +94,15 @@ class ShardResult:
     def entry(self) -> ShardEntry:
         """The entry of the shard in the manifest."""
         return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
+
+
+def merge_notes(results: Iterable[ShardResult]) -> dict[str, Occurrences]:
+    """The notes of all shards."""
+    notes: dict[str, Occurrences] = {}
+    for result in results:
+        for what, noted in result.notes.items():
+            notes.setdefault(what, Occurrences()).extend(noted)
+    return notes
 
 
 def partial_location(folder: Location, file: str) -> Location:

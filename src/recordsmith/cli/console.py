@@ -62,9 +62,6 @@ _MOST_SPLITS = 10
 _NARROWEST = 40  # columns; narrower terminals wrap by themselves
 _GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
 
-_NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
-_SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
-
 _is_quiet = False
 
 
@@ -347,22 +344,6 @@ def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> N
             f"  resumed: {count(report.reused_count, 'shard')} of an earlier run verified and "
             f"kept, {written:,} written now"
         )
-
-
-def note_text(number: int, sentence: str) -> str:
-    """Return a note with its count: `41 JPEGs are progressive`, `1 image was resized`.
-
-    Args:
-        number: how many.
-        sentence: begins with a noun in the plural and its verb.
-    """
-    match = _NOTE.fullmatch(sentence) if number == 1 else None
-    if match is not None:
-        nouns, verb, rest = match.groups()
-        noun = nouns[:-2] if nouns.endswith("xes") else nouns[:-1]
-        rest = rest.replace(" their ", " its ").replace(" with them", " with it")
-        sentence = f"{noun} {_SINGULAR.get(verb, verb)}{rest}"
-    return f"{number:,} {sentence}"
 
 
 def place(number: int, noun: str, folder: object) -> str:

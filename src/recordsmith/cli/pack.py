@@ -27,6 +27,7 @@ from recordsmith.cli.options import (
     shards_option,
 )
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
+from recordsmith.words import note_text
 
 if TYPE_CHECKING:
     from recordsmith.linting import LintReport
@@ -653,7 +654,7 @@ def print_findings(report: PackReport) -> None:
     """Print what was skipped, changed and noticed."""
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
-        title = console.note_text(noted.count, sentence)
+        title = note_text(noted.count, sentence)
         console.print_list(title, noted.places, most=3, number=noted.count)
     console.print_list("notices", report.notices)
 

@@ -73,6 +73,13 @@ def reshard(
             rich_help_panel=_ORDER,
         ),
     ] = None,
+    tiles: Annotated[
+        bool,
+        typer.Option(
+            "--tiles",
+            help="Divide baseline JPEGs into tiles, without loss, so that crops decode faster.",
+        ),
+    ] = False,
     shards: Annotated[str | None, shards_option(SHARDS)] = None,
     shard_size: Annotated[str | None, shard_size_option(SHARDS)] = None,
     shard_names: Annotated[str | None, shard_names_option(SHARDS)] = None,
@@ -97,6 +104,8 @@ def reshard(
     Sample: `recordsmith reshard out tenth --sample 10%`
 
     Split: `recordsmith reshard out halves --splits train=0.5,test=0.5`
+
+    Tile: `recordsmith reshard out tiled --tiles`
     """
     from recordsmith.dataset import DEFAULT_TEMPLATE
 
@@ -119,6 +128,7 @@ def reshard(
             sample=None if sample is None else parse_share(sample, "sample"),
             splits=None if splits is None else parse_shares(splits, "splits"),
             where=where,
+            tiles=tiles,
             compression=compression,
             overwrite=overwrite,
             threads=threads,

@@ -12,7 +12,6 @@ from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
-    Occurrences,
     ShardCounts,
     ShardResult,
     check_folder,
@@ -22,6 +21,7 @@ from recordsmith.building import (
     files_to_replace,
     locked_folder,
     make_manifest,
+    merge_notes,
     publish_dataset,
     writing,
 )
@@ -273,9 +273,7 @@ def _collect(
     report.skipped_count = planned - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.reused_count = sum(result.was_reused for result in results)
-    for result in results:
-        for what, noted in result.notes.items():
-            report.notes.setdefault(what, Occurrences()).extend(noted)
+    report.notes = merge_notes(results)
     if failures and not skip_errors:
         raise _unreadable(report, len(listing.samples))
     counts = dict.fromkeys(plan.splits, 0)

@@ -144,6 +144,7 @@ typedef struct {
     huffman_dc_table new_dc[HUFFMAN_TABLES];
     uint16_t lacking[HUFFMAN_TABLES]; /* a bit for each category that needs a code */
     int uses_dc[HUFFMAN_TABLES], uses_ac[HUFFMAN_TABLES];
+    int extended[HUFFMAN_TABLES]; /* whether new_dc has more codes than dc */
 } tiling_tables;
 
 static inline int tiling_category(int value) {
@@ -222,6 +223,7 @@ static int tiling_prepare(const uint8_t *data, const jpeg_header *header, tiling
     memset(tables->lacking, 0, sizeof(tables->lacking));
     memset(tables->uses_dc, 0, sizeof(tables->uses_dc));
     memset(tables->uses_ac, 0, sizeof(tables->uses_ac));
+    memset(tables->extended, 0, sizeof(tables->extended));
     if (!huffman_read_specs(data, header, &specs)) return 0;
     for (int i = 0; i < header->component_count; i++) {
         int dc = header->components[i].dc_table, ac = header->components[i].ac_table;
@@ -246,9 +248,39 @@ static uint8_t *tiling_put_segment(uint8_t *out, int marker, size_t length) {
     return out + 4;
 }
 
+/* Write the DC tables that have more codes than in the file. */
+static uint8_t *tiling_put_codes(const tiling_tables *tables, uint8_t *out) {
+    for (int id = 0; id < HUFFMAN_TABLES; id++) {
+        const huffman_dc_table *table = &tables->new_dc[id];
+        if (!tables->extended[id]) continue;
+        out = tiling_put_segment(out, JPEG_DHT, 19 + (size_t)table->symbol_count);
+        *out++ = (uint8_t)id;
+        memcpy(out, table->counts, HUFFMAN_LONGEST);
+        memcpy(out + HUFFMAN_LONGEST, table->symbols, (size_t)table->symbol_count);
+        out += HUFFMAN_LONGEST + table->symbol_count;
+    }
+    return out;
+}
+
+/* Add the codes that `lacking` names: how many tables have more codes now, -1 if there is no room. */
+static int tiling_add_codes(tiling_tables *tables) {
+    int count = 0;
+    for (int id = 0; id < HUFFMAN_TABLES; id++) {
+        if (!tables->lacking[id]) continue;
+        for (int category = 0; category < HUFFMAN_DC_CATEGORIES; category++)
+            if (tables->lacking[id] >> category & 1
+                && !huffman_add_category(&tables->new_dc[id], category))
+                return -1;
+        tables->lacking[id] = 0;
+        tables->extended[id] = 1;
+        count++;
+    }
+    return count;
+}
+
 /* Copy the header with another interval, and with the DC tables that have more codes. */
 static uint8_t *tiling_put_header(const uint8_t *data, const jpeg_header *header, int interval,
-                                  const tiling_tables *tables, const int *extended, uint8_t *out) {
+                                  const tiling_tables *tables, uint8_t *out) {
     size_t scan_header = header->scan - (8 + 2 * (size_t)header->component_count), at = 2;
     jpeg_segment segment;
     int has_interval = 0;
@@ -262,15 +294,7 @@ static uint8_t *tiling_put_header(const uint8_t *data, const jpeg_header *header
         at = segment.stop;
     }
     out += scan_header;
-    for (int id = 0; id < HUFFMAN_TABLES; id++) {
-        const huffman_dc_table *table = &tables->new_dc[id];
-        if (!extended[id]) continue;
-        out = tiling_put_segment(out, JPEG_DHT, 19 + (size_t)table->symbol_count);
-        *out++ = (uint8_t)id;
-        memcpy(out, table->counts, HUFFMAN_LONGEST);
-        memcpy(out + HUFFMAN_LONGEST, table->symbols, (size_t)table->symbol_count);
-        out += HUFFMAN_LONGEST + table->symbol_count;
-    }
+    out = tiling_put_codes(tables, out);
     if (!has_interval && interval) {
         out = tiling_put_segment(out, JPEG_DRI, 4);
         *out++ = (uint8_t)(interval >> 8);
@@ -324,27 +348,21 @@ static int tiling_write(const uint8_t *data, size_t size, int interval, uint8_t 
                         size_t *out_size) {
     jpeg_header header;
     tiling_tables tables;
-    int extended[HUFFMAN_TABLES] = {0}, blocks = 0, code, is_new = 1;
+    int blocks = 0, code, added = 1;
     if (!jpeg_read_header(data, size, &header)) return TILING_UNSUPPORTED;
     for (int i = 0; i < header.component_count; i++)
         blocks += header.components[i].across * header.components[i].down;
     if (blocks > TILING_MOST_BLOCKS) return TILING_UNSUPPORTED;
     if (!tiling_prepare(data, &header, &tables)) return TILING_DAMAGED;
-    while (is_new) { /* a second time if codes are missing */
+    while (added) { /* a second time if codes are missing */
         bit_reader reader = {data + header.scan, data + size, 0, 0, 0};
         bit_writer writer = {out, out + tiling_room(size), 0, 64, 0};
-        writer.at = tiling_put_header(data, &header, interval, &tables, extended, out);
+        writer.at = tiling_put_header(data, &header, interval, &tables, out);
         code = tiling_copy_scan(&header, interval, &tables, &reader, &writer);
         if (code != TILING_DONE) return code;
-        is_new = 0;
-        for (int id = 0; id < HUFFMAN_TABLES; id++)
-            for (int category = 0; category < HUFFMAN_DC_CATEGORIES; category++) {
-                if (!(tables.lacking[id] >> category & 1)) continue;
-                if (!huffman_add_category(&tables.new_dc[id], category)) return TILING_NO_CODE;
-                extended[id] = is_new = 1;
-            }
-        memset(tables.lacking, 0, sizeof(tables.lacking));
-        if (is_new) continue;
+        added = tiling_add_codes(&tables);
+        if (added < 0) return TILING_NO_CODE;
+        if (added) continue;
         size_t end = (size_t)(reader.at - data); /* after the marker */
         tiling_put_marker(&writer, JPEG_EOI);
         if ((size_t)(writer.stop - writer.at) < size - end) return TILING_TOO_LARGE;

@@ -2,8 +2,8 @@
 
 An image that already has the requested format, size and orientation keeps its bytes. Others are
 decoded with all channels and bits, rotated, resized and encoded. Then, if requested, the file is
-recompressed losslessly, converted to baseline, or divided into tiles. The result is deterministic. The codecs release
-the interpreter lock, except oxipng, which has its own threads.
+recompressed losslessly, converted to baseline or divided into tiles. The result is deterministic.
+The codecs release the interpreter lock, except oxipng, which has its own threads.
 
 - PNG and raw keep grey, alpha and 16 bits. Palettes become RGB, with alpha if an entry is
   transparent, unless the file keeps its bytes.
@@ -240,7 +240,7 @@ def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
 
 
 def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
-    """Recompress a file losslessly, convert it to baseline or divide it into tiles, if requested."""
+    """Rewrite a file losslessly, if requested: smaller, as baseline, or in tiles."""
     steps = []
     if (stored.format == "png" and options.shrink) or (
         stored.format == "jpeg"

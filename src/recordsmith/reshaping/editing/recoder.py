@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import (
-    decode_example,
-    decode_sequence_example,
-    delimited,
-    encode_example,
-    encode_sequence_example,
-)
+from recordsmith.reshaping.editing.feature_values import change_values
 from recordsmith.reshaping.editing.recode_table import OTHERS, RecodeTable, Recoding
 
 
@@ -31,19 +25,7 @@ class Recoder:
         Raises:
             CorruptDataError: a value is missing in the table (feature-value-mismatch).
         """
-        payload = delimited(field, delimited(1, value))  # of one feature with an empty key
-        if field == 1:
-            steps = [decode_example(payload)[""]]
-        else:
-            steps = decode_sequence_example(payload).feature_lists[""]
-        if not any(map(len, steps)):
-            return value
-        news = [self._new(step) for step in steps]
-        if field == 1:
-            payload = encode_example({"": news[0]})
-        else:
-            payload = encode_sequence_example({}, {"": news})
-        return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
+        return change_values(value, field, self._new)
 
     def _new(self, values: Any) -> Any:
         """Return the new values of a feature."""

@@ -22,6 +22,7 @@ from recordsmith.building import (
     files_to_replace,
     locked_folder,
     make_manifest,
+    merge_notes,
     note_files,
     publish_dataset,
     writing,
@@ -50,6 +51,7 @@ from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.where import parse_where
+from recordsmith.words import note_text
 from recordsmith.work import Progress, Work, thread_count
 
 
@@ -67,13 +69,14 @@ def reshard(
     splits: Mapping[str, float] | None = None,
     where: str | None = None,
     edits: Edits | None = None,
+    tiles: bool = False,
     compression: str | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
     overwrite: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ReshardReport:
-    """Rewrite the records of TFRecord files to new shards, byte for byte.
+    """Rewrite the records of TFRecord files to new shards, byte for byte without edits and tiles.
 
     Applies `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
 
@@ -93,6 +96,8 @@ def reshard(
         splits: new random splits instead of the existing ones, as shares by name.
         where: a condition that records must match, such as "image/class/label in (1, 2)".
         edits: features to drop, rename, add or recode.
+        tiles: divide JPEGs into tiles without changing their pixels, so that crops decode without
+            the rest. Images that cannot be divided are kept and reported.
         compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
         shard_names: template of file names, with {split}, {shard} and {shards}.
         overwrite: replace an existing dataset.
@@ -124,6 +129,7 @@ def reshard(
         splits=splits,
         where=None if where is None else parse_where(where),
         edits=edits,
+        tiles=tiles,
         compression=compression,
         shard_names=shard_names,
     )
@@ -245,6 +251,7 @@ class _Job:
             work,
             surveyed=plan.pools.keys() - schemas.keys(),
             edits=self._options.edits,
+            tiles=self._options.tiles,
         )
         results = copies.run(trusting=not self._overwrite)
         manifest = self._manifest(plan, results, schemas, records, notices)
@@ -285,7 +292,8 @@ class _Job:
 
     def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:
         """Return the schemas of unchanged splits, if known from manifests."""
-        if self._options.edits is not None or self._options.splits is not None:
+        options = self._options
+        if options.edits is not None or options.tiles or options.splits is not None:
             return {}
         return {
             split: schema
@@ -333,6 +341,7 @@ class _Job:
         ]
         if self._options.edits is not None:
             notices += self._options.edits.notices(manifest.schema)
+        notices += [note_text(noted.count, what) for what, noted in merge_notes(results).items()]
         if manifest.schema.omission is not None:
             notices.append(manifest.schema.omission)
         return manifest

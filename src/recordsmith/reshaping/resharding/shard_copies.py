@@ -1,7 +1,8 @@
 """Write the new shards of a plan, each completely or not at all.
 
 Consecutive records are read in blocks, verified and written byte for byte; others are gathered,
-many at a time. Shards with changed or compressed records are read back and verified.
+many at a time. If images get tiles, records are rewritten in the blocks. Shards with changed or
+compressed records are read back and verified.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array, as_view
-from recordsmith.building import ShardResult, complete_shard, survey_written
+from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.building import Occurrences, ShardResult, complete_shard, survey_written
 from recordsmith.dataset import RecordLocation, SelectedRecords, ShardWriter, joined_shards
 from recordsmith.errors import CorruptDataError, OptionError
-from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.editing.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import Pool
 from recordsmith.reshaping.resharding.reshard_plan import ReshardedShard, ReshardPlan
+from recordsmith.reshaping.resharding.tiled_images import TiledImages
 from recordsmith.stores import Location
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work
@@ -52,8 +54,13 @@ class ShardCopies:
         *,
         surveyed: Collection[str],
         edits: Edits | None = None,
+        tiles: bool = False,
     ) -> None:
-        """`surveyed`: the splits whose schemas are not known yet."""
+        """
+        Args:
+            surveyed: the splits whose schemas are not known yet.
+            tiles: whether to divide JPEGs into tiles.
+        """
         self._folder = folder
         self._plan = plan
         self._fingerprint = fingerprint
@@ -63,6 +70,7 @@ class ShardCopies:
         self._work = work
         self._surveyed = surveyed
         self._edits = edits
+        self._tiles = tiles
         # random orders need the positions of all records
         self._positions = {
             split: _Positions(records, pool)
@@ -98,10 +106,7 @@ class ShardCopies:
             self._folder,
             shard.file,
             self._plan.compression,
-            lambda writer: (
-                ShardResult.from_writer(writer, *self._write(shard, writer)),
-                self._versions,
-            ),
+            lambda writer: (self._write(shard, writer), self._versions),
             fingerprint=self._fingerprint,
             versions=lambda: self._versions,
             trusting=trusting,
@@ -110,20 +115,22 @@ class ShardCopies:
             self._work.advance(result.bytes_in)
         return result
 
-    def _write(self, shard: ReshardedShard, writer: ShardWriter) -> tuple[Schema, int]:
-        """Write the records; return their schema (empty if not needed) and input bytes."""
+    def _write(self, shard: ReshardedShard, writer: ShardWriter) -> ShardResult:
+        """Write the records. The schema of the result is empty if not needed."""
         survey = SchemaSurvey()
-        is_as_checked = self._edits is None and self._plan.compression == "none"
+        notes: dict[str, Occurrences] = {}
+        is_copied = self._edits is None and not self._tiles
+        is_as_checked = is_copied and self._plan.compression == "none"
         is_surveyed = shard.split in self._surveyed and is_as_checked
         bytes_in = 0
         for piece in self._pieces(shard):
             block = piece.block
             frames = block.frames()
             try:
-                if self._edits is None:
+                if is_copied:
                     writer.write_frames(frames, block.lengths)
                 else:
-                    for payloads in self._edits.rewrite(block):
+                    for payloads in self._rewritten(piece, notes):
                         writer.write_slices(*payloads)
                 if is_surveyed:
                     survey.update(block.buffer, block.starts, block.lengths)
@@ -136,9 +143,40 @@ class ShardCopies:
             self._work.advance(len(frames))
         if is_as_checked:
             writer.seal()
-            return survey.finish(), bytes_in
-        schema = survey_written(writer)
-        return schema if shard.split in self._surveyed else survey.finish(), bytes_in
+            schema = survey.finish()
+        else:
+            schema = survey_written(writer)
+            if shard.split not in self._surveyed:
+                schema = survey.finish()
+        return ShardResult.from_writer(writer, schema, bytes_in, notes=notes)
+
+    def _rewritten(
+        self, piece: _Piece, notes: dict[str, Occurrences]
+    ) -> Iterator[tuple[memoryview, Int64Array]]:
+        """Yield the payloads of a block with edits and tiles, and note changes of images."""
+        if not self._tiles:
+            assert self._edits is not None
+            yield from self._edits.rewrite(piece.block)
+            return
+        first = 0
+
+        def note(change: str, number: int) -> None:
+            location = piece.place(first + number)
+            where = f"{location.path}, record {location.number}"
+            notes.setdefault(change, Occurrences()).add(where)
+
+        tiled = TiledImages(note)
+        for payloads in self._edited(piece.block):
+            yield from tiled.rewrite(*payloads)
+            first += len(payloads[1])
+
+    def _edited(self, block: RecordBlock) -> Iterator[tuple[BytesLike, Int64Array, Int64Array]]:
+        """Yield the payloads of a block as (buffer, starts, lengths) in pieces, with edits."""
+        if self._edits is None:
+            yield block.buffer, block.starts, block.lengths
+        else:
+            for data, offsets in self._edits.rewrite(block):
+                yield data, offsets[:-1], np.diff(offsets)
 
     def _pieces(self, shard: ReshardedShard) -> Iterator[_Piece]:
         positions = self._positions.get(shard.split)

@@ -1,0 +1,65 @@
+"""Divide the JPEGs of records into tiles; everything else is copied byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import is_
+from typing import Any
+
+from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.errors import CorruptDataError
+from recordsmith.example import KeyAction, Rewriter
+from recordsmith.image import ImageOptions, store_image
+from recordsmith.image.storing.image_options import MOST_PIXELS
+from recordsmith.reshaping.editing.feature_values import change_values
+
+_JPEG = b"\xff\xd8\xff"
+_OPTIONS = ImageOptions(tiles=True, max_pixels=MOST_PIXELS)
+_UNREADABLE = "JPEGs were kept without tiles, because they are unreadable or too large"
+
+
+class TiledImages:
+    """Divides the JPEGs of records into tiles. For one thread at a time."""
+
+    def __init__(self, note: Callable[[str, int], None]) -> None:
+        """`note` is called with what happened to an image, and the number of its record."""
+        self._note = note
+        self._rewriter = Rewriter(
+            [KeyAction(), KeyAction(new_value=self._tiled)], lambda _: 1, {}, lambda _: None
+        )
+
+    def rewrite(
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+    ) -> Iterator[tuple[memoryview, Int64Array]]:
+        """Yield payloads with tiled JPEGs, as `Rewriter.rewrite` does.
+
+        Raises:
+            CorruptDataError: a payload is neither an Example nor a SequenceExample. `record`
+                counts from the first payload.
+        """
+        try:
+            yield from self._rewriter.rewrite(buffer, starts, lengths)
+        except CorruptDataError as error:
+            error.record = self._rewriter.row
+            raise
+
+    def _tiled(self, value: bytes, field: int) -> bytes:
+        return change_values(value, field, self._tiled_values) if _JPEG in value else value
+
+    def _tiled_values(self, values: Any) -> Any:
+        if not isinstance(values, list):
+            return values
+        tiled = [self._tiled_image(data) for data in values]
+        return values if all(map(is_, tiled, values)) else tiled
+
+    def _tiled_image(self, data: bytes) -> bytes:
+        if not data.startswith(_JPEG):
+            return data
+        try:
+            stored = store_image(data, _OPTIONS)
+        except CorruptDataError:
+            self._note(_UNREADABLE, self._rewriter.row)
+            return data
+        for change in stored.changes:
+            self._note(change, self._rewriter.row)
+        return stored.data
