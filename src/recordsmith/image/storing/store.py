@@ -18,6 +18,7 @@ The codecs release the interpreter lock, except oxipng, which has its own thread
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,7 +242,7 @@ def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
 
 def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
     """Rewrite a file losslessly, if requested: smaller, as baseline, or in tiles."""
-    steps = []
+    steps: list[Callable[[StoredImage, ImageOptions], StoredImage]] = []
     if (stored.format == "png" and options.shrink) or (
         stored.format == "jpeg"
         and (options.shrink or (options.baseline and is_progressive(stored.data)))

@@ -1,0 +1,410 @@
+"""Restart intervals are added without a change, compared with libjpeg and with decoders."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import simplejpeg
+from PIL import Image
+
+from recordsmith.errors import CorruptDataError
+from recordsmith.image import ImageOptions, is_progressive, store_image
+from recordsmith.image.formats.jpeg import all_segments
+from recordsmith.image.kernel import tiling
+from recordsmith.image.storing.lossless_checks import NotLosslessError
+from recordsmith.image.storing.store import NOT_REWRITTEN, PROGRESSIVE, SHRUNK, TILED, TO_BASELINE
+from recordsmith.image.storing.tiles import add_tiles, restart_interval
+
+TILES = ImageOptions(tiles=True)
+SAMPLINGS = {"411": (4, 1), "420": (2, 2), "422": (2, 1), "440": (1, 2), "444": (1, 1)}
+MARKER = re.compile(rb"\xff([\xd0-\xd7])")
+DRI, DHT, SOS = 0xDD, 0xC4, 0xDA
+
+
+def smooth(height: int, width: int, seed: int = 0) -> np.ndarray:
+    """An image with large areas and edges, as photographs have."""
+    rng = np.random.default_rng(seed)
+    small = rng.integers(0, 256, (height // 24 + 2, width // 24 + 2, 3), np.uint8)
+    return cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
+
+
+def encoded(height: int, width: int, sampling: str = "420", **options: int) -> bytes:
+    flags = [
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
+        getattr(cv2, f"IMWRITE_JPEG_SAMPLING_FACTOR_{sampling}"),
+    ]
+    for name, value in options.items():
+        flags += [getattr(cv2, f"IMWRITE_JPEG_{name.upper()}"), value]
+    return cv2.imencode(".jpg", smooth(height, width), flags)[1].tobytes()
+
+
+def jpegs(images: ModuleType) -> dict[str, bytes]:
+    """Baseline JPEGs of every kind."""
+    found = {}
+    for height, width in ((1, 1), (13, 9), (65, 97), (130, 200)):
+        for sampling in SAMPLINGS:
+            found[f"{sampling} {height}"] = encoded(height, width, sampling)
+            found[f"optimal {sampling} {height}"] = encoded(height, width, sampling, optimize=1)
+        for quality in (3, 50, 100):
+            found[f"quality {quality} {height}"] = encoded(height, width, quality=quality)
+        for mode in ("L", "CMYK"):
+            image = Image.fromarray(smooth(height, width)).convert(mode)
+            for name, options in {"plain": {}, "optimal": {"optimize": True}}.items():
+                found[f"{name} {mode} {height}"] = images.encode(image, "JPEG", **options)
+        for number in (1, 2, 3, 7, 1000):
+            image = Image.fromarray(smooth(height, width))
+            found[f"interval {number} {height}"] = images.encode(
+                image, "JPEG", restart_marker_blocks=number
+            )
+    for factors in (
+        [(1, 1)], [(3, 1), (1, 1), (1, 1)], [(1, 1), (2, 2), (1, 1)],
+        [(2, 1), (1, 2), (1, 1)], [(2, 2), (1, 1), (1, 1), (2, 2)], [(1, 4), (1, 1), (1, 1)],
+    ):  # fmt: skip
+        found[f"sampled {factors}"] = images.sampled_jpeg(50, 70, factors)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    found["words"] = images.encode(
+        Image.fromarray(smooth(40, 50)), "JPEG",
+        exif=exif, icc_profile=bytes(range(256)) * 700, comment=b"\xff\xd0 hm",
+    )  # fmt: skip
+    return found
+
+
+def intervals(data: bytes) -> list[int]:
+    mcus = tiling.read_mcus(data)
+    assert mcus is not None
+    _, _, rows, row, _ = mcus
+    return sorted({1, 2, 5, row, row * rows, 65_535, 0})
+
+
+def written(data: bytes, interval: int) -> bytes:
+    """With room for more markers than a JPEG usually gets."""
+    code, file = tiling.with_interval(data, interval)
+    assert code == tiling.DONE, code
+    return file
+
+
+def scan(data: bytes) -> bytes:
+    parts, stop = all_segments(data)
+    return data[next(part.stop for part in parts if part.marker == SOS) : stop]
+
+
+def segments(data: bytes, *left_out: int) -> list[bytes]:
+    parts = all_segments(data)[0]
+    return [data[part.start : part.stop] for part in parts if part.marker not in left_out]
+
+
+def coefficients(data: bytes, path: Path) -> list[Any]:
+    jpeglib = pytest.importorskip("jpeglib")
+    path.write_bytes(data)
+    image = jpeglib.read_dct(str(path))
+    parts = [getattr(image, name) for name in ("Y", "Cb", "Cr", "K")]
+    return [part for part in parts if part is not None] + [image.qt]
+
+
+def pixels(data: bytes) -> list[Any]:
+    """By Pillow, OpenCV and simplejpeg; None where one of them cannot decode such a JPEG."""
+    found: list[Any] = []
+    with Image.open(io.BytesIO(data)) as image:
+        found.append(np.array(image))
+    found.append(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED))
+    try:
+        found.append(simplejpeg.decode_jpeg(data, "CMYK" if found[0].shape[2:] == (4,) else "RGB"))
+    except ValueError:
+        found.append(None)
+    return found
+
+
+def assert_same(first: list[Any], second: list[Any]) -> None:
+    assert len(first) == len(second)
+    for one, other in zip(first, second, strict=True):
+        assert (one is None) == (other is None)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_coefficients_stay(images: ModuleType, tmp_path: Path) -> None:
+    for name, data in jpegs(images).items():
+        before = coefficients(data, tmp_path / "before.jpg")
+        for interval in intervals(data):
+            after = coefficients(written(data, interval), tmp_path / "after.jpg")
+            assert_same(before, after), name
+
+
+def test_pixels_stay(images: ModuleType) -> None:
+    for data in jpegs(images).values():
+        before = pixels(data)
+        for interval in intervals(data):
+            assert_same(before, pixels(written(data, interval)))
+
+
+def test_markers_are_numbered_after_each_interval(images: ModuleType) -> None:
+    for name, data in jpegs(images).items():
+        _, _, rows, row, _ = tiling.read_mcus(data) or pytest.fail(name)
+        for interval in intervals(data):
+            file = written(data, interval)
+            assert restart_interval(file) == interval, name
+            numbers = [found[1][0] & 7 for found in MARKER.finditer(scan(file))]
+            count = -(-rows * row // interval) - 1 if interval else 0
+            assert numbers == [number % 8 for number in range(count)], name
+
+
+def test_other_segments_keep_their_bytes(images: ModuleType) -> None:
+    for name, data in jpegs(images).items():
+        for interval in intervals(data):
+            file = written(data + b"behind", interval)
+            assert segments(file, DRI, DHT) == segments(data, DRI, DHT), name
+            tables = segments(data, *set(range(256)) - {DHT})
+            assert segments(file, *set(range(256)) - {DHT})[: len(tables)] == tables, name
+            assert file.endswith(b"\xff\xd9behind"), name
+
+
+def test_the_scan_is_that_of_libjpeg(images: ModuleType) -> None:
+    """With the standard tables, libjpeg writes the same codes."""
+    for mode in ("RGB", "L"):
+        image = Image.fromarray(smooth(130, 200)).convert(mode)
+        plain = images.encode(image, "JPEG")
+        for interval in (1, 3, 8, 13, 25):
+            direct = images.encode(image, "JPEG", restart_marker_blocks=interval)
+            assert scan(written(plain, interval)) == scan(direct)
+            assert written(direct, 0) != plain  # a segment states that there are no intervals
+            assert scan(written(direct, 0)) == scan(plain)
+            for other in (2, 5):
+                assert scan(written(written(plain, other), interval)) == scan(direct)
+
+
+def test_tables_get_codes_that_they_lack(images: ModuleType, tmp_path: Path) -> None:
+    """An image with one bright corner has no large differences of DC, and no code for them."""
+    ramp = np.arange(200, dtype=np.uint8)[None, :].repeat(64, 0)
+    data = images.encode(Image.fromarray(ramp), "JPEG", optimize=True, quality=100)
+    file = written(data, 5)
+    assert len(segments(file)) == len(segments(data)) + 2  # tables and the interval
+    assert_same(coefficients(data, tmp_path / "1.jpg"), coefficients(file, tmp_path / "2.jpg"))
+    assert_same(pixels(data), pixels(file))
+    assert scan(written(file, 0)) == scan(data)  # all other codes are those of the old table
+
+
+def full_table() -> bytes:
+    """Four blocks of 8 x 8 whose DC table has a code of each length, but none for 6 bits."""
+    symbols = bytes((*range(6), *range(12, 22)))
+    tables = bytes((0x00, *[1] * 16)) + symbols + bytes((0x10, 1, *[0] * 15, 0))
+    bits = "111110" + "11111" + "0"  # category 5, a difference of 31, end of block
+    joined = bits * 4
+    joined += "1" * (-len(joined) % 8)
+    parts = [
+        (0xDB, bytes((0, *[8] * 64))),
+        (0xC0, struct.pack(">BHHB", 8, 8, 32, 1) + bytes((1, 0x11, 0))),
+        (DHT, tables),
+        (SOS, bytes((1, 1, 0, 0, 63, 0))),
+    ]
+    head = b"".join(
+        bytes((0xFF, marker)) + struct.pack(">H", len(body) + 2) + body for marker, body in parts
+    )
+    coded = int(joined, 2).to_bytes(len(joined) // 8, "big").replace(b"\xff", b"\xff\0")
+    return b"\xff\xd8" + head + coded + b"\xff\xd9"
+
+
+def test_full_tables_are_refused() -> None:
+    data = full_table()
+    assert tiling.with_interval(data, 0) == (tiling.DONE, data)
+    assert tiling.with_interval(data, 1)[0] == tiling.NO_CODE  # 62, 93 and 124 have 6 and 7 bits
+    assert tiling.with_interval(data, 4)[0] == tiling.DONE  # one interval has all blocks
+
+
+def test_other_kinds_are_refused(images: ModuleType) -> None:
+    image = images.noise(40, 30)
+    plain = images.encode(image, "JPEG")
+    two_scans = plain[:-2] + b"".join(segments(plain)[-1:]) + scan(plain)
+    odd = {
+        "progressive": images.encode(image, "JPEG", progressive=True),
+        "png": images.encode(image, "PNG"),
+        "fill bytes": plain[:2] + b"\xff" + plain[2:],
+        "arithmetic": plain.replace(b"\xff\xc0", b"\xff\xc9", 1),
+        "12 bits": plain.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc0\0\x11\x0c", 1),
+        "empty": b"",
+        "start": b"\xff\xd8",
+    }
+    for name, data in odd.items():
+        assert tiling.with_interval(data, 1) == (tiling.UNSUPPORTED, b""), name
+        assert tiling.read_mcus(data) is None, name
+    assert tiling.with_interval(two_scans, 1)[0] == tiling.DAMAGED
+    for interval in (-1, 65_536):
+        with pytest.raises(ValueError, match="16 bits"):
+            tiling.with_interval(plain, interval)
+
+
+def test_damage_is_refused(images: ModuleType) -> None:
+    plain = images.encode(Image.fromarray(smooth(40, 70)), "JPEG")
+    marked = images.encode(Image.fromarray(smooth(40, 70)), "JPEG", restart_marker_blocks=2)
+    start = len(plain) - len(scan(plain))
+    for stop in range(len(plain)):
+        code, file = tiling.with_interval(plain[:stop], 3)
+        assert code != tiling.DONE
+        assert file == b""
+    first = marked.index(b"\xff\xd0")
+    for name, data in {
+        "extra byte": plain[:-2] + b"\0" + plain[-2:],
+        "extra bytes": plain[:-2] + b"\x12\x34\x56\x78\x9a\xbc\xde\x01\x23" + plain[-2:],
+        "marker without interval": plain[: start + 9] + b"\xff\xd0" + plain[start + 9 :],
+        "wrong marker": marked[:first] + b"\xff\xd1" + marked[first + 2 :],
+        "no marker": marked[:first] + marked[first + 2 :],
+        "empty interval": marked[: first + 2] + b"\xff\xd1" + marked[first + 2 :],
+        "end at a marker": marked[:first] + b"\xff\xd9" + marked[first + 2 :],
+    }.items():
+        assert tiling.with_interval(data, 3)[0] == tiling.DAMAGED, name
+        with pytest.raises((NotLosslessError, CorruptDataError)):
+            add_tiles(data)
+
+
+def test_flipped_bits_are_refused_or_keep_the_coefficients(
+    images: ModuleType, tmp_path: Path
+) -> None:
+    dice = random.Random(3)
+    data = images.encode(Image.fromarray(smooth(60, 90)), "JPEG", restart_marker_blocks=3)
+    start = len(data) - len(scan(data))
+    codes = []
+    for _ in range(300):
+        damaged = bytearray(data)
+        damaged[dice.randrange(start, len(data) - 2)] ^= 1 << dice.randrange(8)
+        code, file = tiling.with_interval(bytes(damaged), 4)
+        codes.append(code)
+        if code == tiling.DONE:
+            before = coefficients(bytes(damaged), tmp_path / "before.jpg")
+            assert_same(before, coefficients(file, tmp_path / "after.jpg"))
+    assert {tiling.DONE, tiling.DAMAGED} <= set(codes)
+
+
+def test_fill_bytes_before_markers(images: ModuleType) -> None:
+    data = images.encode(Image.fromarray(smooth(40, 70)), "JPEG", restart_marker_blocks=2)
+    head, coded = data[: -len(scan(data))], scan(data)
+    filled = head + MARKER.sub(lambda found: b"\xff\xff" + found[0], coded)
+    assert written(filled, 2) == data
+
+
+def test_threads_write_the_same() -> None:
+    data = encoded(400, 600)
+    with ThreadPoolExecutor(4) as pool:
+        files = list(pool.map(lambda number: written(data, number % 4), range(40)))
+    assert files[:4] * 10 == files
+
+
+# ---- which tiles an image gets -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "sampling", "tile"),
+    [
+        (375, 500, "420", 64),  # 32 MCUs
+        (375, 500, "444", 64),  # 63 MCUs: 9 are 72 pixels
+        (1200, 1600, "420", 64),
+        (500, 4000, "420", 80),
+        (300, 62 * 16, "420", 32),  # 62 MCUs: otherwise 496 pixels
+        (300, 31 * 16, "420", 31 * 16),  # a prime number
+        (200, 64 * 8, "411", 64),
+    ],
+)  # fmt: skip
+def test_width_of_tiles(height: int, width: int, sampling: str, tile: int) -> None:
+    rng = np.random.default_rng(1)
+    noise = rng.integers(0, 256, (height, width, 3), np.uint8)  # so large that growth is small
+    flag = getattr(cv2, f"IMWRITE_JPEG_SAMPLING_FACTOR_{sampling}")
+    flags = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, flag]
+    data = cv2.imencode(".jpg", noise, flags)[1].tobytes()
+    tiled = add_tiles(data)
+    _, mcu_width, _, row, interval = tiling.read_mcus(tiled) or pytest.fail()
+    assert row % interval == 0
+    if (sampling, width) == ("444", 500):
+        tile = 72
+    assert interval * mcu_width == tile
+    assert add_tiles(tiled) is tiled
+
+
+def test_files_grow_by_two_percent_at_most() -> None:
+    widths = set()
+    for quality in range(1, 100, 7):
+        data = encoded(300, 512, quality=quality)
+        tiled = add_tiles(data)
+        assert len(tiled) <= 1.02 * len(data)
+        widths.add(16 * restart_interval(tiled))
+    assert {64, 512} <= widths
+    grey = cv2.imencode(".jpg", np.full((300, 512), 7, np.uint8))[1].tobytes()
+    assert add_tiles(grey) is grey
+
+
+def test_intervals_that_are_narrow_tiles_stay(images: ModuleType) -> None:
+    image = images.noise(320, 200)
+    for interval, is_kept in ((1, True), (2, True), (4, True), (5, False), (3, False), (20, False)):
+        data = images.encode(image, "JPEG", restart_marker_blocks=interval)
+        tiled = add_tiles(data)
+        assert (tiled is data) == is_kept, interval
+        assert restart_interval(tiled) == (interval if is_kept else 4)
+
+
+def test_store_image(images: ModuleType) -> None:
+    data = encoded(300, 400, quality=95)
+    stored = store_image(data, TILES)
+    assert stored.changes == (TILED,)
+    assert stored.data == add_tiles(data) != data
+    assert store_image(stored.data, TILES).data is stored.data
+    for kept, change in (
+        (encoded(127, 4000), ()),
+        (images.encode(images.noise(300, 200), "PNG"), ()),
+        (images.encode(images.noise(300, 200), "JPEG", progressive=True), (PROGRESSIVE,)),
+        (data + b"behind", (NOT_REWRITTEN,)),
+        (data[:2] + b"\xff" + data[2:], (NOT_REWRITTEN,)),
+    ):
+        stored = store_image(kept, TILES)
+        assert (stored.data, stored.changes) == (kept, change)
+
+
+def test_encoded_images_get_tiles(images: ModuleType) -> None:
+    source = images.encode(images.noise(700, 500), "PNG")
+    options = {"store": "jpeg", "shorter_side": 256}
+    plain = store_image(source, ImageOptions(**options))
+    tiled = store_image(source, ImageOptions(**options, tiles=True))
+    assert tiled.changes == (*plain.changes, TILED)
+    assert restart_interval(tiled.data)
+    assert_same(pixels(plain.data), pixels(tiled.data))
+
+
+def test_progressive_images_get_tiles_with_baseline(images: ModuleType) -> None:
+    pytest.importorskip("jpeglib")
+    data = images.encode(images.noise(300, 200), "JPEG", progressive=True)
+    for shrink in (False, True):
+        stored = store_image(data, ImageOptions(baseline=True, tiles=True, shrink=shrink))
+        assert stored.changes == (TO_BASELINE, TILED)
+        assert restart_interval(stored.data)
+        assert not is_progressive(stored.data)
+        assert_same(pixels(data), pixels(stored.data))
+
+
+def test_rewriting_keeps_intervals(images: ModuleType) -> None:
+    """Those of tiles, and those of encoders, baseline and progressive."""
+    pytest.importorskip("jpeglib")
+    for progressive in (False, True):
+        for interval in (2, 5, 40):
+            image = Image.fromarray(smooth(200, 320))
+            data = images.encode(
+                image, "JPEG", progressive=progressive, restart_marker_blocks=interval
+            )
+            stored = store_image(data, ImageOptions(baseline=True, shrink=True))
+            assert stored.changes == ((TO_BASELINE,) if progressive else (SHRUNK,))
+            assert restart_interval(stored.data) == interval
+            assert_same(pixels(data), pixels(stored.data))
+
+
+def test_tensorflow_reads_the_same_pixels(tf: Any, images: ModuleType) -> None:
+    for name, data in jpegs(images).items():
+        if "sampled" in name or "CMYK" in name:
+            continue
+        for interval in (1, 5):
+            one, two = (tf.io.decode_jpeg(file) for file in (data, written(data, interval)))
+            np.testing.assert_array_equal(one, two)
