@@ -97,8 +97,9 @@ def test_tiles_are_tried_for_crops(tmp_path: Path, images: Any) -> None:
     trials = {trial.name: trial for trial in report.trials}
     assert [trial.name for trial in report.trials[-3:]] == ["sample", "tiles", "smaller"]
     assert report.sample is not None
-    assert report.sample.byte_count == sum(map(len, files))
-    assert report.sample.tiles_byte_count == sum(map(len, tiled))
+    count = report.sample.count  # as many as there was time for
+    assert report.sample.byte_count == sum(map(len, files[:count]))
+    assert report.sample.tiles_byte_count == sum(map(len, tiled[:count]))
     shares = [trials[name].decoded_share for name in ("requested", "sample", "tiles")]
     assert 1 > shares[0] == shares[1] >= shares[2] > 0
     assert trials["requested"].cpu_microseconds > 0

@@ -11,7 +11,7 @@ Features are immutable and independent of datasets, order and threads.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -156,19 +156,19 @@ class ImageFilling(Filling):
     placements: the placement of each image in its frame; None for failed rows.
     frame: height and width of the frame.
     decoded_counts: how many pixels of each stored image were decoded, also at a reduced size; 0 for
-        raw pixels and failed rows.
+        raw pixels and failed rows. Empty if nothing is decoded.
     """
 
     sizes: list[tuple[int, int] | None]
     placements: list[Placement | None]
     frame: tuple[int, int]
-    decoded_counts: list[int]
+    decoded_counts: Sequence[int] = ()
 
     def pixel_counts(self) -> tuple[int, int]:
         """Return how many pixels the decoded images have, and how many of these were decoded."""
         image_pixels = sum(
             size[0] * size[1]
-            for size, decoded in zip(self.sizes, self.decoded_counts, strict=True)
+            for size, decoded in zip(self.sizes, self.decoded_counts, strict=False)
             if size is not None and decoded
         )
         return image_pixels, sum(self.decoded_counts)

@@ -285,7 +285,7 @@ class PixelFilling(ImageFilling):
             self._extra = max(self._extra, BAND_BYTES)
         self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
         self.sizes: list[tuple[int, int] | None] = [None] * rows.count
-        self.decoded_counts = [0] * rows.count
+        self.decoded_counts: list[int] = [0] * rows.count
         fit = feature.geometry()
         for row in range(rows.count):
             if row not in rows.failures:
