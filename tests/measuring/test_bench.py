@@ -104,7 +104,7 @@ def test_tiles_are_tried_for_crops(tmp_path: Path, images: Any) -> None:
     assert 1 > shares[0] == shares[1] >= shares[2] > 0
     assert trials["requested"].cpu_microseconds > 0
     for name, fit in (("files", "resize"), ("tiled", "crop-or-pad"), ("png", "crop-or-pad")):
-        report = rs.bench(tmp_path / name, batch_size=4, size=300, fit=fit, seconds=0.2)
+        report = rs.bench(tmp_path / name, batch_size=4, size=260, fit=fit, seconds=0.2)
         assert report.sample is None
         assert (report.requested.decoded_share == 1) is (name != "tiled")
 
