@@ -88,6 +88,25 @@ def sampled_jpeg(height: int, width: int, factors: list[tuple[int, int]], seed: 
     )
 
 
+def jpeg_with_full_table() -> bytes:
+    """Four grey blocks whose DC table has a code of each length, but none for 6 bits or more."""
+    symbols = bytes((*range(6), *range(12, 22)))
+    bits = 4 * ("111110" + "11111" + "0")  # 5 bits, a difference of 31, end of the block
+    bits += "1" * (-len(bits) % 8)
+    coded = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
+    return b"".join(
+        (
+            b"\xff\xd8",
+            segment(0xDB, bytes((0, *[8] * 64))),
+            segment(0xC0, struct.pack(">BHHB", 8, 8, 32, 1) + bytes((1, 0x11, 0))),
+            segment(0xC4, bytes((0x00, *[1] * 16)) + symbols + bytes((0x10, 1, *[0] * 15, 0))),
+            segment(0xDA, bytes((1, 1, 0, 0, 63, 0))),
+            coded,
+            b"\xff\xd9",
+        )
+    )
+
+
 def _tables_first(data: bytes) -> bytes:
     """A JPEG with its Huffman tables in front of the frame header, where encoders seldom put them.
 

@@ -61,3 +61,20 @@ def test_size(size_bytes: int, expected: str) -> None:
 )
 def test_printable(text: str, expected: str) -> None:
     assert words.printable(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence", "text"),
+    [
+        (41, "JPEGs are progressive, slow", "41 JPEGs are progressive, slow"),
+        (1, "JPEGs are progressive, slow", "1 JPEG is progressive, slow"),
+        (1, "boxes were clipped to their image", "1 box was clipped to its image"),
+        (1, "images have another size; skipped", "1 image has another size; skipped"),
+        (1, "masks lost their alpha channel", "1 mask lost its alpha channel"),
+        (2000, "features occur in two members", "2,000 features occur in two members"),
+        (1, "features occur in two members", "1 feature occurs in two members"),
+        (1, "anything else", "1 anything else"),
+    ],
+)
+def test_notes_agree_with_their_count(number: int, sentence: str, text: str) -> None:
+    assert words.note_text(number, sentence) == text

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.words import note_text
 
 COPIED = re.compile(r"^ *(`[^`]+`[,;.]?|[^ ]*/[^ ]*)$")
 
@@ -40,20 +39,3 @@ def test_lines_fit(packed: Path, terminal: Any, columns: int) -> None:
         wide = [line for line in lines if len(line) > columns and not COPIED.match(line)]
         assert any(lines)
         assert not wide, command
-
-
-@pytest.mark.parametrize(
-    ("number", "sentence", "text"),
-    [
-        (41, "JPEGs are progressive, slow", "41 JPEGs are progressive, slow"),
-        (1, "JPEGs are progressive, slow", "1 JPEG is progressive, slow"),
-        (1, "boxes were clipped to their image", "1 box was clipped to its image"),
-        (1, "images have another size; skipped", "1 image has another size; skipped"),
-        (1, "masks lost their alpha channel", "1 mask lost its alpha channel"),
-        (2000, "features occur in two members", "2,000 features occur in two members"),
-        (1, "features occur in two members", "1 feature occurs in two members"),
-        (1, "anything else", "1 anything else"),
-    ],
-)
-def test_notes_agree_with_their_count(number: int, sentence: str, text: str) -> None:
-    assert note_text(number, sentence) == text

@@ -11,6 +11,7 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith import cli
 from recordsmith.cli import wording
+from recordsmith.dataset import read_manifest
 from recordsmith.errors import MOST_PROBLEMS
 
 _ONLY_IN_PYTHON = {
@@ -141,6 +142,17 @@ def test_options_reach_the_job(run, images: Path, tmp_path: Path) -> None:
     for name in names:
         if not (api / name).is_dir():
             assert (api / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_tiles(run, images: Path, tmp_path: Path) -> None:
+    Image.effect_noise((320, 200), 99).save(images / "cat" / "large.jpg")
+    refused = run("pack", images, tmp_path / "out", "--tiles", "--shrink")
+    assert refused.code == 2
+    assert "--baseline" in refused.err
+    outcome = run("pack", images, tmp_path / "out", "--tiles")
+    assert outcome.code == 0
+    assert "1 JPEG was divided into tiles" in outcome.out
+    assert read_manifest(tmp_path / "out").provenance["options"]["image_options"] == {"tiles": True}
 
 
 def test_the_output_cannot_be_the_source(run, images: Path) -> None:

@@ -520,6 +520,12 @@ class SchemaSurvey:
         )
         return _limited(found)
 
+    def bytes_keys(self) -> list[bytes]:
+        """The encoded keys of the features that are bytes in some payload, of any type."""
+        with self._lock:
+            counts = [_counts(survey) for survey in self._surveys.values()]
+        return [key for section in counts for key in section if "bytes" in _kinds(section[key])]
+
     def _payload(self, counts: Mapping[tuple[str, str], _Counts]) -> DatasetPayload:
         if self._record_count == 0:
             return "none"

@@ -8,14 +8,14 @@ from typing import Any
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError
-from recordsmith.example import KeyAction, Rewriter
+from recordsmith.example import KeyAction, Rewriter, SchemaSurvey
 from recordsmith.image import ImageOptions, store_image
 from recordsmith.image.storing.image_options import MOST_PIXELS
 from recordsmith.reshaping.editing.feature_values import change_values
 
 _JPEG = b"\xff\xd8\xff"
 _OPTIONS = ImageOptions(tiles=True, max_pixels=MOST_PIXELS)
-_UNREADABLE = "JPEGs were kept without tiles, because they are unreadable or too large"
+UNREADABLE = "JPEGs were kept without tiles, because they are unreadable or too large"
 
 
 class TiledImages:
@@ -24,9 +24,9 @@ class TiledImages:
     def __init__(self, note: Callable[[str, int], None]) -> None:
         """`note` is called with what happened to an image, and the number of its record."""
         self._note = note
-        self._rewriter = Rewriter(
-            [KeyAction(), KeyAction(new_value=self._tiled)], lambda _: 1, {}, lambda _: None
-        )
+        self._survey = SchemaSurvey()
+        self._numbers: dict[bytes, int] = {}
+        self._rewriter = self._make_rewriter()
 
     def rewrite(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
@@ -37,11 +37,26 @@ class TiledImages:
             CorruptDataError: a payload is neither an Example nor a SequenceExample. `record`
                 counts from the first payload.
         """
+        self._find_keys(buffer, starts, lengths)
         try:
             yield from self._rewriter.rewrite(buffer, starts, lengths)
         except CorruptDataError as error:
             error.record = self._rewriter.row
             raise
+
+    def _find_keys(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
+        """Find the features that may hold images; the rewriter needs an action for each key."""
+        self._survey.update(buffer, starts, lengths)
+        known = len(self._numbers)
+        for key in self._survey.bytes_keys():
+            self._numbers.setdefault(key, 1 + len(self._numbers))
+        if len(self._numbers) > known:
+            self._rewriter = self._make_rewriter()
+
+    def _make_rewriter(self) -> Rewriter:
+        actions = [KeyAction(), *(KeyAction(new_value=self._tiled) for _ in self._numbers)]
+        numbers = dict(self._numbers)
+        return Rewriter(actions, lambda key: numbers.get(key, 0), {}, lambda _: None)
 
     def _tiled(self, value: bytes, field: int) -> bytes:
         return change_values(value, field, self._tiled_values) if _JPEG in value else value
@@ -58,7 +73,7 @@ class TiledImages:
         try:
             stored = store_image(data, _OPTIONS)
         except CorruptDataError:
-            self._note(_UNREADABLE, self._rewriter.row)
+            self._note(UNREADABLE, self._rewriter.row)
             return data
         for change in stored.changes:
             self._note(change, self._rewriter.row)
