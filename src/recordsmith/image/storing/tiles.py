@@ -17,7 +17,7 @@ from recordsmith.image.storing.lossless_checks import (
 LEAST_SIDE = 128
 """Tiles gain nothing in images with a shorter side than this, in pixels."""
 
-MOST_GROWTH = 0.02
+GROWTH = 0.02
 """The most that a file may grow, as a share of its size."""
 
 _USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
@@ -51,10 +51,12 @@ def add_tiles(data: bytes) -> bytes:
     for wanted in _intervals(row_length, mcu_width):
         if interval and interval <= wanted and row_length % interval == 0:
             return data
-        tiled = _with_interval(data, wanted)
-        if len(tiled) - len(data) <= MOST_GROWTH * len(data):
-            check_same_pixels(data, tiled)
-            return tiled
+        code, tiled = tiling.with_interval(data, wanted)
+        if code == tiling.TOO_LARGE or len(tiled) - len(data) > GROWTH * len(data):
+            continue
+        _check(code)
+        check_same_pixels(data, tiled)
+        return tiled
     return data
 
 
@@ -74,7 +76,11 @@ def keep_interval(data: bytes, rewritten: bytes) -> bytes:
         NotLosslessError: it cannot be added.
     """
     interval = restart_interval(data)
-    return _with_interval(rewritten, interval) if interval else rewritten
+    if not interval:
+        return rewritten
+    code, file = tiling.with_interval(rewritten, interval)
+    _check(code)
+    return file
 
 
 def _intervals(row_length: int, mcu_width: int) -> list[int]:
@@ -89,8 +95,6 @@ def _intervals(row_length: int, mcu_width: int) -> list[int]:
     return [length for length, width in widths.items() if width >= least]
 
 
-def _with_interval(data: bytes, interval: int) -> bytes:
-    code, file = tiling.with_interval(data, interval)
+def _check(code: int) -> None:
     if code != tiling.DONE:
         raise NotLosslessError(_PROBLEMS[code])
-    return file
