@@ -25,7 +25,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
         {"mmap.MADV_HUGEPAGE", "mmap.mmap"},
     ),
     "exporting.array_record": ("the library writes to paths", {"open", "os.remove"}),
-    "measuring.smaller_sample": ("writes two shards to measure", {"tempfile.TemporaryDirectory"}),
+    "measuring.image_sample": ("writes shards to measure", {"tempfile.TemporaryDirectory"}),
     "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.store": ("names a type", {"mmap.mmap"}),

@@ -151,8 +151,8 @@ def test_fidelity_is_that_of_the_packed_images(photos: Path, tmp_path: Path) -> 
     assert variant.lowest_ssim is not None
     assert 0.8 < variant.lowest_ssim < variant.ssim < 1
     assert report.variant("jpeg-80-all").lossy_count == COUNT
-    lossless = ("original", "raw", "png", "shrunk")
-    assert [report.variant(name).lossy_count for name in lossless] == [0] * 4
+    lossless = ("original", "raw", "png", "shrunk", "tiles")
+    assert [report.variant(name).lossy_count for name in lossless] == [0] * 5
 
 
 def test_speeds_are_measured_for_what_pack_writes(photos: Path) -> None:
@@ -160,7 +160,10 @@ def test_speeds_are_measured_for_what_pack_writes(photos: Path) -> None:
         rs.ImageFolder(photos), sample_count=10, qualities=(90,), shorter_sides=(), size=32
     )
     for variant in report.variants:
-        speeds = (variant.decoded_per_second, variant.loaded_per_second)
+        speeds = (
+            *(variant.decoded_per_second, variant.cropped_per_second),
+            variant.loaded_per_second,
+        )
         assert all(speed is None for speed in speeds) == (variant.options is None)
         is_kept = variant.name in ("original", "float32")
         assert (variant.encoded_per_second is None) == is_kept
@@ -194,11 +197,32 @@ def test_variants_that_change_nothing_are_not_listed(photos: Path, tmp_path: Pat
     )
     assert names(report) == ["original", "raw", "png", "shrunk", "jpeg-80-all"]
     assert dict(report.equal_variants) == {
-        "original": ("jpeg-80", "side-500"),
+        "original": ("tiles", "jpeg-80", "side-500"),
         "raw": ("float32",),
     }
     assert report.variant("jpeg-80") is report.original
     assert report.variant("jpeg-80-all").label == "JPEG 80"
+
+
+def test_tiles(tmp_path: Path, images: Any) -> None:
+    """JPEGs from 128 pixels on get tiles; PNGs and smaller ones are kept."""
+    folder = tmp_path / "in" / "x"
+    folder.mkdir(parents=True)
+    for number in range(12):
+        side = 400 if number < 8 else 64
+        image = images.noise(side, side, seed=number)
+        kind = "PNG" if number % 4 == 3 else "JPEG"
+        (folder / f"{number}.{kind.lower()}").write_bytes(images.encode(image, kind))
+    source = rs.ImageFolder(tmp_path / "in")
+    options = QUICK | {"qualities": (), "shorter_sides": ()}
+    report = rs.forecast(source, sample_count=12, **options)
+    tiles = report.variant("tiles")
+    assert dict(tiles.options or {}) == {"tiles": True}
+    assert (tiles.lossy_count, tiles.psnr, tiles.refused_count) == (0, None, 0)
+    assert 1 < tiles.ratio < 1.02
+    assert report.recommended.name != "tiles"
+    packed = packed_bytes(source, tmp_path / "out", {"tiles": True})
+    assert tiles.size_bytes == (packed,) * 3
 
 
 def test_shrinking_is_left_out_without_its_packages(

@@ -9,7 +9,7 @@ import pytest
 
 from recordsmith.measuring import BenchReport, Measured, Trial
 from recordsmith.measuring.advice import advise, is_faster
-from recordsmith.measuring.bench_report import ResizedSample
+from recordsmith.measuring.bench_report import ImageSample
 
 
 def trial(name: str, *rates: float, threads: int = 2, order: str = "shuffled", side=None) -> Trial:
@@ -107,13 +107,25 @@ def test_a_smaller_side_is_compared_with_the_same_images() -> None:
         trial("sample", 1000, 1000),
         trial("smaller", 2500, 2500, side=256),
     )
-    first, *_ = advise(report(*trials, sample=ResizedSample(64, 1000, 250)))
+    first, *_ = advise(report(*trials, sample=ImageSample(64, 1000, None, 250)))
     assert "64 of these images, packed at a shorter side of 256, loaded 2.5 times" in first
     assert "2,500 instead of 1,000 images/s, and have 25% of the bytes" in first
     assert "`recordsmith pack PATH OUT --format shards --shorter-side 256`" in first
     trials = (*trials[:2], trial("smaller", 1010, 1010, side=256))
-    first, *_ = advise(report(*trials, sample=ResizedSample(64, 1000, 250)))
+    first, *_ = advise(report(*trials, sample=ImageSample(64, 1000, None, 250)))
     assert "not clearly faster" in first
+
+
+def test_tiles_are_compared_with_the_same_images() -> None:
+    trials = (trial("requested", 5000, 5000), trial("sample", 1000, 1000))
+    sample = ImageSample(64, 1000, 1010)
+    first, *_ = advise(report(*trials, trial("tiles", 1150, 1150), sample=sample))
+    assert "64 of these images, packed with tiles, loaded 1.1 times as fast, 1,150" in first
+    assert "and have 101% of the bytes: `recordsmith reshard PATH OUT --tiles`" in first
+    for rates in ((1050, 1060), (1300, 900)):
+        first, *_ = advise(report(*trials, trial("tiles", *rates), sample=sample))
+        assert "Tiles were not clearly faster" in first
+        assert "--tiles" not in first
 
 
 def test_step_that_hides_loading() -> None:
@@ -161,6 +173,11 @@ def test_figures_of_a_trial() -> None:
     assert measured.bytes_per_second == 200_000
     assert measured.shares == pytest.approx({"reading": 0.05, "decoding": 0.75, "idle": 0.2})
     assert measured.waiting_share == pytest.approx(0.9)
+    decoded = Measured(1.0, 1, 10, 500, cpu_seconds=0.02, image_pixel_count=8)
+    one = Trial("tiles", 1, "shuffled", None, (decoded, replace(decoded, decoded_pixel_count=4)))
+    assert (one.record_bytes, one.cpu_microseconds) == (50, 2000)
+    assert one.decoded_share == one.to_json()["decoded_share"] == 0.25
     nothing = trial("requested")
+    assert (nothing.decoded_share, nothing.cpu_microseconds, nothing.record_bytes) == (None, 0, 0)
     assert nothing.records_per_second == nothing.lowest == nothing.bytes_per_second == 0
     assert set(nothing.shares.values()) == {0.0}

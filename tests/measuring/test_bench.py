@@ -14,6 +14,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard
+from recordsmith.image import store_image
 from recordsmith.measuring import BenchReport
 from recordsmith.measuring.alternatives import Alternative, alternatives_to
 from recordsmith.measuring.page_cache import cached_share
@@ -82,6 +83,32 @@ def test_sample_is_smaller_and_removed_afterwards(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("_patient")
+def test_tiles_are_tried_for_crops(tmp_path: Path, images: Any) -> None:
+    """They are measured where the feature crops, the files are JPEGs, and have no tiles yet."""
+    files = [images.jpeg(number, width=400, height=320) for number in range(8)]
+    tiled = [store_image(data, rs.ImageOptions(tiles=True)).data for data in files]
+    pngs = [images.encode(images.noise(40, 30), "PNG")] * 8
+    for name, those in (("files", files), ("tiled", tiled), ("png", pngs)):
+        with rs.ShardWriter(tmp_path / name) as writer:
+            for data in those:
+                writer.write_example({"image/encoded": data})
+    report = rs.bench(tmp_path / "files", batch_size=4, size=64, fit="crop-or-pad", seconds=1.0)
+    trials = {trial.name: trial for trial in report.trials}
+    assert [trial.name for trial in report.trials[-3:]] == ["sample", "tiles", "smaller"]
+    assert report.sample is not None
+    count = report.sample.count  # as many as there was time for
+    assert report.sample.byte_count == sum(map(len, files[:count]))
+    assert report.sample.tiles_byte_count == sum(map(len, tiled[:count]))
+    shares = [trials[name].decoded_share for name in ("requested", "sample", "tiles")]
+    assert 1 > shares[0] == shares[1] >= shares[2] > 0
+    assert trials["requested"].cpu_microseconds > 0
+    for name, fit in (("files", "resize"), ("tiled", "crop-or-pad"), ("png", "crop-or-pad")):
+        report = rs.bench(tmp_path / name, batch_size=4, size=260, fit=fit, seconds=0.2)
+        assert report.sample is None
+        assert (report.requested.decoded_share == 1) is (name != "tiled")
+
+
 def test_without_time_only_the_requested_options_are_measured(large: Path) -> None:
     report = rs.bench(large, batch_size=4, size=8, seconds=1e-9)
     assert [(trial.name, len(trial.rounds)) for trial in report.trials] == [("requested", 1)]
@@ -105,7 +132,7 @@ def test_progress_is_reported(large: Path) -> None:
     )
     activities = list(dict.fromkeys(one.activity for one in reports))
     assert activities[0] == "as given"
-    assert {"1 thread", "in order", "resizing some images", ""} <= {*activities}
+    assert {"1 thread", "in order", "converting some images", ""} <= {*activities}
     counts = [sum(len(trial.rounds) for trial in one.trials) for one in reports]
     assert counts == sorted(counts)
 

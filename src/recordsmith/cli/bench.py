@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 _BAR_WIDTH = 30
 _WIDTH = 100  # the longest line
-_OPTIONAL = ("measured", "rounds", "MB/s")  # columns left out of narrow terminals, in this order
+_OPTIONAL = ("measured", "MB/s", "rounds", "kB", "decoded", "CPU µs")
+"""Columns left out of narrow terminals, in this order."""
 
 
 def bench(
@@ -74,8 +75,8 @@ def bench(
 ) -> None:
     """Measure how fast a dataset loads and suggest how to make it faster.
 
-    Loads it with the given options; then briefly tries other numbers of threads, other orders and
-    smaller images. Ctrl-C prints the results so far.
+    Loads it with the given options; then briefly tries other numbers of threads, other orders,
+    tiles and smaller images. Ctrl-C prints the results so far.
 
     Example: `recordsmith bench out --split train --batch-size 32 --size 224`
     """
@@ -134,7 +135,7 @@ def print_bench_report(report: BenchReport, paths: Sequence[str] = ()) -> None:
     console.print_table(headings, rows, " ".join(headings[3:]))
     print()
     for sentence in report.advice:
-        advice = sentence.replace("pack PATH OUT", f"pack {typed} OUT")
+        advice = sentence.replace(" PATH OUT", f" {typed} OUT")
         console.print_line(f"- {advice}")
     skipped = report.skipped
     console.print_list(f"skipped, {len(skipped):,}", list(map(str, skipped)))
@@ -147,16 +148,21 @@ def print_bench_report(report: BenchReport, paths: Sequence[str] = ()) -> None:
 def _table(report: BenchReport, width: int) -> list[tuple[str, ...]]:
     """The headings and one row per trial, with the columns that fit the width."""
     lines = [_headings(report), *map(_row, report.trials)]
+    lines = [*zip(*(cells for cells in zip(*lines, strict=True) if any(cells[1:])), strict=True)]
     for optional in _OPTIONAL:
         if sum(max(map(len, column)) + 2 for column in zip(*lines, strict=True)) - 2 <= width:
             break
-        at = lines[0].index(optional)
-        lines = [(*line[:at], *line[at + 1 :]) for line in lines]
+        if optional in lines[0]:
+            at = lines[0].index(optional)
+            lines = [(*line[:at], *line[at + 1 :]) for line in lines]
     return lines
 
 
 def _headings(report: BenchReport) -> tuple[str, ...]:
-    return ("tried", "threads", "order", _unit(report), "rounds", "MB/s", "measured")
+    return (
+        *("tried", "threads", "order", _unit(report), "rounds", "CPU µs", "decoded", "kB"),
+        *("MB/s", "measured"),
+    )
 
 
 def _unit(report: BenchReport) -> str:
@@ -180,13 +186,16 @@ def _time_shares(trial: Trial) -> str:
 
 
 def _row(trial: Trial) -> tuple[str, ...]:
-    total = trial.total
+    total, share = trial.total, trial.decoded_share
     return (
         trial.label,
         str(trial.thread_count),
         trial.order,
         f"{trial.records_per_second:,.0f}",
         f"{trial.lowest:,.0f} to {trial.highest:,.0f}" if len(trial.rounds) > 1 else "once",
+        f"{trial.cpu_microseconds:,.0f}",
+        "" if share is None else f"{100 * share:.0f}%",
+        f"{trial.record_bytes / 1e3:,.1f}",
         f"{trial.bytes_per_second / 1e6:,.1f}",
         f"{total.record_count:,} in {total.seconds:.1f} s",
     )

@@ -11,6 +11,7 @@ from recordsmith.cli.wording import how_to_show
 from recordsmith.examining.stats.bytes_stats import BytesStats
 from recordsmith.examining.stats.class_counts import ClassStats
 from recordsmith.examining.stats.feature_stats import FeatureStats
+from recordsmith.examining.stats.image_stats import ImageStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.stats_text import (
     different_classes,
@@ -191,7 +192,9 @@ def _print_images(features: Mapping[str, FeatureStats]) -> None:
         images = values.images
         print()
         print(console.bold(f"images in {console.printable(_short(key, _MOST_KEY))}"))
-        formats = ", ".join(f"{count:,} {name}" for name, count in images.formats.items())
+        formats = ", ".join(
+            f"{count:,} {name}{_variants(images, name)}" for name, count in images.formats.items()
+        )
         channels = ", ".join(
             f"{count:,} with {console.count(number, 'channel')}"
             for number, count in images.channels.items()
@@ -208,6 +211,16 @@ def _print_images(features: Mapping[str, FeatureStats]) -> None:
         if often:
             sizes = ", ".join(f"{width}x{height} ({count:,})" for width, height, count in often)
             print(f"  most frequent: {sizes}")
+
+
+def _variants(images: ImageStats, format_: str) -> str:
+    """Return which of the images of a format are progressive, tiled, animated, …"""
+    found = [
+        f"{count:,} {name.removesuffix(format_).rstrip()}"
+        for name, count in images.variants.items()
+        if name.endswith(f" {format_}")
+    ]
+    return f" ({', '.join(found)})" if found else ""
 
 
 def _print_classes(key: str, classes: ClassStats) -> None:

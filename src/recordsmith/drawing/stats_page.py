@@ -241,7 +241,7 @@ def _bytes(values: BytesStats) -> str:
 def _image_charts(images: ImageStats | None) -> list[str]:
     if images is None or not images.count:
         return []
-    formats = [(name, count) for name, count in images.formats.items()]
+    formats = [*images.formats.items(), *images.variants.items()]
     channels = [(counted(number, "channel"), count) for number, count in images.channels.items()]
     sizes = [(f"{width} x {height}", count) for width, height, count in images.sizes]
     often = [(size, count) for size, count in sizes if count > 1 or len(sizes) == 1]

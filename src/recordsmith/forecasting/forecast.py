@@ -303,6 +303,7 @@ def _figures(
         ssim=fmean(ssims) if ssims else None,
         lowest_ssim=min(ssims, default=None),
         decoded_per_second=speeds.decoded,
+        cropped_per_second=speeds.cropped,
         loaded_per_second=speeds.loaded,
         encoded_per_second=speeds.encoded,
         refused_count=len(refusals),

@@ -26,6 +26,7 @@ class VariantForecast:
             changed.
         ssim, lowest_ssim: mean and lowest structural similarity; 1 for equal images.
         decoded_per_second: images that one thread decodes and resizes for training.
+        cropped_per_second: images of which one thread decodes a random crop and resizes it.
         loaded_per_second: images that a loader returns with all its threads.
         encoded_per_second: images that one thread of `pack` stores; None if they are kept.
         refused_count, refusal: sampled images that cannot be stored so, and the first reason. They
@@ -44,6 +45,7 @@ class VariantForecast:
     ssim: float | None = None
     lowest_ssim: float | None = None
     decoded_per_second: float | None = None
+    cropped_per_second: float | None = None
     loaded_per_second: float | None = None
     encoded_per_second: float | None = None
     refused_count: int = 0

@@ -12,10 +12,11 @@ from recordsmith.words import size as size_text
 
 HEADINGS = (
     *("stored as", "size", "error", "of original", "shards", "PSNR", "SSIM", "lowest SSIM"),
-    *("decodes/s", "loads/s", "stores/s", "pack options"),
+    *("decodes/s", "crops/s", "loads/s", "stores/s", "pack options"),
 )
 OPTIONAL = (
-    *("stores/s", "lowest SSIM", "decodes/s", "shards", "pack options", "of original", "error"),
+    *("stores/s", "lowest SSIM", "decodes/s", "shards", "crops/s", "pack options"),
+    *("of original", "error"),
 )
 """Columns that narrow terminals leave out, in this order."""
 
@@ -37,6 +38,7 @@ def cells(variant: VariantForecast) -> tuple[str, ...]:
             _number(rate, 0)
             for rate in (
                 variant.decoded_per_second,
+                variant.cropped_per_second,
                 variant.loaded_per_second,
                 variant.encoded_per_second,
             )
@@ -62,9 +64,9 @@ def remarks(report: ForecastReport) -> Iterator[str]:
     if report.threads is not None:
         threads = counted(report.threads, "thread")
         yield (
-            f"Images per second, measured on this machine: decodes/s and stores/s of one thread, "
-            f"loads/s of a loader with {threads}, for training images of {report.size} x "
-            f"{report.size} pixels."
+            f"Images per second, measured on this machine: decodes/s, crops/s (random crops) "
+            f"and stores/s of one thread, loads/s of a loader with {threads}, for training images "
+            f"of {report.size} x {report.size} pixels."
         )
     names = {variant.name for variant in report.variants}
     if any(name.startswith("side-") for name in names):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import Dataset, ShardWriter
@@ -27,11 +28,13 @@ class Speeds(NamedTuple):
 
     encoded: stored so by one thread of `pack`; None if the bytes are kept.
     decoded: decoded and resized by one thread.
+    cropped: decoded and resized by one thread, a random crop of each.
     loaded: by a loader with all its threads.
     """
 
     encoded: float | None = None
     decoded: float | None = None
+    cropped: float | None = None
     loaded: float | None = None
 
 
@@ -53,10 +56,12 @@ def measure_speeds(
         if options.store == "raw":
             image = Image(size=size, raw_shape=(HEIGHT, WIDTH, DEPTH), raw_dtype=stored[0].dtype)  # type: ignore[arg-type]
         decoded = _load(dataset, image, 0, time.process_time)
+        crop = replace(image, fit="random-crop")
+        cropped = _load(dataset, crop, 0, time.process_time)
         loaded = _load(dataset, image, threads, time.perf_counter)
     except RecordsmithError:
         return Speeds()
-    return Speeds(None if options.is_default else encoded, decoded, loaded)
+    return Speeds(None if options.is_default else encoded, decoded, cropped, loaded)
 
 
 def _store(images: Sequence[bytes], options: ImageOptions) -> tuple[list[StoredImage], float]:

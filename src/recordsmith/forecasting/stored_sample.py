@@ -150,8 +150,8 @@ class SampleStorage:
         stored = apply_image_options(features, options, lambda what, _: notes.add(what))
         record = self._encoded(stored)._replace(drops_alpha=DROPPED in notes)
         image = stored[IMAGE]
-        is_encoded = image is not data and not options.shrink and options.store != "raw"
-        if not is_encoded or stored[FORMAT] != "jpeg":
+        is_lossless = options.shrink or options.tiles or options.store == "raw"
+        if image is data or is_lossless or stored[FORMAT] != "jpeg":
             return record
         side = options.shorter_side
         if side not in references:

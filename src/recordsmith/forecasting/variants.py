@@ -42,6 +42,8 @@ class Variant:
         """Whether an image keeps its bytes, by its header."""
         if self.options is None or self.options.recompress or self.options.shrink:
             return False
+        if self.options.tiles and image.is_jpeg:
+            return False
         has_format = self.options.store in ("original", image.format)
         return has_format and self.scale(image) == 1
 
@@ -79,6 +81,7 @@ def make_variants(qualities: Iterable[int], shorter_sides: Iterable[int]) -> lis
         Variant(FLOATS, "raw, PNG as float32", None),
         Variant("png", "PNG", ImageOptions("png")),
         Variant("shrunk", "shrunk, lossless", ImageOptions(shrink=True)),
+        Variant("tiles", "tiles, lossless", ImageOptions(tiles=True)),
         *(
             Variant(f"jpeg-{q}", f"JPEG {q} (JPEGs kept)", jpeg(q, recompress=False))
             for q in qualities

@@ -429,8 +429,9 @@ class Loader:
         if self._reader is not None:
             held = self._reader.read(steps)
         memory = RecycledMemory(self._prefetch + 2)  # as many batches as a loop has at once
+        threads = self._thread_count // (1 + self._prefetch)
         for step, records in held:
-            yield self._maker.batch(step, memory.empty, records)
+            yield self._maker.batch(step, memory.empty, records, threads)
 
 
 class OtherProcesses(Protocol):

@@ -16,7 +16,7 @@ _READY_SHARE = 0.1  # a loop that waits less than this for batches is not limite
 
 @dataclass
 class BatchCost:
-    """What a batch cost: seconds of threads, records and bytes read."""
+    """What a batch cost: seconds of threads, records and bytes read, pixels decoded."""
 
     reading_seconds: float = 0.0
     decoding_seconds: float = 0.0
@@ -24,6 +24,8 @@ class BatchCost:
     record_count: int = 0
     byte_count: int = 0
     rejected_count: int = 0
+    image_pixel_count: int = 0
+    decoded_pixel_count: int = 0
 
     def add(self, other: BatchCost) -> None:
         """Add the costs of another batch."""
@@ -46,6 +48,8 @@ class LoaderStats(Report):
         batch_count, record_count, byte_count: batches returned, and records and bytes read for
             them.
         rejected_count, skipped_count: records that the filter rejected, and that were skipped.
+        image_pixel_count: pixels of the encoded images that were decoded, as stored.
+        decoded_pixel_count: how many of these were decoded, in full or at a reduced size.
         thread_count: the number of threads; 0 for the caller's only.
         processor_count: how many threads can run at once.
         has_pixels: whether images or masks are decoded.
@@ -64,6 +68,8 @@ class LoaderStats(Report):
     byte_count: int = 0
     rejected_count: int = 0
     skipped_count: int = 0
+    image_pixel_count: int = 0
+    decoded_pixel_count: int = 0
     thread_count: int = 0
     processor_count: int = 1
     has_pixels: bool = False
@@ -77,6 +83,13 @@ class LoaderStats(Report):
     def bytes_per_second(self) -> float:
         """Bytes read per second of elapsed time."""
         return self.byte_count / self.elapsed_seconds if self.elapsed_seconds else 0.0
+
+    @property
+    def decoded_share(self) -> float | None:
+        """The share of the images that was decoded: less than 1 for crops; None without images."""
+        if not self.image_pixel_count:
+            return None
+        return self.decoded_pixel_count / self.image_pixel_count
 
     @property
     def bottleneck(self) -> str:
@@ -139,6 +152,9 @@ class LoaderStats(Report):
             "bytes": self.byte_count,
             "rejected": self.rejected_count,
             "skipped": self.skipped_count,
+            "image_pixels": self.image_pixel_count,
+            "decoded_pixels": self.decoded_pixel_count,
+            "decoded_share": self.decoded_share,
             "records_per_second": self.records_per_second,
             "bytes_per_second": self.bytes_per_second,
             "elapsed_seconds": self.elapsed_seconds,
@@ -163,6 +179,7 @@ class LoaderStats(Report):
         lines = [
             ", ".join([done, *left_out]),
             f"{self.records_per_second:,.0f} records/s, {self.bytes_per_second / 1e6:,.1f} MB/s",
+            *self._decoded(),
             f"{'the loop':12}{self.first_batch_seconds:9.2f} s to the first batch",
             f"{'':12}{self.waited_seconds:9.2f} s waiting for later batches",
             f"{'':12}{self.between_seconds:9.2f} s between batches",
@@ -173,6 +190,11 @@ class LoaderStats(Report):
             self.bottleneck,
         ]
         return "\n".join(lines)
+
+    def _decoded(self) -> list[str]:
+        """Return the line on decoded pixels, if images were decoded."""
+        share = self.decoded_share
+        return [] if share is None else [f"decoded {_percent(share)} of the pixels of the images"]
 
 
 class Tally:

@@ -1,8 +1,8 @@
 """`recordsmith.bench`: measure how fast a dataset loads, and what would make it faster.
 
 The requested options are measured first; then, in short trials, other numbers of threads, other
-orders, and some images packed at a smaller size. Everything is measured twice, alternating, so that
-a machine that is busy for a moment does not distort the comparison.
+orders, and some images packed with tiles and at a smaller size. Everything is measured twice,
+alternating, so that a machine that is busy for a moment does not distort the comparison.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.measuring.advice import advise
 from recordsmith.measuring.alternatives import Alternative, alternatives_to
 from recordsmith.measuring.bench_report import BenchReport, Measured, Trial
+from recordsmith.measuring.image_sample import sampled
 from recordsmith.measuring.page_cache import cached_share
 from recordsmith.measuring.selection import columns_of, describe_image, image_key, image_of
-from recordsmith.measuring.smaller_sample import sampled, side_for
 from recordsmith.measuring.trial import load_for
 
 _ROUNDS = 2
 _REQUESTED_WEIGHT = 3  # its time, relative to that of another trial
-_SAMPLING_SHARE = 0.1  # of the time, for resizing images
+_SAMPLING_SHARE = 0.1  # of the time, for converting images
 _SHORTEST_SECONDS = 0.02
 _PREVIEW_COUNT = 64
 
@@ -129,7 +129,7 @@ class _Measuring:
         """Measure all alternatives twice as far as time allows; the first one in any case."""
         seconds = self.report.total_seconds
         others = alternatives_to(requested, self.report.processor_count)
-        expected = _REQUESTED_WEIGHT + len(others) + (2 if image is not None else 0)
+        expected = _REQUESTED_WEIGHT + len(others) + (3 if image is not None else 0)
         self._measure(requested, seconds * _REQUESTED_WEIGHT / expected / _ROUNDS)
         if image is not None:
             others += self._samples(requested, image, stack)
@@ -144,17 +144,21 @@ class _Measuring:
         self._update("")
 
     def _samples(self, requested: Alternative, image: Image, stack: ExitStack) -> list[Alternative]:
-        """The alternatives for a sample of the images, if they are large enough."""
-        self._update("resizing some images")
-        size = image.size if isinstance(image.size, tuple) else (image.longer_side or 1,) * 2
+        """The alternatives for a sample of the images: unchanged, with tiles and smaller."""
+        self._update("converting some images")
         seconds = _SAMPLING_SHARE * self.report.total_seconds
-        sample = stack.enter_context(sampled(requested.dataset, image.key, side_for(size), seconds))
+        sample = stack.enter_context(sampled(requested.dataset, image, seconds))
         if sample is None:
             return []
         self.report = replace(self.report, sample=sample.counts)
         trial = replace(requested.trial, name="sample", order="shuffled")
-        smaller = replace(trial, name="smaller", shorter_side=sample.shorter_side)
-        return [Alternative(trial, sample.original), Alternative(smaller, sample.smaller)]
+        found = [Alternative(trial, sample.original)]
+        if sample.tiles is not None:
+            found.append(Alternative(replace(trial, name="tiles"), sample.tiles))
+        if sample.smaller is not None:
+            smaller = replace(trial, name="smaller", shorter_side=sample.shorter_side)
+            found.append(Alternative(smaller, sample.smaller))
+        return found
 
     def _measure(self, alternative: Alternative, seconds: float) -> None:
         before = self._rounds.get(alternative.trial, ())

@@ -18,6 +18,8 @@ class Measured:
         waited_seconds: the time for which the loop waited for batches.
         batch_count, record_count, byte_count: what was loaded; bytes as stored.
         reading_seconds, decoding_seconds, idle_seconds: summed over all threads.
+        cpu_seconds: of the whole process.
+        image_pixel_count, decoded_pixel_count: pixels of the images, and how many were decoded.
     """
 
     seconds: float = 0.0
@@ -28,6 +30,9 @@ class Measured:
     decoding_seconds: float = 0.0
     idle_seconds: float = 0.0
     waited_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    image_pixel_count: int = 0
+    decoded_pixel_count: int = 0
 
     @property
     def records_per_second(self) -> float:
@@ -44,8 +49,8 @@ class Trial:
     """One way to load a dataset, with its measurements.
 
     Attributes:
-        name: `requested` for the requested options; `threads`, `order`, `sample` or `smaller` for
-            alternatives.
+        name: `requested` for the requested options; `threads`, `order`, `sample`, `tiles` or
+            `smaller` for alternatives.
         thread_count: the number of threads.
         order: `in order`, `shuffled`, `blocks` or `buffer`.
         shorter_side: for `smaller`, the shorter side of the resized images.
@@ -67,6 +72,7 @@ class Trial:
             "threads": threads,
             "order": self.order,
             "sample": "sample",
+            "tiles": "sample, tiles",
             "smaller": f"sample, shorter side {self.shorter_side}",
         }[self.name]
 
@@ -85,6 +91,26 @@ class Trial:
         """Stored bytes per second, over all rounds."""
         total = self.total
         return total.byte_count / total.seconds if total.seconds else 0.0
+
+    @property
+    def record_bytes(self) -> float:
+        """Stored bytes of a record, on average."""
+        total = self.total
+        return total.byte_count / total.record_count if total.record_count else 0.0
+
+    @property
+    def cpu_microseconds(self) -> float:
+        """CPU time of the process for a record, in microseconds."""
+        total = self.total
+        return 1e6 * total.cpu_seconds / total.record_count if total.record_count else 0.0
+
+    @property
+    def decoded_share(self) -> float | None:
+        """The share of the images' pixels that was decoded; None without images."""
+        total = self.total
+        if not total.image_pixel_count:
+            return None
+        return total.decoded_pixel_count / total.image_pixel_count
 
     @property
     def lowest(self) -> float:
@@ -135,27 +161,32 @@ class Trial:
             "decoding_seconds": total.decoding_seconds,
             "idle_seconds": total.idle_seconds,
             "waited_seconds": total.waited_seconds,
+            "cpu_seconds": total.cpu_seconds,
+            "decoded_share": self.decoded_share,
         }
 
 
 @dataclass(frozen=True)
-class ResizedSample:
-    """A sample of images, unchanged and at a smaller size.
+class ImageSample:
+    """A sample of images, unchanged, with tiles and at a smaller size.
 
     Attributes:
         count: the number of images.
-        byte_count, smaller_byte_count: the sizes of their files.
+        byte_count: the size of their files.
+        tiles_byte_count, smaller_byte_count: that of the others; None if they are not measured.
     """
 
     count: int
     byte_count: int
-    smaller_byte_count: int
+    tiles_byte_count: int | None = None
+    smaller_byte_count: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict: images, bytes, smaller_bytes."""
+        """A JSON-able dict: images, bytes, tiles_bytes, smaller_bytes."""
         return {
             "images": self.count,
             "bytes": self.byte_count,
+            "tiles_bytes": self.tiles_byte_count,
             "smaller_bytes": self.smaller_byte_count,
         }
 
@@ -174,7 +205,7 @@ class BenchReport(Report):
     cached_share: the estimated share of the files in memory before the measurement; None if
         unknown.
     trials: the measurements; the first one is of the requested options.
-    sample: of the trials `sample` and `smaller`.
+    sample: of the trials `sample`, `tiles` and `smaller`.
     skipped: the errors of skipped records.
     elapsed_seconds, total_seconds: the time since the start, and the time limit.
     activity: what is measured now, as text; empty at the end.
@@ -191,7 +222,7 @@ class BenchReport(Report):
     cached_share: float | None
     total_seconds: float
     trials: tuple[Trial, ...] = ()
-    sample: ResizedSample | None = None
+    sample: ImageSample | None = None
     skipped: tuple[CorruptDataError, ...] = ()
     elapsed_seconds: float = 0.0
     activity: str = ""

@@ -38,7 +38,12 @@ def load_for(
             if time.perf_counter() - begun > _WARM_UP_SHARE * seconds:
                 break
         before, counted_from = loader.stats(), time.perf_counter()
-        updated_at = counted_from
+        updated_at, cpu_from = counted_from, time.process_time()
+
+        def measured(now: float) -> Measured:
+            cpu_seconds = time.process_time() - cpu_from
+            return _between(before, loader.stats(), now - counted_from, cpu_seconds)
+
         while True:
             next(batches)
             now = time.perf_counter()
@@ -46,12 +51,13 @@ def load_for(
                 break
             if now - updated_at >= _UPDATE_SECONDS:
                 updated_at = now
-                update(_between(before, loader.stats(), now - counted_from))
-        measured = _between(before, loader.stats(), now - counted_from)
-        return measured, {str(error): error for error in loader.skipped}
+                update(measured(now))
+        return measured(now), {str(error): error for error in loader.skipped}
 
 
-def _between(before: LoaderStats, after: LoaderStats, seconds: float) -> Measured:
+def _between(
+    before: LoaderStats, after: LoaderStats, seconds: float, cpu_seconds: float
+) -> Measured:
     return Measured(
         seconds=seconds,
         batch_count=after.batch_count - before.batch_count,
@@ -61,4 +67,7 @@ def _between(before: LoaderStats, after: LoaderStats, seconds: float) -> Measure
         decoding_seconds=after.decoding_seconds - before.decoding_seconds,
         idle_seconds=after.idle_seconds - before.idle_seconds,
         waited_seconds=after.waited_seconds - before.waited_seconds,
+        cpu_seconds=cpu_seconds,
+        image_pixel_count=after.image_pixel_count - before.image_pixel_count,
+        decoded_pixel_count=after.decoded_pixel_count - before.decoded_pixel_count,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -62,6 +63,23 @@ def test_png_is_fine(tmp_path: Path, images: ModuleType, mode: str) -> None:
     assert "image-format" not in findings_of(
         tmp_path, images.encode(images.noise(9, 9, mode), "PNG")
     )
+
+
+def test_progressive_and_tiled_jpegs_are_counted(tmp_path: Path) -> None:
+    """Intervals that do not divide a row of MCUs are no tiles: 13 of 8 pixels, 7 of 16."""
+    options: list[tuple[bool, list[int]]] = [
+        *((True, [cv2.IMWRITE_JPEG_RST_INTERVAL, interval]) for interval in (0, 1, 13, 12)),
+        *((False, [cv2.IMWRITE_JPEG_RST_INTERVAL, interval]) for interval in (7, 13)),
+        (False, [cv2.IMWRITE_JPEG_PROGRESSIVE, 1]),
+    ]
+    pixels = np.zeros((80, 100, 3), np.uint8)
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        for is_grey, chosen in options:
+            data = cv2.imencode(".jpg", pixels[:, :, 0] if is_grey else pixels, chosen)[1]
+            writer.write_example({"image/encoded": data.tobytes()})
+    images = rs.stats(tmp_path / "x.tfrecord").features["image/encoded"].values["bytes"].images
+    assert images.formats == {"jpeg": 7}
+    assert images.variants == {"tiled jpeg": 3, "progressive jpeg": 1}
 
 
 def test_what_the_finding_says_of_tensorflow(images: ModuleType, tf: Any) -> None:

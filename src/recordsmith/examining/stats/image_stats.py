@@ -23,7 +23,7 @@ from recordsmith.examining.stats.number_stats import (
 from recordsmith.examining.stats.places import FirstPlace, Place, Places
 from recordsmith.examining.stats.survey import Collector
 from recordsmith.example import BytesArray
-from recordsmith.image import read_image_header, starts_like_image
+from recordsmith.image import jpeg_variant, read_image_header, starts_like_image
 from recordsmith.summaries import Report
 
 _LARGEST_SIDE = 2**31 - 1
@@ -74,7 +74,7 @@ class ImageStats(Report):
     count: number of images with a readable header.
     unreadable: number of values that begin like an image but have no readable header.
     formats, channels: number of images by format (named as in TensorFlow) and by channels.
-    variants: number of animated gif and webp, and of 16-bit png.
+    variants: number of progressive and tiled jpeg, animated gif and webp, and 16-bit png.
     heights, widths, pixels: sizes in pixels, as stored.
     sizes: the most frequent sizes.
     largest_place: place of the first of the largest images; None without images.
@@ -132,8 +132,9 @@ class ImageSurvey(Collector):
                 continue
             self._formats[header.format] += 1
             self._channels[header.channels] += 1
-            if header.variant:
-                self._variants[f"{header.variant} {header.format}"] += 1
+            variant = jpeg_variant(view) if header.format == "jpeg" else header.variant
+            if variant:
+                self._variants[f"{variant} {header.format}"] += 1
             found.append(number)
             sides.append((header.height, header.width))
         chosen = np.array(found, np.int64)

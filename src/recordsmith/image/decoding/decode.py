@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
+from recordsmith.image.decoding.bands import BAND_BYTES
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.pillow import unreadable
@@ -16,8 +17,11 @@ from recordsmith.image.storing.image_options import MOST_PIXELS
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 
 
-def decode_image(data: BytesLike) -> Pixels:
+def decode_image(data: BytesLike, *, threads: int = 1) -> Pixels:
     """Decode an image to RGB. Like TensorFlow, ignores the EXIF orientation.
+
+    Args:
+        threads: how many threads may decode a large JPEG with tiles.
 
     Returns:
         uint8, (height, width, 3), RGB, 0-255. Grey is repeated in all channels; alpha is dropped.
@@ -32,8 +36,9 @@ def decode_image(data: BytesLike) -> Pixels:
             found=f"{head.width:,} x {head.height:,} pixels",
             expected=f"at most {MOST_PIXELS:,}",
         )
-    with reserve_for_decoding(data, *head[:3], max_pixels=MOST_PIXELS):
-        pixels: Any = decode_pixels(data, head)
+    extra = BAND_BYTES if threads > 1 else 0
+    with reserve_for_decoding(data, *head[:3], max_pixels=MOST_PIXELS, extra=extra):
+        pixels: Any = decode_pixels(data, head, threads=threads)
     return pixels  # type: ignore[no-any-return]
 
 

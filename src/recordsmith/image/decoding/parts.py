@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recordsmith.buffers import BytesLike
+from recordsmith.image.decoding.bands import BAND_BYTES, decode_in_bands
 from recordsmith.image.decoding.decoders import ExactPixels
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
 from recordsmith.image.decoding.memory import (
@@ -72,15 +73,21 @@ class PartFile:
         channels: int = 3,
         bits: int | None = 8,
         divisor: int = 1,
+        threads: int = 1,
         max_pixels: int = MAX_PIXELS,
     ) -> Part:
         """Decode the file; see `decode_part`."""
         if self.whole is None:
             pixels = decode_pixels(
-                self.data, self.head, channels=channels, bits=bits, divisor=divisor
+                self.data, self.head, channels=channels, bits=bits, divisor=divisor, threads=threads
             )
             return Part(pixels, self.top, self.left)
-        cut = decode_cut(self.data, *self.head[1:], channels=channels, divisor=divisor)
+        options = {"channels": channels, "divisor": divisor}
+        cut = None
+        if threads > 1:
+            cut = decode_in_bands(self.data, *self.head[1:], threads=threads, **options)
+        if cut is None:
+            cut = decode_cut(self.data, *self.head[1:], **options)
         if cut is not None:
             return Part(convert_pixels(cut, channels, bits), self.top, self.left)
         data, head = self.whole  # damaged: decoders differ in what they accept of whole images
@@ -122,6 +129,7 @@ def decode_part(
     channels: int = 3,
     bits: int | None = 8,
     divisor: int = 1,
+    threads: int = 1,
     max_pixels: int = MAX_PIXELS,
 ) -> Part:
     """Decode a part of an image that contains a window.
@@ -129,7 +137,7 @@ def decode_part(
     Args:
         head: its header, from `read_image_head`.
         window: in pixels of the image at full size.
-        channels, bits, divisor: as of `decode_pixels`.
+        channels, bits, divisor, threads: as of `decode_pixels`.
         max_pixels: the most pixels to decode, at full size.
 
     Returns:
@@ -140,6 +148,13 @@ def decode_part(
     """
     file = find_part(data, head, window, divisor=divisor)
     with reserve_for_decoding(
-        file.data, *file.head[:3], max_pixels=max_pixels, channels=channels, divisor=divisor
+        file.data,
+        *file.head[:3],
+        max_pixels=max_pixels,
+        channels=channels,
+        divisor=divisor,
+        extra=BAND_BYTES if threads > 1 else 0,
     ):
-        return file.decode(channels=channels, bits=bits, divisor=divisor, max_pixels=max_pixels)
+        return file.decode(
+            channels=channels, bits=bits, divisor=divisor, threads=threads, max_pixels=max_pixels
+        )

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.buffers import BytesLike, as_view
+from recordsmith.image.decoding.bands import decode_in_bands
 from recordsmith.image.decoding.decoders import ExactPixels, check_shape
 from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
@@ -78,6 +79,7 @@ def decode_pixels(
     channels: int = 3,
     bits: int | None = 8,
     divisor: int = 1,
+    threads: int = 1,
     on_damage: OnDamage | None = None,
 ) -> ExactPixels:
     """Decode an image.
@@ -87,6 +89,7 @@ def decode_pixels(
         channels: 1 for grey, 3 for RGB, 4 for RGBA.
         bits: 8 or 16; None for the stored bit depth.
         divisor: 2, 4 or 8 to decode a JPEG at 1/`divisor` of its size, with sides rounded up.
+        threads: how many threads may decode a large JPEG with tiles.
         on_damage: called with a description of damage that does not stop TensorFlow from decoding.
 
     Returns:
@@ -96,11 +99,16 @@ def decode_pixels(
         CorruptDataError: unreadable-image: the image is damaged or truncated.
     """
     height, width = -(-head.height // divisor), -(-head.width // divisor)
-    pixels: Any
+    pixels: Any = None
     if head.format == "jpeg":
-        pixels = decode_jpeg(
-            data, *head[1:], channels=channels, divisor=divisor, on_damage=on_damage
-        )
+        if threads > 1:
+            pixels = decode_in_bands(
+                data, *head[1:], threads=threads, channels=channels, divisor=divisor
+            )
+        if pixels is None:
+            pixels = decode_jpeg(
+                data, *head[1:], channels=channels, divisor=divisor, on_damage=on_damage
+            )
     else:
         pixels = decode_exact(
             bytes(data), max_pixels=head.height * head.width, on_damage=on_damage

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from recordsmith.image.kernel.tiling import read_mcus
+
 START = b"\xff\xd8"
 APP0, APP1, APP2, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xEF, 0xFE
 FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # table B.1
@@ -221,7 +223,18 @@ def _coefficient_bytes(data: memoryview, frame: FrameHeader) -> int:
     return -(-2 * samples // max(1, largest))
 
 
-def is_progressive(data: bytes) -> bool:
+def jpeg_variant(data: bytes | memoryview) -> str:
+    """Return what a JPEG's header shows about decoding parts: `progressive`, `tiled` (the restart
+    intervals divide each row of MCUs, so that crops are decoded alone), or empty.
+    """
+    mcus = read_mcus(data)
+    if mcus is None:
+        return "progressive" if is_progressive(data) else ""
+    *_, across, interval = mcus
+    return "tiled" if interval and across % interval == 0 else ""
+
+
+def is_progressive(data: bytes | memoryview) -> bool:
     """Whether an image is a progressive JPEG. Reads only the header."""
     frame = read_frame(data)
     return frame is not None and frame.marker in PROGRESSIVE

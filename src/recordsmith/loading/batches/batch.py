@@ -33,6 +33,7 @@ from recordsmith.loading.features import (
     BatchRows,
     Feature,
     Filling,
+    ImageFilling,
     PixelFeature,
     Text,
     ValueFeature,
@@ -112,10 +113,20 @@ class BatchMaker:
         return {**vars(self), "_decoders": deque()}
 
     def batch(
-        self, step: Step, allocate: Allocate = empty, held: HeldRecords | None = None
+        self,
+        step: Step,
+        allocate: Allocate = empty,
+        held: HeldRecords | None = None,
+        threads: int = 1,
     ) -> BatchJob:
-        """Return a job that makes one batch; `held` are its records if they are read already."""
-        return BatchJob(self, step, allocate, held)
+        """Return a job that makes one batch.
+
+        Args:
+            held: its records, if they are read already.
+            threads: how many threads can work on it. If it has fewer rows, several decode a large
+                image together.
+        """
+        return BatchJob(self, step, allocate, held, threads)
 
     def make(self, step: Step) -> BatchResult:
         """Make one batch in this thread."""
@@ -146,9 +157,15 @@ class BatchJob:
     """One batch in the making."""
 
     def __init__(
-        self, maker: BatchMaker, step: Step, allocate: Allocate, held: HeldRecords | None
+        self,
+        maker: BatchMaker,
+        step: Step,
+        allocate: Allocate,
+        held: HeldRecords | None,
+        threads: int,
     ) -> None:
         self._maker = maker
+        self._threads = threads
         self._records = held or maker.records
         self._step = step
         self._allocate = allocate
@@ -180,7 +197,8 @@ class BatchJob:
             self._filter()
             cost.function_seconds = perf_counter() - decoded
         count = len(self._positions)
-        self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate)
+        threads = max(1, self._threads // max(1, count))
+        self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate, threads)
         if functions.map_examples is not None and count:
             self._mapped = MappedRows(functions.map_examples, self._locate)
         elif not maker.pixel_features:
@@ -224,6 +242,10 @@ class BatchJob:
         batch = dict(self._values)
         for filling in self._fillings.values():
             batch |= filling.finish()
+            if isinstance(filling, ImageFilling):
+                image_pixels, decoded_pixels = filling.pixel_counts()
+                self._cost.image_pixel_count += image_pixels
+                self._cost.decoded_pixel_count += decoded_pixels
         row_count = self._rows.count - len(failures)
         if failures:
             kept = [row for row in range(self._rows.count) if row not in failures]

@@ -11,7 +11,7 @@ Features are immutable and independent of datasets, order and threads.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -111,6 +111,7 @@ class BatchRows:
     columns: the columns of the records, by key.
     random_numbers: the random numbers of the rows.
     allocate: allocates the arrays to fill.
+    threads: how many threads may decode one large image.
     fillings: of the pixel features that began before.
     failures: the errors of rows, which need not be filled.
     """
@@ -119,6 +120,7 @@ class BatchRows:
     columns: Mapping[str, Column]
     random_numbers: RandomNumbers
     allocate: Allocate
+    threads: int = 1
     fillings: dict[str, Filling] = field(default_factory=dict)
     failures: dict[int, Exception] = field(default_factory=dict)
 
@@ -153,8 +155,20 @@ class ImageFilling(Filling):
     sizes: height and width of each stored image; None for failed rows.
     placements: the placement of each image in its frame; None for failed rows.
     frame: height and width of the frame.
+    decoded_counts: how many pixels of each stored image were decoded, also at a reduced size; 0 for
+        raw pixels and failed rows. Empty if nothing is decoded.
     """
 
     sizes: list[tuple[int, int] | None]
     placements: list[Placement | None]
     frame: tuple[int, int]
+    decoded_counts: Sequence[int] = ()
+
+    def pixel_counts(self) -> tuple[int, int]:
+        """Return how many pixels the decoded images have, and how many of these were decoded."""
+        image_pixels = sum(
+            size[0] * size[1]
+            for size, decoded in zip(self.sizes, self.decoded_counts, strict=False)
+            if size is not None and decoded
+        )
+        return image_pixels, sum(self.decoded_counts)

@@ -1,0 +1,89 @@
+"""What part of the images a loader decodes, and how many threads decode one image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.image.decoding import pixels
+from recordsmith.loading import LoaderStats
+
+SIDE = 512
+
+
+def write(path: Path, files: list[bytes]) -> rs.Dataset:
+    with rs.ShardWriter(path) as writer:
+        for data in files:
+            writer.write_example({"image/encoded": data})
+    return rs.open(path)
+
+
+def grey_tiles(side: int = SIDE) -> bytes:
+    """Tiles of 8 rows and 64 columns; grey images need no margin."""
+    ramp = np.add.outer(np.arange(side), np.arange(side)).astype(np.uint8)
+    return cv2.imencode(".jpg", ramp, [cv2.IMWRITE_JPEG_RST_INTERVAL, 8])[1].tobytes()
+
+
+def stats_of(dataset: rs.Dataset, **options: Any) -> LoaderStats:
+    with rs.Loader(dataset, {"image": rs.Image(**options)}, batch_size=2, shuffle=False) as loader:
+        list(loader)
+        return loader.stats()
+
+
+def test_share_of_the_pixels(tmp_path: Path, images: Any) -> None:
+    """The central 64 x 64 pixels lie in two columns of tiles: 64 x 128 of 512 x 512."""
+    tiled = write(tmp_path / "tiled.tfrecord", [grey_tiles()] * 3)
+    for size, expected in ((SIDE, 1.0), (64, 1 / 32)):
+        stats = stats_of(tiled, size=size, fit="crop-or-pad")
+        assert stats.image_pixel_count == 3 * SIDE * SIDE
+        assert stats.decoded_pixel_count == expected * stats.image_pixel_count
+        assert stats.decoded_share == stats.to_json()["decoded_share"] == expected
+    assert "decoded 3% of the pixels" in str(stats)
+    assert stats_of(tiled, size=64).decoded_share == 1.0  # at a reduced size
+    png = write(tmp_path / "png.tfrecord", [images.encode(images.noise(40, 30), "PNG")])
+    assert stats_of(png, size=8, fit="crop-or-pad").decoded_share == 1.0
+
+
+def test_masks_raw_pixels_and_damaged_rows_are_not_counted(tmp_path: Path) -> None:
+    good, bad = grey_tiles(), grey_tiles()[:900]
+    dataset = write(tmp_path / "damaged.tfrecord", [good, bad, good])
+    features = {"image": rs.Image(size=64)}
+    with rs.Loader(dataset, features, batch_size=3, skip_errors=1) as loader:
+        list(loader)
+        assert loader.stats().image_pixel_count == 2 * SIDE * SIDE
+    raw = write(tmp_path / "raw.tfrecord", [bytes(8 * 8 * 3)])
+    assert stats_of(raw, size=8, raw_shape=(8, 8, 3)).decoded_share is None
+    assert "pixels of the images" not in str(stats_of(raw, size=8, raw_shape=(8, 8, 3)))
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "prefetch", "used"), [(1, 0, 8), (2, 0, 4), (1, 2, 2), (8, 0, 1), (3, 2, 1)]
+)
+def test_threads_for_one_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int, prefetch: int, used: int
+) -> None:
+    """Threads that a batch has no rows for decode its large images; pixels stay the same."""
+    dataset = write(tmp_path / "x.tfrecord", [grey_tiles(1536)] * 8)
+    features = {"image": rs.Image(size=1536)}
+    seen = set()
+    decode = pixels.decode_in_bands
+
+    def spy(*arguments: Any, threads: int, **options: Any) -> Any:
+        seen.add(threads)
+        found = decode(*arguments, threads=threads, **options)
+        assert found is not None
+        return found
+
+    monkeypatch.setattr(pixels, "decode_in_bands", spy)
+    options: dict[str, Any] = {"batch_size": batch_size, "shuffle": False}
+    with rs.Loader(dataset, features, threads=8, prefetch=prefetch, **options) as loader:
+        found = [batch["image"] for batch in loader]
+    assert seen == ({used} if used > 1 else set())
+    with rs.Loader(dataset, features, threads=0, **options) as loader:
+        for batch, one in zip(loader, found, strict=True):
+            assert np.array_equal(batch["image"], one)
