@@ -33,7 +33,7 @@ _HOMES = {
     ),
     "exporting": "export",
     "forecasting": "forecast",
-    "image": "ImageOptions",
+    "image": "ImageOptions tile_image untile",
     "linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize BufferShuffle Bytes Examples Image Loader Mask Mix "
