@@ -36,6 +36,8 @@ _DAMAGED_PEAK = 13  # bytes per pixel: several decoders read it
 _BARRIER = b"\xff\xd8" * 33_000
 """A decoder that reads on here fails: start markers, longer than any segment."""
 _SMOOTH_UPSAMPLING = frozenset(((2, 1), (2, 2), (1, 2)))  # ratios that libjpeg interpolates
+_PLAIN_OPTIONS = (True, False)  # of simplejpeg: fast DCT, no fast upsampling
+_LEFT_OVER = re.compile(r"Corrupt JPEG data: \d+ extraneous bytes before marker 0xd9")
 _DAMAGE = ("Corrupt JPEG data", "Premature end", "Inconsistent progression")
 """The starts of libjpeg's warnings about wrong pixels; other warnings are harmless."""
 
@@ -68,9 +70,7 @@ def decode_jpeg(
     is_cmyk = component_count == 4
     is_grey = component_count == 1 or (channels == 1 and not is_cmyk)
     colours = "CMYK" if is_cmyk else "GRAY" if is_grey else "RGB"
-    least_sides = (-(-height // divisor), -(-width // divisor)) if divisor > 1 else (0, 0)
-    # fast DCT, no fast upsampling, minimum height and width, minimum factor, new buffer
-    options = (colours, True, False, *least_sides, 1, None)
+    options = (colours, *_PLAIN_OPTIONS, *_least_sides(height, width, divisor), 1, None)
     try:
         pixels = decode_jpeg(data, *options, True)
     except ValueError as error:
@@ -91,6 +91,38 @@ def decode_jpeg(
         return pixels  # type: ignore[no-any-return]
     is_inverted = _ADOBE in bytes(data)
     return convert_rows(pixels, lambda rows: _from_cmyk(rows, is_inverted=is_inverted))
+
+
+def decode_cut(
+    data: BytesLike,
+    height: int,
+    width: int,
+    component_count: int,
+    *,
+    channels: int = 3,
+    divisor: int = 1,
+) -> npt.NDArray[np.uint8] | None:
+    """Decode a JPEG that was cut out of another one, except CMYK; None if it is damaged.
+
+    Bytes that are left over below its last row are not damage. libjpeg reports only its first
+    warning, so that everything before them is right.
+    """
+    from simplejpeg import decode_jpeg
+
+    is_grey = component_count == 1 or channels == 1
+    sides = -(-height // divisor), -(-width // divisor)
+    pixels = np.empty((*sides, 1 if is_grey else 3), np.uint8)
+    options = (*_PLAIN_OPTIONS, *_least_sides(height, width, divisor), 1, pixels)
+    try:
+        decoded = decode_jpeg(data, "GRAY" if is_grey else "RGB", *options, True)
+    except ValueError as error:
+        return pixels if _LEFT_OVER.fullmatch(str(error)) else None
+    return pixels if decoded.shape == pixels.shape else None
+
+
+def _least_sides(height: int, width: int, divisor: int) -> tuple[int, int]:
+    """The sides that simplejpeg needs to decode at 1/`divisor` of the size."""
+    return (-(-height // divisor), -(-width // divisor)) if divisor > 1 else (0, 0)
 
 
 def _check_by_pillow(data: bytes, shape: tuple[int, int, int], warning: str) -> None:

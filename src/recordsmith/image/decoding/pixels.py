@@ -106,11 +106,16 @@ def decode_pixels(
             bytes(data), max_pixels=head.height * head.width, on_damage=on_damage
         ).pixels
     check_shape(pixels, head.format, height, width)
+    return convert_pixels(pixels, channels, bits)
+
+
+def convert_pixels(pixels: ExactPixels, channels: int, bits: int | None) -> ExactPixels:
+    """Convert decoded pixels to 1, 3 or 4 channels of 8 or 16 bits; None keeps their bits."""
     if pixels.shape[2] != channels:
         pixels = convert_rows(pixels, lambda rows: with_channels(rows, channels))
     if bits is not None and bits != 8 * pixels.itemsize:
         pixels = convert_rows(pixels, lambda rows: with_bits(rows, bits))
-    return pixels  # type: ignore[no-any-return]
+    return pixels
 
 
 def _read_other_head(data: memoryview) -> ImageHead:

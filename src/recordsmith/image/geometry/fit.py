@@ -74,6 +74,11 @@ class Fit:
     flip: Flip | None = None
 
     @property
+    def crops(self) -> bool:
+        """Whether it may use less than the whole image."""
+        return self.kind in ("random-crop", "center-crop", "crop-or-pad")
+
+    @property
     def number_count(self) -> int:
         """How many random numbers `place` needs for an image."""
         return (2 * _CROP_TRIES + 2) * (self.kind == "random-crop") + 2 * (self.flip is not None)

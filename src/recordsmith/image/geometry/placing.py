@@ -35,20 +35,25 @@ def place_image(
     placement: Placement,
     frame: npt.NDArray[Any],
     *,
+    top: int = 0,
+    left: int = 0,
     divisor: int = 1,
     interpolation: Interpolation = "auto",
 ) -> None:
     """Write the part of an image that a placement selects into a frame.
 
     Args:
-        pixels: uint8 or uint16, (height, width, channels), decoded at 1/`divisor` of its size.
+        pixels: uint8 or uint16, (height, width, channels): the image, or a part of it that contains
+            what is placed, decoded at 1/`divisor` of its size.
         frame: (frame_height, frame_width, channels), overwritten entirely. It has the dtype of the
             pixels, or float32, to which they are converted before resizing.
+        top, left: where `pixels` begin in the image, multiples of `divisor`.
         interpolation: `auto` is `area` if the part shrinks on both sides and has more than four
             times the pixels of its target, otherwise `linear`. `nearest` selects the same pixels
             as for masks.
     """
-    part, target = _crop(pixels, placement, divisor), frame
+    part = _crop(pixels, placement.top - top, placement.left - left, placement, divisor)
+    target = frame
     to_height, to_width = placement.to_height, placement.to_width
     if frame.shape[:2] != (to_height, to_width):
         top, left = placement.at_top, placement.at_left
@@ -86,8 +91,10 @@ def place_mask(
         frame[:] = frame[::rows_step, ::columns_step].copy()
 
 
-def _crop(pixels: npt.NDArray[Any], placement: Placement, divisor: int) -> npt.NDArray[Any]:
-    top, left, height, width = placement[:4]
+def _crop(
+    pixels: npt.NDArray[Any], top: int, left: int, placement: Placement, divisor: int
+) -> npt.NDArray[Any]:
+    height, width = placement.height, placement.width
     if pixels.shape[:2] == (height, width) and divisor == 1:
         return pixels
     bottom, right = top + height, left + width

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.example.keys import IMAGE
-from recordsmith.image.decoding.memory import UNCOUNTED_PIXELS
-from recordsmith.image.decoding.pixels import decode_pixels, with_bits, with_channels
+from recordsmith.image.decoding.parts import Part, Window
+from recordsmith.image.decoding.pixels import with_bits, with_channels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout, Normaliser
 from recordsmith.image.geometry.placing import Interpolation, divisor_for, place_image
@@ -281,13 +281,15 @@ class PixelFilling(ImageFilling):
         self._extra = (4 if feature.exact else 2 if self._bits == 16 else 0) * feature.channels
         self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
         self.sizes: list[tuple[int, int] | None] = [None] * rows.count
+        fit = feature.geometry()
         for row in range(rows.count):
             if row not in rows.failures:
                 try:
-                    self.sizes[row] = self._checked(self._stored.look(row))
+                    size = self._stored.look(row, is_cropped=fit.crops)
+                    self.sizes[row] = self._checked(size)
                 except CorruptDataError as error:
                     rows.fail(row, error)
-        self.placements, self.frame = place_all(feature.geometry(), self.sizes, name, rows)
+        self.placements, self.frame = place_all(fit, self.sizes, name, rows)
         self._frame_shape = (*self.frame, feature.channels)
         shape = self._frame_shape
         if feature.layout == "CHW":
@@ -309,26 +311,46 @@ class PixelFilling(ImageFilling):
         return size
 
     def fill(self, row: int) -> None:
-        placement, size = self.placements[row], self.sizes[row]
+        placement = self.placements[row]
         assert placement is not None
-        assert size is not None
-        if size[0] * size[1] <= UNCOUNTED_PIXELS:
-            self._fill(row, placement)
+        raw = self._stored.numbers(row)
+        if raw is not None:
+            self._place(row, placement, self._part_of(raw, placement), 1)
             return
-        channels, divisor = self._feature.channels, self._divisor(row, placement)
-        with self._stored.room(row, channels=channels, divisor=divisor, extra=self._extra):
-            self._fill(row, placement)
+        feature, divisor = self._feature, self._divisor(row, placement)
+        part = self._stored.part(row, Window(*placement[:4]), divisor)
+        with self._stored.room(part, channels=feature.channels, divisor=divisor, extra=self._extra):
+            decoded = part.decode(
+                channels=feature.channels,
+                bits=self._bits,
+                divisor=divisor,
+                max_pixels=feature.max_pixels,
+            )
+            self._place(row, placement, decoded, divisor)
 
-    def _fill(self, row: int, placement: Placement) -> None:
-        feature = self._feature
-        pixels, divisor = self._decode(row, placement)
+    def _part_of(self, raw: npt.NDArray[Any], placement: Placement) -> Part:
+        """Return the part of a raw array that a placement uses."""
+        top, left, height, width = placement[:4]
+        pixels = with_channels(raw[top : top + height, left : left + width], self._feature.channels)
+        return Part(pixels if self._bits is None else with_bits(pixels, self._bits), top, left)
+
+    def _place(self, row: int, placement: Placement, part: Part, divisor: int) -> None:
+        feature, pixels = self._feature, part.pixels
         is_resized = placement[2:4] != placement[4:6]
         dtype: Any = np.float32 if feature.exact and is_resized else pixels.dtype
         out = self._out[row]
         frame = (
             out if self._is_direct and dtype == out.dtype else np.empty(self._frame_shape, dtype)
         )
-        place_image(pixels, placement, frame, divisor=divisor, interpolation=self._interpolation)
+        place_image(
+            pixels,
+            placement,
+            frame,
+            top=part.top,
+            left=part.left,
+            divisor=divisor,
+            interpolation=self._interpolation,
+        )
         if frame is not out:
             self._normaliser.write(frame, out, np.iinfo(pixels.dtype).max)
 
@@ -346,24 +368,10 @@ class PixelFilling(ImageFilling):
 
     def _divisor(self, row: int, placement: Placement) -> int:
         """Return the divisor of the size at which an image is decoded."""
-        if self._feature.exact or self._feature.raw_shape is not None:
-            return 1
         head = self._stored.file(row)[1]
-        return divisor_for(placement, head.height, head.width) if head.format == "jpeg" else 1
-
-    def _decode(self, row: int, placement: Placement) -> tuple[npt.NDArray[Any], int]:
-        """Decode an image; return pixels and the divisor of their size."""
-        feature = self._feature
-        raw = self._stored.numbers(row)
-        if raw is not None:
-            pixels = with_channels(raw, feature.channels)
-            return (pixels if self._bits is None else with_bits(pixels, self._bits)), 1
-        data, head = self._stored.file(row)
-        divisor = self._divisor(row, placement)
-        pixels = decode_pixels(
-            data, head, channels=feature.channels, bits=self._bits, divisor=divisor
-        )
-        return pixels, divisor
+        if self._feature.exact or head.format != "jpeg":
+            return 1
+        return divisor_for(placement, head.height, head.width)
 
 
 def in_words(size: tuple[int, int]) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
+from recordsmith.image.decoding.parts import PartFile
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
 from recordsmith.image.geometry.placing import place_mask
 from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
@@ -169,15 +170,17 @@ class MaskFilling(Filling):
         self._out = rows.allocate(name, (rows.count, *frame), np.dtype(feature.dtype))
 
     def fill(self, row: int) -> None:
-        with self._stored.room(row, channels=1):
-            self._fill(row)
+        raw = self._stored.numbers(row)
+        if raw is not None:
+            self._place(row, raw[:, :, 0])
+            return
+        part = PartFile(*self._stored.file(row))
+        with self._stored.room(part, channels=1):
+            self._place(row, decode_mask(part.data))
 
-    def _fill(self, row: int) -> None:
+    def _place(self, row: int, numbers: npt.NDArray[Any]) -> None:
         feature, placement = self._feature, self._placements[row]
         assert placement is not None
-        raw = self._stored.numbers(row)
-        numbers: npt.NDArray[Any]
-        numbers = decode_mask(self._stored.file(row)[0]) if raw is None else raw[:, :, 0]
         numbers = self._replaced(numbers)
         largest = np.iinfo(feature.dtype).max
         if np.iinfo(numbers.dtype).max > largest and numbers.max() > largest:

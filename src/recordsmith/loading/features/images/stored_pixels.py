@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.parts import PartFile, Window, find_part
 from recordsmith.image.decoding.pixels import ImageHead, read_image_head
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest
 from recordsmith.loading.number_options import is_whole
@@ -92,14 +93,18 @@ class StoredPixels:
         self._heads: list[ImageHead | None] = [None] * rows.count
         self._shapes = raw.shapes(rows.columns, rows.count) if raw else []
 
-    def look(self, row: int) -> tuple[int, int]:
+    def look(self, row: int, *, is_cropped: bool = False) -> tuple[int, int]:
         """Return height and width of a row without decoding it.
+
+        Args:
+            is_cropped: not the whole image will be decoded; the limit applies to the part.
 
         Raises:
             CorruptDataError: it is not an image, or too large.
         """
         if self._raw is None:
-            head = self._heads[row] = read_image_head(self._data[row], max_pixels=self._max_pixels)
+            limit = None if is_cropped else self._max_pixels
+            head = self._heads[row] = read_image_head(self._data[row], max_pixels=limit)
             return head.height, head.width
         shape = self._shapes[row]
         self._raw.check(shape, self._data[row], self._key, self._max_pixels)
@@ -109,18 +114,17 @@ class StoredPixels:
         """Return a raw array after `look`, (height, width, channels); None for a file."""
         return None if self._raw is None else self._raw.view(self._shapes[row], self._data[row])
 
+    def part(self, row: int, window: Window, divisor: int = 1) -> PartFile:
+        """Return the file to decode for a window of an image, after `look`."""
+        return find_part(*self.file(row), window, divisor=divisor)
+
     def room(
-        self, row: int, *, channels: int, divisor: int = 1, extra: int = 0
+        self, part: PartFile, *, channels: int, divisor: int = 1, extra: int = 0
     ) -> AbstractContextManager[None]:
-        """Reserve the memory to decode a row after `look`; see `reserve_for_decoding`."""
-        if self._raw is not None:
-            return nullcontext()
-        data, head = self.file(row)
+        """Reserve the memory to decode a file; see `reserve_for_decoding`."""
         return reserve_for_decoding(
-            data,
-            head.format,
-            head.height,
-            head.width,
+            part.data,
+            *part.head[:3],
             max_pixels=self._max_pixels,
             channels=channels,
             divisor=divisor,
