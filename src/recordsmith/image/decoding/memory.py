@@ -29,6 +29,7 @@ from recordsmith.image.formats.jpeg import (
 )
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.formats.png import (
+    CHANNELS,
     GREY,
     GREY_ALPHA,
     PALETTE,
@@ -236,7 +237,7 @@ def peak_bytes(
         coefficients = pixel_count * _coefficient_bytes(view, frame)
         return coefficients + pixel_count * decoded // divisor**2
     if format_ == "png":
-        peak, depth = _png_peak(bytes(data))  # bytes are not copied
+        peak, depth = _png_peak(bytes(data), pixel_count)  # bytes are not copied
     elif format_ == "webp":
         kind = bytes(view[12:16])
         is_animated = kind == b"VP8X" and bool(view[20] & 2)
@@ -260,15 +261,17 @@ def _coefficient_bytes(data: memoryview, frame: FrameHeader) -> int:
     return -(-2 * samples // max(1, largest))
 
 
-def _png_peak(data: bytes) -> tuple[int, int]:
+def _png_peak(data: bytes, pixel_count: int) -> tuple[int, int]:
     """The bytes per pixel for 8-bit channels, and the bytes of a channel."""
     header = read_header(data)
     assert header is not None
+    is_part = pixel_count < header.height * header.width  # which is decompressed before
+    unpacked = CHANNELS.get(header.colour_type, 4) if is_part else 0
     depth = 2 if header.bits == 16 else 1
     names = {chunk.name for chunk in chunks_before_pixels(data)}
     if b"acTL" in names or b"tRNS" in names:
-        return _PNG_PEAK_OF_MORE, depth
-    return _PNG_PEAKS.get(header.colour_type, _USUAL_PEAK), depth
+        return _PNG_PEAK_OF_MORE + unpacked, depth
+    return _PNG_PEAKS.get(header.colour_type, _USUAL_PEAK) + unpacked, depth
 
 
 def convert_rows(

@@ -2,8 +2,8 @@
 
 A smaller JPEG is cut out of a baseline JPEG: the restart intervals that the window touches where
 the image has tiles (each row of MCUs consists of whole intervals), otherwise the rows down to the
-last one needed. Its pixels are those of the whole image, bit for bit. Other images are decoded
-whole.
+last one needed. Its pixels are those of the whole image, bit for bit. The first rows of a PNG are
+decoded alone if they are few. Other images are decoded whole.
 
 Damage in the decoded part is found as when the whole image is decoded, which then happens. Damage
 elsewhere goes unnoticed.
@@ -11,14 +11,16 @@ elsewhere goes unnoticed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recordsmith.buffers import BytesLike
-from recordsmith.image.decoding.exact import ExactPixels
+from recordsmith.buffers import BytesLike, as_view
+from recordsmith.image.decoding.exact import ExactPixels, decode_png_rows
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
 from recordsmith.image.decoding.memory import peak_bytes, reserve_for_decoding, reserve_more
 from recordsmith.image.decoding.pixels import ImageHead, convert_pixels, decode_pixels
+from recordsmith.image.formats.png import can_stop_at, read_header
 from recordsmith.image.kernel.cutting import cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
@@ -50,7 +52,8 @@ class PartFile:
     """An image file that has all pixels of a window: the image, or a smaller one cut out of it.
 
     Attributes:
-        data, head: the file and its header.
+        data, head: the file and its header. The header of a PNG may have fewer rows than the file,
+            of which only these are decoded.
         top, left: where it begins in the image.
         whole: the image that it is cut out of; None for the image itself.
     """
@@ -60,6 +63,20 @@ class PartFile:
     top: int = 0
     left: int = 0
     whole: tuple[BytesLike, ImageHead] | None = None
+
+    @property
+    def pixel_count(self) -> int:
+        """How many pixels are decoded."""
+        return self.head.height * self.head.width
+
+    def contains(self, window: Window) -> bool:
+        """Whether the file has all pixels of a window."""
+        return (
+            self.top <= window.top
+            and self.left <= window.left
+            and window.top + window.height <= self.top + self.head.height
+            and window.left + window.width <= self.left + self.head.width
+        )
 
     def decode(
         self,
@@ -75,7 +92,11 @@ class PartFile:
                 self.data, self.head, channels=channels, bits=bits, divisor=divisor
             )
             return Part(pixels, self.top, self.left)
-        cut = decode_cut(self.data, *self.head[1:], channels=channels, divisor=divisor)
+        cut: ExactPixels | None
+        if self.head.format == "png":
+            cut = decode_png_rows(bytes(self.data), self.head.height)
+        else:
+            cut = decode_cut(self.data, *self.head[1:], channels=channels, divisor=divisor)
         if cut is not None:
             return Part(convert_pixels(cut, channels, bits), self.top, self.left)
         data, head = self.whole  # damaged: decoders differ in what they accept of whole images
@@ -103,7 +124,52 @@ def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int 
             file, top, left, height, width = cut
             part = head._replace(height=height, width=width)
             return PartFile(file, part, top, left, (data, head))
+    return find_rows(data, head, window.top + window.height)
+
+
+def find_rows(data: BytesLike, head: ImageHead, row_count: int) -> PartFile:
+    """Return the file to decode for the first rows of an image: part of a PNG, or all of it."""
+    if head.format == "png":
+        view = as_view(data)
+        header = read_header(view)
+        if header is not None and can_stop_at(view, header, row_count):
+            return PartFile(data, head._replace(height=row_count), whole=(data, head))
     return PartFile(data, head)
+
+
+def find_parts(
+    data: BytesLike, head: ImageHead, windows: Sequence[Window]
+) -> list[tuple[PartFile, list[int]]]:
+    """Return the files to decode for several windows of an image, and the windows that each has.
+
+    One file has all windows, unless files for each of them have fewer pixels in total.
+    """
+    every = list(range(len(windows)))
+    union = covering(windows)
+    areas = [window.height * window.width for window in windows]
+    if sum(areas) >= union.height * union.width:
+        return [(find_part(data, head, union), every)]
+    lowest = max(every, key=lambda number: windows[number].top + windows[number].height)
+    files = {lowest: find_part(data, head, windows[lowest])}
+    if files[lowest].contains(union):
+        return [(files[lowest], every)]
+    pixel_count = files[lowest].pixel_count
+    for number in every:
+        if number != lowest:
+            files[number] = find_part(data, head, windows[number])
+            pixel_count += files[number].pixel_count
+            if pixel_count >= union.height * union.width:
+                return [(find_part(data, head, union), every)]
+    return [(files[number], [number]) for number in every]
+
+
+def covering(windows: Sequence[Window]) -> Window:
+    """Return the smallest window that contains all of some windows."""
+    top = min(window.top for window in windows)
+    left = min(window.left for window in windows)
+    bottom = max(window.top + window.height for window in windows)
+    right = max(window.left + window.width for window in windows)
+    return Window(top, left, bottom - top, right - left)
 
 
 def decode_part(

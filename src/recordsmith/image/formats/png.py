@@ -32,6 +32,8 @@ _BITS = {
 _SCALES = {1: 255, 2: 85, 4: 17}  # from grey levels of few bits to 0-255
 _CRITICAL = frozenset((b"IHDR", b"PLTE", b"IDAT", b"IEND"))
 _LONGEST_SIDE = 1_000_000  # of libpng
+_FEW_ROWS = 2 / 3  # of an image; decompressing more of them first takes as long as decoding all
+_PIECE = 1 << 16  # bytes to decompress at once
 
 
 class Chunk(NamedTuple):
@@ -208,6 +210,64 @@ def _matters(
             raise unreadable("the PNG image is damaged: its palette is missing")
         return name not in seen or previous == name
     return name == b"IEND"
+
+
+def can_stop_at(data: bytes | memoryview, header: PngHeader, row_count: int) -> bool:
+    """Whether decoding only the first rows of a PNG is faster: they are few, and not interlaced."""
+    return data[28] == 0 and 0 < row_count <= _FEW_ROWS * header.height
+
+
+def with_height(data: bytes, height: int) -> bytes:
+    """Write another height into the header of a PNG.
+
+    Decoders stop at a smaller height; libpng warns of the other rows, Pillow does not.
+    """
+    body = data[16:20] + struct.pack(">I", height) + data[24:29]
+    return b"".join((SIGNATURE, encode_chunk(b"IHDR", body), memoryview(data)[33:]))
+
+
+def first_rows(data: bytes, header: PngHeader, row_count: int) -> bytearray | None:
+    """Return the first rows of a PNG as a PNG of its own, whose pixels are not compressed.
+
+    Args:
+        data: from `plain_png`; not interlaced.
+
+    Returns:
+        The file; None if these rows cannot be decompressed.
+    """
+    row_bits = header.width * CHANNELS[header.colour_type] * header.bits
+    wanted = row_count * (1 + (row_bits + 7) // 8)  # each row begins with its filter
+    unpacker, packer = zlib.decompressobj(), zlib.compressobj(0)
+    file = bytearray(with_height(data[:33], row_count))
+    start = 0  # of the pixels
+    for name, whole, _ in _checked_chunks(data):
+        if name == b"IDAT":
+            if not start:
+                start = len(file)
+                file += b"\0\0\0\0IDAT"
+            for at in range(8, len(whole) - 4, _PIECE):
+                piece: bytes | memoryview = whole[at : min(at + _PIECE, len(whole) - 4)]
+                while wanted:
+                    try:
+                        rows = unpacker.decompress(piece, min(wanted, _PIECE))
+                    except zlib.error:
+                        return None
+                    if not rows:
+                        break
+                    wanted -= len(rows)
+                    file += packer.compress(rows)
+                    piece = unpacker.unconsumed_tail
+            if not wanted:
+                break
+        elif name != b"IHDR":
+            file += whole
+    if wanted:
+        return None
+    file += packer.flush()
+    struct.pack_into(">I", file, start, len(file) - start - 8)
+    file += struct.pack(">I", zlib.crc32(memoryview(file)[start + 4 :]))
+    file += encode_chunk(b"IEND", b"")
+    return file
 
 
 def palette_colours(data: bytes) -> tuple[Colour, ...]:
