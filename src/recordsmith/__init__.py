@@ -37,7 +37,7 @@ _HOMES = {
     "linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize BufferShuffle Bytes Examples Image Loader Mask Mix "
-        "Padded Position Present Ragged Raw Scalar Tensor Text"
+        "Padded Patches Position Present Ragged Raw Scalar Tensor Text"
     ),
     "measuring": "bench",
     "packing": "PackPlan pack plan",

@@ -48,6 +48,7 @@ from recordsmith.loading import Loader as Loader
 from recordsmith.loading import Mask as Mask
 from recordsmith.loading import Mix as Mix
 from recordsmith.loading import Padded as Padded
+from recordsmith.loading import Patches as Patches
 from recordsmith.loading import Position as Position
 from recordsmith.loading import Present as Present
 from recordsmith.loading import Ragged as Ragged
