@@ -1,27 +1,32 @@
 /* Cut a smaller JPEG out of a larger one, without decoding: the rows and columns of MCUs (minimum
- * coded units, the smallest parts of the scan) that a window of pixels needs.
+ * coded units, the smallest parts of the scan) that a window of pixels needs. There are three ways:
  *
- * Where each row of MCUs consists of whole restart intervals ("tiles"), the cut has the tiles that
- * the window touches, renumbered. Otherwise it has whole rows: from the last row before the window
- * that begins with a restart interval, or the first, down to the last one needed. Then bytes may be
- * left over below the last row, as nothing shows where it ends.
+ * - Tiles, where each row of MCUs consists of whole restart intervals: those that the window touches
+ *   are copied, and renumbered.
+ * - Whole rows: from the last row before the window that begins with a restart interval, or the
+ *   first, down to the last one needed. Bytes may be left over below, as nothing shows where the last
+ *   row ends.
+ * - Codes: Huffman codes up to the window are skipped, which takes less than half as long as
+ *   decoding them, and those of its MCUs are copied.
  */
 #ifndef RECORDSMITH_CUTTING_H
 #define RECORDSMITH_CUTTING_H
 
-#include "jpeg_header.h"
+#include "tiling.h"
 
-enum { CUT_DONE, CUT_NONE };
+enum { CUT_TILES, CUT_ROWS, CUT_CODES };
 
 #define CUT_LEAST_SIDE 16 /* of scaled images: below this, different scales give the same size */
+#define CUT_PAIR_BITS 12  /* of a look-up that skips several codes at once */
 
 typedef struct {
     int top, left, height, width; /* of the cut, in pixels of the image */
-    int tiles_across;             /* intervals in a row of the cut; 0 for whole rows */
-    int row_tiles;                /* intervals in a row of the image, if tiles_across */
+    int first_row, last_row, first_column, last_column; /* of MCUs */
+    int way;                      /* CUT_TILES, CUT_ROWS or CUT_CODES */
+    int tiles_across;             /* CUT_TILES: intervals in a row of the cut */
+    int row_tiles;                /* CUT_TILES: intervals in a row of the image */
     int64_t first_interval;       /* the first one kept */
-    int64_t interval_count;       /* how many to keep, or rows of tiles if tiles_across */
-    size_t head_size, body_size;  /* bytes to write */
+    int64_t interval_count;       /* how many to keep; CUT_TILES: rows of them */
     size_t body;                  /* where the first kept interval begins */
 } jpeg_cut;
 
@@ -78,8 +83,11 @@ static int cut_plan(const jpeg_header *header, int top, int left, int height, in
              &first_row, &last_row);
     cut_side(left, left + width, header->width, header->mcu_width, header->most_across, divisor,
              &first_column, &last_column);
+    cut->tiles_across = cut->row_tiles = 0;
+    cut->first_interval = cut->interval_count = 0;
     if (interval && interval < across && across % interval == 0) {
         int first_tile = first_column / interval, last_tile = last_column / interval;
+        cut->way = CUT_TILES;
         cut->row_tiles = across / interval;
         cut->tiles_across = last_tile - first_tile + 1;
         first_column = first_tile * interval;
@@ -88,17 +96,28 @@ static int cut_plan(const jpeg_header *header, int top, int left, int height, in
         cut->interval_count = last_row - first_row + 1;
     } else {
         int group = interval ? interval / cut_gcd(interval, across) : down;
-        first_row -= first_row % group;
-        first_column = 0;
-        last_column = across - 1;
-        cut->tiles_across = 0;
-        cut->first_interval = cut->interval_count = 0;
-        if (interval) {
-            int64_t mcu_count = (int64_t)(last_row - first_row + 1) * across;
-            cut->first_interval = (int64_t)first_row * across / interval;
-            cut->interval_count = (mcu_count + interval - 1) / interval;
+        int first_of_group = first_row - first_row % group;
+        int64_t rows = last_row - first_row + 1, columns = last_column - first_column + 1;
+        int64_t decoded = (int64_t)(last_row - first_of_group + 1) * across;
+        int64_t skipped = interval && interval < across
+            ? rows * (columns + interval / 2) : (int64_t)(last_row + 1) * across;
+        if (skipped > decoded) skipped = decoded;
+        /* measured: skipping takes 0.4 of the time of decoding, copying and decoding 1.8 */
+        cut->way = 2 * skipped + 9 * rows * columns < 5 * decoded ? CUT_CODES : CUT_ROWS;
+        if (cut->way == CUT_ROWS) {
+            first_row = first_of_group;
+            first_column = 0;
+            last_column = across - 1;
+            if (interval) {
+                cut->first_interval = (int64_t)first_row * across / interval;
+                cut->interval_count = (decoded + interval - 1) / interval;
+            }
         }
     }
+    cut->first_row = first_row;
+    cut->last_row = last_row;
+    cut->first_column = first_column;
+    cut->last_column = last_column;
     cut->top = first_row * header->mcu_height;
     cut->left = first_column * header->mcu_width;
     cut->height = (last_row + 1) * header->mcu_height - cut->top;
@@ -128,7 +147,7 @@ static size_t cut_intervals(const uint8_t *data, size_t size, const jpeg_header 
     int64_t interval = header->restart_interval;
     int64_t mcu_count = (int64_t)header->mcus_across * header->mcus_down;
     int64_t last = (mcu_count + interval - 1) / interval - 1, number = cut->first_interval;
-    int run = cut->tiles_across ? cut->tiles_across : 1;
+    int run = cut->way == CUT_TILES ? cut->tiles_across : 1;
     size_t at = cut->body, total = 0, kept = 0;
     for (int64_t i = 0; i < cut->interval_count; i++) {
         for (int j = 0; j < run; j++, number++) {
@@ -146,8 +165,7 @@ static size_t cut_intervals(const uint8_t *data, size_t size, const jpeg_header 
             at = number == last ? end : end + 2;
         }
         if (i + 1 == cut->interval_count) break;
-        for (int skipped = cut->row_tiles - cut->tiles_across; cut->tiles_across && skipped > 0;
-             skipped--, number++) {
+        for (int skipped = cut->row_tiles - cut->tiles_across; skipped > 0; skipped--, number++) {
             size_t end = cut_interval_end(data, size, at, number, number == last);
             if (!end) return 0;
             at = end + 2;
@@ -162,15 +180,20 @@ static int cut_keeps(uint8_t marker) {
         || marker == JPEG_APP0 || marker == JPEG_APP14; /* they decide the colour space */
 }
 
-/* Go through the header of a cut: write it to `out`, or only count if it is NULL. */
+/* Go through the header of a cut: write it to `out`, or only count if it is NULL.
+ *
+ * With `tables`, the cut has no intervals and the DC tables that have more codes.
+ */
 static size_t cut_head(const uint8_t *data, size_t size, const jpeg_header *header,
-                       const jpeg_cut *cut, uint8_t *out) {
+                       const jpeg_cut *cut, const tiling_tables *tables, uint8_t *out) {
     jpeg_segment segment;
     size_t at = 2, total = 2;
     if (out) memcpy(out, data, 2);
     while (at < header->scan && jpeg_read_segment(data, size, at, &segment)) {
         size_t length = segment.stop - segment.start;
-        if (cut_keeps(segment.marker)) {
+        if (out && tables && segment.marker == JPEG_SOS)
+            total = (size_t)(tiling_put_codes(tables, out + total) - out);
+        if (cut_keeps(segment.marker) && !(tables && segment.marker == JPEG_DRI)) {
             if (out) {
                 memcpy(out + total, data + at, length);
                 if (at == header->frame) {
@@ -188,36 +211,184 @@ static size_t cut_head(const uint8_t *data, size_t size, const jpeg_header *head
     return total;
 }
 
-/* Plan a cut and count its bytes, head_size + body_size + 2. CUT_NONE if the file cannot be cut, its
- * markers are damaged, or the cut would save next to nothing.
- */
-static int cut_measure(const uint8_t *data, size_t size, int top, int left, int height, int width,
-                       int divisor, jpeg_header *header, jpeg_cut *cut) {
-    if (!jpeg_read_header(data, size, header)) return CUT_NONE;
-    if (!cut_plan(header, top, left, height, width, divisor, cut)) return CUT_NONE;
-    cut->head_size = cut_head(data, size, header, cut, NULL);
-    cut->body = header->scan;
-    if (!header->restart_interval) {
-        cut->body_size = size - cut->body;
-        return CUT_DONE;
+/* ---- skipping codes -------------------------------------------------------------------------- */
+
+/* For the next bits: how many of them are whole codes with their values, coefficients to skip << 5,
+ * and whether they end the block << 15. 0: not even one code fits. */
+typedef uint16_t cut_pairs[1 << CUT_PAIR_BITS];
+
+static void cut_prepare_pairs(const huffman_decoder *decoder, uint16_t *pairs) {
+    for (uint32_t i = 0; i < 1u << CUT_PAIR_BITS; i++) {
+        uint32_t bits = i << (32 - CUT_PAIR_BITS);
+        int used = 0, skipped = 0, is_end = 0;
+        while (!is_end) {
+            huffman_entry entry = decoder->fast[bits >> (32 - HUFFMAN_FAST_BITS)];
+            int length = entry & 0xFF, count = entry >> 8;
+            if (!entry || used + length > CUT_PAIR_BITS) break;
+            is_end = count >= HUFFMAN_END_OF_BLOCK;
+            if (!is_end && skipped + count >= JPEG_BLOCK * JPEG_BLOCK) break;
+            if (!is_end) skipped += count;
+            used += length;
+            bits <<= length;
+        }
+        pairs[i] = (uint16_t)(is_end << 15 | skipped << 5 | used);
     }
-    for (int64_t number = 0; number < cut->first_interval; number++) {
-        size_t end = cut_interval_end(data, size, cut->body, number, 0);
-        if (!end) return CUT_NONE;
-        cut->body = end + 2;
-    }
-    cut->body_size = cut_intervals(data, size, header, cut, NULL);
-    return cut->body_size ? CUT_DONE : CUT_NONE;
 }
 
-/* Write what cut_measure has counted. */
-static void cut_write(const uint8_t *data, size_t size, const jpeg_header *header,
-                      const jpeg_cut *cut, uint8_t *out) {
-    out += cut_head(data, size, header, cut, out);
-    if (header->restart_interval) cut_intervals(data, size, header, cut, out);
-    else memcpy(out, data + cut->body, cut->body_size);
-    out[cut->body_size] = 0xFF;
-    out[cut->body_size + 1] = JPEG_EOI;
+/* Skip one block; its DC value is added to `dc`. Returns 0 if the block is damaged. */
+static int cut_skip_block(bit_reader *from, const tiling_tables *tables, const cut_pairs *all_pairs,
+                          const jpeg_component *component, int *dc) {
+    bit_reader reader = *from; /* in registers */
+    const huffman_decoder *ac = &tables->ac[component->ac_table];
+    const uint16_t *pairs = all_pairs[component->ac_table];
+    huffman_entry entry = tiling_next(&reader, &tables->dc[component->dc_table]);
+    int length = entry & 0xFF, category = entry >> 8, at = 1;
+    if (!entry) return 0;
+    reader.bits <<= length;
+    if (category) {
+        int value = (int)(reader.bits >> (64 - category));
+        *dc += value >> (category - 1) ? value : value - (1 << category) + 1;
+        if (*dc > TILING_MOST_DC || *dc < -TILING_MOST_DC) return 0;
+        reader.bits <<= category;
+    }
+    reader.count -= length + category;
+    while (at < JPEG_BLOCK * JPEG_BLOCK) {
+        if (reader.count < 32) tiling_refill(&reader);
+        int pair = pairs[reader.bits >> (64 - CUT_PAIR_BITS)], is_end = pair >> 15;
+        int next = at + (pair >> 5 & 0x7F);
+        if (pair && next + is_end <= JPEG_BLOCK * JPEG_BLOCK) {
+            at = is_end ? JPEG_BLOCK * JPEG_BLOCK : next;
+            length = pair & 31;
+        } else {
+            entry = tiling_next(&reader, ac);
+            if (!entry) return 0;
+            at += entry >> 8;
+            length = entry & 0xFF;
+        }
+        reader.bits <<= length;
+        reader.count -= length;
+    }
+    *from = reader;
+    return at == JPEG_BLOCK * JPEG_BLOCK || at >= HUFFMAN_END_OF_BLOCK;
+}
+
+/* Go on at an interval further below, found by its markers; 0 if one is not as it should be. A
+ * reader never reads ahead past a marker. */
+static int cut_seek(const uint8_t *data, size_t size, int64_t *number, int64_t wanted,
+                    bit_reader *reader) {
+    size_t at = (size_t)(reader->at - data);
+    for (; *number < wanted; ++*number) {
+        size_t end = cut_interval_end(data, size, at, *number, 0);
+        if (!end) return 0;
+        at = end + 2;
+    }
+    reader->at = data + at;
+    reader->bits = 0;
+    reader->count = reader->missing = 0;
+    return 1;
+}
+
+/* Copy the codes of the MCUs of a cut; 0 if they are damaged or do not fit. */
+static int cut_codes(const uint8_t *data, size_t size, const jpeg_header *header,
+                     const jpeg_cut *cut, tiling_tables *tables, const cut_pairs *pairs,
+                     bit_writer *writer) {
+    int old_dc[JPEG_MOST_COMPONENTS] = {0}, new_dc[JPEG_MOST_COMPONENTS] = {0};
+    int64_t interval = header->restart_interval, across = header->mcus_across, number = 0, mcu = 0;
+    bit_reader reader = {data + header->scan, data + size, 0, 0, 0};
+    int first_row = interval ? cut->first_row : 0;
+    for (int row = first_row; row <= cut->last_row; row++) {
+        int64_t first = row * across + cut->first_column;
+        int64_t stop = row * across + (interval || row == cut->last_row
+                                           ? cut->last_column + 1 : across);
+        if (interval && first / interval > number) {
+            if (!cut_seek(data, size, &number, first / interval, &reader)) return 0;
+            mcu = number * interval;
+            memset(old_dc, 0, sizeof(old_dc));
+        }
+        for (; mcu < stop; mcu++) {
+            if (interval && mcu == (number + 1) * interval) {
+                if (tiling_read_marker(&reader) != (JPEG_RST0 | (number & 7))) return 0;
+                number++;
+                memset(old_dc, 0, sizeof(old_dc));
+            }
+            int is_kept = row >= cut->first_row && mcu >= first
+                       && mcu <= first + cut->last_column - cut->first_column;
+            for (int i = 0; i < header->component_count; i++) {
+                const jpeg_component *component = &header->components[i];
+                for (int block = component->across * component->down; block; block--)
+                    if (is_kept ? !tiling_copy_block(&reader, writer, tables, component,
+                                                     &old_dc[i], &new_dc[i])
+                                : !cut_skip_block(&reader, tables, pairs, component, &old_dc[i]))
+                        return 0;
+            }
+            if (reader.count < reader.missing || writer->is_full) return 0;
+        }
+    }
+    tiling_end_interval(writer);
+    return !writer->is_full;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* Plan a cut: the most bytes that it takes. 0 if the file cannot be cut, its markers are damaged, or
+ * the cut would save next to nothing.
+ */
+static size_t cut_measure(const uint8_t *data, size_t size, int top, int left, int height,
+                          int width, int divisor, jpeg_header *header, jpeg_cut *cut) {
+    size_t body_size = size - 2;
+    if (!jpeg_read_header(data, size, header)) return 0;
+    if (!cut_plan(header, top, left, height, width, divisor, cut)) return 0;
+    cut->body = header->scan;
+    if (cut->way == CUT_CODES) return size + TILING_EXTRA;
+    if (header->restart_interval) {
+        for (int64_t number = 0; number < cut->first_interval; number++) {
+            size_t end = cut_interval_end(data, size, cut->body, number, 0);
+            if (!end) return 0;
+            cut->body = end + 2;
+        }
+        body_size = cut_intervals(data, size, header, cut, NULL);
+        if (!body_size) return 0;
+    } else {
+        body_size = size - cut->body;
+    }
+    return cut_head(data, size, header, cut, NULL, NULL) + body_size + 2;
+}
+
+/* Write what cut_measure has planned to `out`, which has `room` bytes: how many were written, 0 if
+ * the file is damaged.
+ */
+static size_t cut_write(const uint8_t *data, size_t size, const jpeg_header *header,
+                        const jpeg_cut *cut, uint8_t *out, size_t room) {
+    size_t written;
+    if (cut->way == CUT_CODES) {
+        tiling_tables tables;
+        cut_pairs pairs[HUFFMAN_TABLES];
+        bit_writer writer;
+        int added;
+        if (!tiling_prepare(data, header, &tables)) return 0;
+        for (int id = 0; id < HUFFMAN_TABLES; id++)
+            if (tables.uses_ac[id]) cut_prepare_pairs(&tables.ac[id], pairs[id]);
+        do {
+            bit_writer fresh = {out, out + room - 2, 0, 64, 0};
+            writer = fresh;
+            writer.at += cut_head(data, size, header, cut, &tables, out);
+            if (!cut_codes(data, size, header, cut, &tables, pairs, &writer)) return 0;
+            added = tiling_add_codes(&tables); /* a second time if codes are missing */
+            if (added < 0) return 0;
+        } while (added);
+        written = (size_t)(writer.at - out);
+    } else {
+        written = cut_head(data, size, header, cut, NULL, out);
+        if (header->restart_interval) {
+            written += cut_intervals(data, size, header, cut, out + written);
+        } else {
+            memcpy(out + written, data + cut->body, size - cut->body);
+            written += size - cut->body;
+        }
+    }
+    out[written] = 0xFF;
+    out[written + 1] = JPEG_EOI;
+    return written + 2;
 }
 
 #endif

@@ -2,22 +2,27 @@
 # cython: initializedcheck=False, freethreading_compatible=True
 """Cut smaller JPEGs out of larger ones, without decoding them."""
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport uint8_t
 
 cdef extern from "cutting.h" nogil:
-    int CUT_DONE
     ctypedef struct jpeg_header:
         pass
     ctypedef struct jpeg_cut:
-        int top, left, height, width
-        size_t head_size, body_size
-    int cut_measure(const uint8_t *data, size_t size, int top, int left, int height, int width,
-                    int divisor, jpeg_header *header, jpeg_cut *cut)
-    void cut_write(const uint8_t *data, size_t size, const jpeg_header *header,
-                   const jpeg_cut *cut, uint8_t *out)
+        int top, left, height, width, way
+    int CUT_CODES
+    size_t cut_measure(const uint8_t *data, size_t size, int top, int left, int height, int width,
+                       int divisor, jpeg_header *header, jpeg_cut *cut)
+    size_t cut_write(const uint8_t *data, size_t size, const jpeg_header *header,
+                     const jpeg_cut *cut, uint8_t *out, size_t room)
 
-cdef Py_ssize_t MANY_BYTES = 1 << 18  # from here on other threads run meanwhile
+cdef extern from "Python.h":
+    PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
+    char *start_of_bytes "PyBytes_AS_STRING"(PyObject *string)
+    int _PyBytes_Resize(PyObject **string, Py_ssize_t size) except -1
+
+cdef size_t MANY_BYTES = 1 << 18  # from here on other threads run meanwhile
 
 
 def cut_jpeg(const uint8_t[::1] data not None, int top, int left, int height, int width,
@@ -28,25 +33,29 @@ def cut_jpeg(const uint8_t[::1] data not None, int top, int left, int height, in
     """
     cdef jpeg_header header
     cdef jpeg_cut cut
-    cdef Py_ssize_t size = data.shape[0]
+    cdef size_t size = data.shape[0], room, written
     cdef const uint8_t *start
     cdef uint8_t *target
-    cdef int code
+    cdef PyObject *file
     if size < 4:
         return None
     start = &data[0]
     if size < MANY_BYTES:
-        code = cut_measure(start, size, top, left, height, width, divisor, &header, &cut)
+        room = cut_measure(start, size, top, left, height, width, divisor, &header, &cut)
     else:
         with nogil:
-            code = cut_measure(start, size, top, left, height, width, divisor, &header, &cut)
-    if code != CUT_DONE:
+            room = cut_measure(start, size, top, left, height, width, divisor, &header, &cut)
+    if not room:
         return None
-    file = PyBytes_FromStringAndSize(NULL, cut.head_size + cut.body_size + 2)
-    target = <uint8_t *>PyBytes_AS_STRING(file)
-    if cut.body_size < <size_t>MANY_BYTES:
-        cut_write(start, size, &header, &cut, target)
+    file = new_bytes(NULL, room)
+    target = <uint8_t *>start_of_bytes(file)
+    if room < MANY_BYTES and cut.way != CUT_CODES:
+        written = cut_write(start, size, &header, &cut, target, room)
     else:
         with nogil:
-            cut_write(start, size, &header, &cut, target)
-    return file, cut.top, cut.left, cut.height, cut.width
+            written = cut_write(start, size, &header, &cut, target, room)
+    if written != room:
+        _PyBytes_Resize(&file, written)
+    result = <object>file
+    Py_DECREF(result)
+    return (result, cut.top, cut.left, cut.height, cut.width) if written else None
