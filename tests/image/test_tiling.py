@@ -15,6 +15,8 @@ from tests.raising import raises
 
 from recordsmith import CorruptDataError, OptionError, tile_image, untile
 from recordsmith.image import decode_image
+from recordsmith.image.decoding import parts
+from recordsmith.image.geometry import tiling
 
 SIDES = st.tuples(st.integers(1, 40), st.integers(1, 40))
 
@@ -121,6 +123,34 @@ def test_encoded_images_are_cut_as_if_decoded_before(form: str, batch_size: int 
     np.testing.assert_array_equal(offsets, places)
     found = tiles if batch_size is None else np.concatenate(list(tiles))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "tops"),
+    [
+        ({}, [0]),
+        ({"progressive": True, "restart_marker_blocks": 5}, [0]),
+        ({"restart_marker_blocks": 5}, [0, 56, 112, 168, 224, 280, 336]),
+        ({"restart_marker_rows": 1}, [0, 56, 112, 168, 224, 280, 336]),
+    ],
+)
+def test_jpegs_with_tiles_are_decoded_band_by_band_and_others_once(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, int], tops: list[int]
+) -> None:
+    windows = []
+
+    def decode_part(data: Any, head: Any, window: Any, **more: Any) -> Any:
+        windows.append(window)
+        return parts.decode_part(data, head, window, **more)
+
+    monkeypatch.setattr(tiling, "decode_part", decode_part)
+    data = encoded((400, 320, 3), "JPEG", **options)
+    tiles, offsets = tile_image(data, 64, overlap=8, batch_size=3)
+    assert not windows
+    np.testing.assert_array_equal(untile(tiles, offsets, (400, 320)), decode_image(data))
+    assert [window.top for window in windows] == tops
+    if len(tops) > 1:
+        assert {window[2:] for window in windows} == {(64, 320)}
 
 
 def test_channels_of_encoded_images() -> None:

@@ -21,7 +21,7 @@ from recordsmith.image.decoding.jpeg_pixels import decode_cut
 from recordsmith.image.decoding.memory import peak_bytes, reserve_for_decoding, reserve_more
 from recordsmith.image.decoding.pixels import ImageHead, convert_pixels, decode_pixels
 from recordsmith.image.formats.png import can_stop_at, read_header
-from recordsmith.image.kernel.cutting import cut_jpeg
+from recordsmith.image.kernel.cutting import cut_cost, cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
 
@@ -63,20 +63,6 @@ class PartFile:
     top: int = 0
     left: int = 0
     whole: tuple[BytesLike, ImageHead] | None = None
-
-    @property
-    def pixel_count(self) -> int:
-        """How many pixels are decoded."""
-        return self.head.height * self.head.width
-
-    def contains(self, window: Window) -> bool:
-        """Whether the file has all pixels of a window."""
-        return (
-            self.top <= window.top
-            and self.left <= window.left
-            and window.top + window.height <= self.top + self.head.height
-            and window.left + window.width <= self.left + self.head.width
-        )
 
     def decode(
         self,
@@ -142,25 +128,32 @@ def find_parts(
 ) -> list[tuple[PartFile, list[int]]]:
     """Return the files to decode for several windows of an image, and the windows that each has.
 
-    One file has all windows, unless files for each of them have fewer pixels in total.
+    One file has all windows, unless files for each of them are decoded faster.
     """
-    every = list(range(len(windows)))
     union = covering(windows)
-    areas = [window.height * window.width for window in windows]
-    if sum(areas) >= union.height * union.width:
-        return [(find_part(data, head, union), every)]
-    lowest = max(every, key=lambda number: windows[number].top + windows[number].height)
-    files = {lowest: find_part(data, head, windows[lowest])}
-    if files[lowest].contains(union):
-        return [(files[lowest], every)]
-    pixel_count = files[lowest].pixel_count
-    for number in every:
-        if number != lowest:
-            files[number] = find_part(data, head, windows[number])
-            pixel_count += files[number].pixel_count
-            if pixel_count >= union.height * union.width:
-                return [(find_part(data, head, union), every)]
-    return [(files[number], [number]) for number in every]
+    if head.format == "jpeg" and len(windows) > 1:
+        cost = sum(_cost(data, head, window) for window in windows)
+        if cost < _cost(data, head, union):
+            return [(find_part(data, head, window), [n]) for n, window in enumerate(windows)]
+    return [(find_part(data, head, union), list(range(len(windows))))]
+
+
+def has_bands(data: BytesLike, head: ImageHead, height: int) -> bool:
+    """Whether bands of so many rows can be decoded alone, without the rows above them.
+
+    That is so in a JPEG with tiles, or with restart intervals of few rows.
+    """
+    if head.format != "jpeg" or height >= head.height:
+        return False
+    last = Window(head.height - height, 0, height, head.width)
+    # the lowest band of other JPEGs takes longer: the codes above it are skipped
+    return 5 * _cost(data, head, last) < 2 * head.height * head.width
+
+
+def _cost(data: BytesLike, head: ImageHead, window: Window) -> int:
+    """The time to decode a window of a JPEG: that of decoding so many pixels."""
+    cost = cut_cost(data, *window)
+    return head.height * head.width if cost is None else cost
 
 
 def covering(windows: Sequence[Window]) -> Window:

@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import OptionError, option
-from recordsmith.image.decoding.memory import reserve_for_decoding
-from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, read_image_head
+from recordsmith.image.decoding.parts import Window, decode_part, has_bands
+from recordsmith.image.decoding.pixels import ImageHead, read_image_head
 from recordsmith.image.storing.image_options import MOST_PIXELS, check_number, check_word
 
 Blend = Literal["center", "mean"]
@@ -102,7 +102,7 @@ def tile_image(
         sides, rows = image.shape[:2], lambda top, bottom: image[top:bottom]
     elif isinstance(image, (bytes, bytearray, memoryview)):
         head = read_image_head(image, max_pixels=None)
-        sides, rows = (head.height, head.width), _Encoded(image, head, channels).rows
+        sides, rows = (head.height, head.width), _Encoded(image, head, channels, tile[0]).rows
     else:
         raise OptionError(
             option="image",
@@ -181,21 +181,29 @@ def untile(
 
 
 class _Encoded:
-    """An encoded image, of which bands of rows are decoded; whole if that is as fast."""
+    """An encoded image that is decoded by bands of rows if they can be decoded alone, else once."""
 
-    def __init__(self, data: BytesLike, head: ImageHead, channels: int) -> None:
+    def __init__(self, data: BytesLike, head: ImageHead, channels: int, height: int) -> None:
+        """`height`: of the bands."""
         if channels not in (1, 3, 4):
             raise OptionError(option="channels", value=channels, expected="1, 3 or 4")
-        self._data, self._head, self._channels = as_view(data), head, channels
-        self._pixels: Array | None = None
+        self._data, self._head, self._channels = data, head, channels
+        self._has_bands = has_bands(data, head, height)
+        self._pixels: Array | None = None  # of the whole image
 
     def rows(self, top: int, bottom: int) -> Array:
-        if self._pixels is None:
-            with reserve_for_decoding(
-                self._data, *self._head[:3], max_pixels=MOST_PIXELS, channels=self._channels
-            ):
-                self._pixels = decode_pixels(self._data, self._head, channels=self._channels)
-        return self._pixels[top:bottom]
+        if self._pixels is not None:
+            return self._pixels[top:bottom]
+        sides = self._head.height, self._head.width
+        window = Window(0, 0, *sides)
+        if self._has_bands:
+            window = Window(top, 0, min(bottom, sides[0]) - top, sides[1])
+        part = decode_part(
+            self._data, self._head, window, channels=self._channels, max_pixels=MOST_PIXELS
+        )
+        if part.pixels.shape[:2] == sides:  # also if the band is damaged
+            self._pixels = part.pixels
+        return part.pixels[top - part.top : bottom - part.top]
 
 
 def _batches(rows: _Rows, offsets: Int64Array, size: _Size, batch_size: int) -> Iterator[Array]:
