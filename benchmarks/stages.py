@@ -6,7 +6,7 @@
 
 CPU microseconds for each sample, the least of some runs. What is in no step, making files and
 folders and waiting for the disk, is in the last row. cProfile makes calls of Python cost more than
-they do, so its figures tell the order, not the size.
+they do, so its figures show the order, not the size.
 """
 
 from __future__ import annotations

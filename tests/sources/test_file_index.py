@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import posixpath
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.sources.files.file_index import (
@@ -15,7 +21,7 @@ from recordsmith.sources.files.file_index import (
     FileIndex,
     Found,
 )
-from recordsmith.stores import as_folder
+from recordsmith.stores import Location, MemoryStore, as_folder, write_atomically
 
 from ..raising import raises
 
@@ -98,6 +104,83 @@ def test_find_image(index: FileIndex, name: str, expected: object) -> None:
 def test_nearest_to_what_names_it(index: FileIndex) -> None:
     assert index.find("b.jpg", [""], "images/val/list.txt") == Found("images/val/b.jpg")
     assert index.find("b.jpg", ["images/train"]) == Found("images/train/b.jpg")
+
+
+FOLDERS = st.lists(st.sampled_from(["a", "A", "b", "c"]), max_size=4).map("/".join)
+
+
+@given(
+    st.sets(FOLDERS, min_size=1, max_size=12),
+    st.lists(FOLDERS, max_size=3),
+    st.lists(st.sampled_from(["..", "a", "b", "z"]), max_size=4).map("/".join),
+    FOLDERS,
+)
+def test_the_best_of_all_files_with_a_name(
+    folders: set[str], preferred: list[str], named: str, near: str
+) -> None:
+    """Compares every file with the name, which takes too long for a listing."""
+    paths = [posixpath.join(folder, "x.png") for folder in folders]
+    index = _index_of(paths)
+    name = posixpath.join("/", named, "x.jpg")
+
+    def rank(path: str) -> tuple[int, int, int]:
+        folder = posixpath.dirname(path)
+        inner = folder.casefold().split("/")[::-1] if folder else []
+        outer = folder.split("/") if folder else []
+        return (
+            _equal_count(inner, posixpath.dirname(name).split("/")[::-1]),
+            -preferred.index(folder) if folder in preferred else -len(preferred),
+            _equal_count(outer, near.split("/") if near else []),
+        )
+
+    best = max(map(rank, paths))
+    expected = sorted(path for path in paths if rank(path) == best)
+    found = index.find_image(name, preferred, posixpath.join(near, "list.txt"))
+    assert found == (Found(expected[0], FOUND_WITH_SUFFIX) if len(expected) == 1 else expected)
+
+
+@pytest.mark.parametrize("name", ["{}/x.jpg", "other/{}/x.jpg", "{}\\X.JPG", "{}/x.png", "x.jpg"])
+def test_many_equal_names_take_linear_work(name: str) -> None:
+    def find_all(count: int) -> None:
+        index = _index_of([f"images/{number}/y/x.jpg" for number in range(count)])
+        for number in range(count):
+            near = f"images/{number}/list.txt"
+            found = index.find_image(name.format(f"{number}/y"), ["lists"], near)
+            assert isinstance(found, Found)
+            assert found.path == f"images/{number}/y/x.jpg"
+
+    few, many = (_lines_run(lambda count=count: find_all(count)) for count in (50, 200))
+    assert many < 5 * few
+
+
+def _index_of(paths: list[str]) -> FileIndex:
+    root = Location(MemoryStore(), "root")
+    for path in paths:
+        write_atomically(root / path, b"")
+    return FileIndex(root)
+
+
+def _equal_count(one: list[str], other: list[str]) -> int:
+    """How many of the first parts are equal."""
+    return len(posixpath.commonprefix([one, other]))
+
+
+def _lines_run(call: Callable[[], Any]) -> int:
+    """How many lines of the index are run, those of loops each time."""
+    count = 0
+
+    def trace(frame: Any, event: str, argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace if frame.f_globals.get("__name__") == FileIndex.__module__ else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def test_hidden_and_sizes(index: FileIndex) -> None:

@@ -16,7 +16,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.example.keys import BOX, IMAGE, MASK, OBJECT_LABEL
-from recordsmith.sources import HuggingFace, Source
+from recordsmith.sources import HuggingFace, Source, make_source
 
 from ..raising import raises
 from .source_contract import SourceContract
@@ -347,6 +347,29 @@ def test_parquet_of_datasets_needs_no_package(images: ModuleType, tmp_path: Path
     _audio().to_parquet(tmp_path / "audio.parquet")
     with raises(rs.SourceError, match="Audio"):
         rs.Table(tmp_path / "audio.parquet").list_samples()
+
+
+def test_saved_datasets(images: ModuleType, tmp_path: Path) -> None:
+    """One dataset is a table. Of several, the error has what packs them."""
+    dataset = everything(images).select_columns(["image", "label", "text"])
+    folder = tmp_path / "saved"
+    datasets.DatasetDict(train=dataset, test=dataset).save_to_disk(folder)
+    with raises(rs.SourceError, path=folder) as refused:
+        rs.detect(folder).reading.format  # noqa: B018 - it raises
+    with raises(rs.OptionError, option="paths", value=folder, remedy=refused.value.remedy):
+        rs.open(folder)
+    assert f"load_from_disk({str(folder)!r})" in refused.value.remedy
+    rs.pack(datasets.load_from_disk(str(folder)), tmp_path / "packed")
+    assert {name: len(part) for name, part in rs.open(tmp_path / "packed").splits.items()} == {
+        "train": len(dataset),
+        "test": len(dataset),
+    }
+    table = "train/data-00000-of-00001.arrow"
+    for source in (make_source(folder / "train"), make_source(folder, table=table)):
+        assert len(source.source.list_samples().samples) == len(dataset)
+    with raises(rs.OptionError, option="paths", value=folder / "train") as unpacked:
+        rs.open(folder / "train")
+    assert f"recordsmith pack {folder / 'train'} " in unpacked.value.remedy
 
 
 @pytest.mark.parametrize("names", [["train", "test"], ["train", "val", "holdout"], ["a.b", "c"]])

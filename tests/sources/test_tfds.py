@@ -100,8 +100,32 @@ def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:
     folder.rename(tmp_path / "name/1.0.0")
     assert make_source(tmp_path / "name").format == "tfds"
     assert make_source(tmp_path / "name/1.0.0").format == "tfds"
-    (tmp_path / "name/1.0.0/features.json").unlink()
-    assert make_source(tmp_path / "name/1.0.0").format == "shards"
+
+
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_without_features_only_the_records_are_packed(
+    folder: Path, tmp_path: Path, above: int
+) -> None:
+    version = tmp_path / "data/name/1.0.0"
+    version.parent.mkdir(parents=True)
+    folder.rename(version)
+    (version / "features.json").unlink()
+    root = [version, *version.parents][above]
+    with raises(SourceError, path=root) as refused:
+        rs.detect(root).reading.format  # noqa: B018 - it raises
+    with raises(OptionError, option="root", value=root) as unread:
+        make_source(root, "tfds").source.list_samples()
+    assert refused.value.remedy == unread.value.remedy
+    assert str(version) in refused.value.remedy
+    assert len(make_source(version, "shards").source.list_samples().samples) == 9
+
+
+def test_open_names_the_folder_of_the_version(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "data/name").mkdir(parents=True)
+    version = folder.rename(tmp_path / "data/name/1.0.0")
+    with raises(OptionError, option="paths", value=tmp_path / "data") as refused:
+        rs.open(tmp_path / "data")
+    assert str(version) in refused.value.problem
 
 
 def _label(count: int) -> dict[str, Any]:

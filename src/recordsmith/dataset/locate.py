@@ -31,6 +31,7 @@ from recordsmith.dataset.names import (
     parse_shard_name,
     shard_name,
 )
+from recordsmith.dataset.other_folders import detect_other_folder
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.split_slices import is_split_slice
 from recordsmith.dataset.splits import (
@@ -39,7 +40,14 @@ from recordsmith.dataset.splits import (
     split_of,
     splits_of_folders,
 )
-from recordsmith.dataset.tfds.folder import INFO_NAME, class_names_in, is_tfds_folder, read_info
+from recordsmith.dataset.tfds.folder import (
+    INFO_NAME,
+    class_names_in,
+    innermost_folder,
+    is_tfds_folder,
+    is_tfds_info,
+    read_info,
+)
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -318,14 +326,19 @@ def _locate_tfds(folder: Location) -> Located | None:
             if location.exists():
                 shards.append(Shard(location, split.name))
                 continue
-            error = CorruptDataError(
-                Defect.MISSING_SHARD,
-                f"{INFO_NAME} lists {name}, which is missing",
-                remedy="Fetch it again, or open the existing shards by name or with a glob.",
-                path=location,
-            )
-            missing.append(MissingShard(split.name, location, error))
+            problem = f"{INFO_NAME} lists {name}, which is missing"
+            missing.append(_missing_shard(split.name, location, problem))
     return Located(shards, class_names=class_names_in(folder, info), missing=tuple(missing))
+
+
+def _missing_shard(split: str, location: Location, problem: str) -> MissingShard:
+    error = CorruptDataError(
+        Defect.MISSING_SHARD,
+        problem,
+        remedy="Fetch it again, or open the existing shards by name or with a glob.",
+        path=location,
+    )
+    return MissingShard(split, location, error)
 
 
 def _unfinished_error(folder: Location) -> CorruptDataError:
@@ -340,9 +353,16 @@ def _unfinished_error(folder: Location) -> CorruptDataError:
 def _no_shards_error(folder: Location, files: list[str]) -> OptionError:
     """The error for a folder without shards, with its contents."""
     folders = [name for name in _folders_in(folder) if not name.startswith(".")]
+    other = detect_other_folder(folder, files)
+    inner, _ = innermost_folder(folder)
     found = f"found {first_of(files, _NAMED) if files else 'no files'}"
     remedy = ""
-    if folders:
+    if other is not None:
+        found, remedy = f"it is {other.what}", other.advice
+    elif inner != folder and is_tfds_info(inner):
+        found = f"found a dataset of TensorFlow Datasets in {inner}"
+        remedy = "Pass that folder."
+    elif folders:
         found = f"{found}, and the folders: {first_of(folders, _NAMED)}"
         remedy = (
             "If the shards are in one of these folders, pass that folder, or a glob such as "
@@ -412,13 +432,8 @@ def _files_of(folder: Location) -> tuple[Located, list[str]]:
     for (split, count), numbers in numbered.items():
         for number in _missing_numbers(numbers, count):
             location = folder / shard_name(split, number, count)
-            error = CorruptDataError(
-                Defect.MISSING_SHARD,
-                f"shard {number} of {count} of split {split!r} is missing",
-                remedy="Fetch it, or open the existing shards by name or with a glob.",
-                path=location,
-            )
-            missing.append(MissingShard(split, location, error))
+            problem = f"shard {number} of {count} of split {split!r} is missing"
+            missing.append(_missing_shard(split, location, problem))
     return Located(shards, class_names=read_labels(folder), missing=tuple(missing)), other
 
 
@@ -453,13 +468,8 @@ def _locate_packed(folder: Location, manifest: Manifest) -> Located:
         for entry in entries:
             location = folder / entry.file
             if entry.file not in sizes:
-                error = CorruptDataError(
-                    Defect.MISSING_SHARD,
-                    f"the manifest lists {entry.file}, which is missing",
-                    remedy="Fetch it again, or open the existing shards by name or with a glob.",
-                    path=location,
-                )
-                missing.append(MissingShard(split, location, error))
+                problem = f"the manifest lists {entry.file}, which is missing"
+                missing.append(_missing_shard(split, location, problem))
                 continue
             shards.append(
                 Shard(

@@ -5,7 +5,7 @@ A rule restricts one feature. `rules_of_schema` derives rules from the schema of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -81,20 +81,25 @@ def rules_of_schema(schema: Schema) -> Rules | None:
     if schema.payload not in SECTION_FIELDS:
         return None
     payload: Any = schema.payload
-    return Rules(
-        payload,
-        {
-            name: {
-                key: rule_of_feature(feature, counted_in(schema, name))
-                for key, feature in section.items()
-            }
-            for name, section in schema.sections.items()
-        },
-        knows_all=schema.is_complete,
-    )
+    sections = rules_by_section(schema, rule_of_feature)
+    return Rules(payload, sections, knows_all=schema.is_complete)
 
 
-def counted_in(schema: Schema, section: str) -> int | None:
+def rules_by_section(
+    schema: Schema, rule: Callable[[FeatureSchema, int | None], FeatureRule]
+) -> dict[str, dict[str, FeatureRule]]:
+    """The rule of each feature, by section.
+
+    Args:
+        rule: makes it from the feature and the number of messages that can have it.
+    """
+    return {
+        name: {key: rule(feature, _counted_in(schema, name)) for key, feature in section.items()}
+        for name, section in schema.sections.items()
+    }
+
+
+def _counted_in(schema: Schema, section: str) -> int | None:
     """Count the messages that can have the features of a section; None if unknown, as for the
     Examples of ranking lists.
     """

@@ -22,7 +22,7 @@ from recordsmith.examining.rules import (
     FeatureRule,
     RulePayload,
     Rules,
-    counted_in,
+    rules_by_section,
 )
 from recordsmith.example import Schema
 from recordsmith.example.payload import KIND_NUMBERS
@@ -79,16 +79,7 @@ class SchemaFile:
                 option="paths",
                 expected="Examples, SequenceExamples or ranking lists (ELWC)",
             )
-        return cls(
-            payload,
-            {
-                name: {
-                    key: _loose_rule(feature, counted_in(schema, name))
-                    for key, feature in section.items()
-                }
-                for name, section in schema.sections.items()
-            },
-        )
+        return cls(payload, rules_by_section(schema, _loose_rule))
 
     @classmethod
     def load(cls, path: PlaceLike) -> SchemaFile:

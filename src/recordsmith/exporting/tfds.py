@@ -21,7 +21,7 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.tfds.describing import TfdsImages, describe_records, make_documents
 from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.folder import TfdsSplit, read_description
-from recordsmith.dataset.tfds.writing import RecordConverter
+from recordsmith.dataset.tfds.records import RecordConverter
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, SchemaSurvey, encode_example
 from recordsmith.example.keys import DEPTH, DTYPE, IMAGE, MASK, MASK_DTYPE

@@ -128,7 +128,7 @@ _EXPLANATIONS: dict[Check, CheckExplanation] = {
     ),
     Check.MASK_VALUES: CheckExplanation(
         _ERROR,
-        "A mask has values that are no class.",
+        "A mask has values that are not classes.",
         "Fix these pixels, add the class, or mark them with 255 to ignore them.",
     ),
     Check.UNKNOWN_CLASS: CheckExplanation(

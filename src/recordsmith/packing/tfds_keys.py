@@ -11,8 +11,8 @@ from recordsmith.building import partial_location
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, Shard
 from recordsmith.dataset.tfds.describing import TfdsImages, describe_records
 from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.records import RecordConverter
 from recordsmith.dataset.tfds.roles import BOXES
-from recordsmith.dataset.tfds.writing import RecordConverter
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Kind, decode_example
 from recordsmith.example.keys import BOX

@@ -54,7 +54,7 @@ class Fault(NamedTuple):
 
 def join_names(names: Iterable[str], last: str = "and") -> str:
     """The first few names and how many more there are; empty without names."""
-    listed = list(names)
+    listed = names if isinstance(names, list) else list(names)  # which may be long
     if len(listed) > _SHOWN:
         return first_of(listed, _SHOWN)
     return f" {last} ".join(filter(None, (", ".join(listed[:-1]), *listed[-1:])))

@@ -122,7 +122,6 @@ class Survey:
     """The folders below a root, without hidden ones. Links to folders are followed.
 
     folders: by path, with all folders above them; those beyond the first 20,000 are left out.
-    is_partial: whether folders were left out.
     """
 
     def __init__(self, root: Location, most_folders: int = _FOLDERS_KEPT) -> None:
@@ -132,13 +131,11 @@ class Survey:
         """
         self.root = root
         self.folders: dict[str, SurveyedFolder] = {}
-        self.is_partial = False
         self._kept = 0
         found: list[tuple[str, Location, tuple[str, ...]]] = [("", root, (root.identity,))]
         while found:
             path, location, above = found.pop()
             if len(self.folders) >= most_folders:
-                self.is_partial = True
                 break
             folder = self.folders[path] = SurveyedFolder(path)
             try:

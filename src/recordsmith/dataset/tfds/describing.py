@@ -23,14 +23,14 @@ from recordsmith.dataset.tfds.features import (
     TfdsFeature,
 )
 from recordsmith.dataset.tfds.folder import FEATURES_NAME, INFO_NAME, TfdsSplit
-from recordsmith.dataset.tfds.roles import BOXES
-from recordsmith.dataset.tfds.writing import (
+from recordsmith.dataset.tfds.records import (
     DECODABLE,
     OBJECTS,
     RecordConverter,
     bytes_in,
     check_decodable,
 )
+from recordsmith.dataset.tfds.roles import BOXES
 from recordsmith.errors import OptionError
 from recordsmith.example import FeatureSchema, Schema
 from recordsmith.example.keys import CLASS_LABEL as LABEL_KEY

@@ -17,7 +17,7 @@ from recordsmith.dataset.tfds.features import (
     TfdsFeature,
     parse_features,
 )
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, option
 from recordsmith.stores import Location, read_document
 
 INFO_NAME = "dataset_info.json"
@@ -94,10 +94,44 @@ def find_tfds_folder(root: Location) -> Location:
     Raises:
         OptionError: there is none, or there are several datasets.
     """
-    folder = root
+    folder, names = innermost_folder(root)
+    if is_tfds_folder(folder):
+        return folder
+    if is_tfds_info(folder):
+        raise OptionError(
+            f"{folder} has {INFO_NAME}, but no {FEATURES_NAME}",
+            option="root",
+            value=str(root),
+            remedy=without_features(folder),
+        )
+    found = f"; found the folders {', '.join(names[:5])}" if names else ""
+    raise OptionError(
+        f"{root} has no {FEATURES_NAME} and {INFO_NAME}{found}",
+        option="root",
+        value=str(root),
+        expected="a folder that TensorFlow Datasets wrote, such as mnist/3.0.1",
+    )
+
+
+def without_features(folder: Location) -> str:
+    """What to do about a folder without `features.json`."""
+    return (
+        f"Copy {FEATURES_NAME} from the folder where the dataset was prepared, or prepare it again "
+        "with a current version of TensorFlow Datasets. To pack the records as they are, pack "
+        f"{folder} with {option('format', 'shards')}."
+    )
+
+
+def innermost_folder(root: Location) -> tuple[Location, list[str]]:
+    """The folder that may be the dataset: below the root, the last version or the only folder.
+
+    Returns:
+        (the folder; the names of the last folders that were searched).
+    """
+    folder, names = root, []
     for _ in range(_LEVELS_BELOW):
         if is_tfds_folder(folder):
-            return folder
+            return folder, []
         below = [entry.name for entry in folder.list_entries() if entry.kind == "folder"]
         names = sorted(name for name in below if not name.startswith(".") and name != "downloads")
         versions = sorted(filter(_VERSION.fullmatch, names), key=_version_number)
@@ -107,15 +141,7 @@ def find_tfds_folder(root: Location) -> Location:
             folder = folder / names[0]
         else:
             break
-    if is_tfds_folder(folder):
-        return folder
-    found = f"; found the folders {', '.join(names[:5])}" if names else ""
-    raise OptionError(
-        f"{root} has no {FEATURES_NAME} and {INFO_NAME}{found}",
-        option="root",
-        value=str(root),
-        expected="a folder that TensorFlow Datasets wrote, such as mnist/3.0.1",
-    )
+    return folder, names
 
 
 def other_versions(folder: Location) -> list[str]:
@@ -128,6 +154,14 @@ def other_versions(folder: Location) -> list[str]:
 def is_tfds_folder(folder: Location) -> bool:
     """Whether a folder has both documents of a TFDS dataset."""
     return (folder / FEATURES_NAME).exists() and (folder / INFO_NAME).exists()
+
+
+def is_tfds_info(folder: Location) -> bool:
+    """Whether a folder has a `dataset_info.json` of TFDS; other libraries use the name as well."""
+    try:
+        return bool(read_info(folder).splits)
+    except (CorruptDataError, FileAccessError):
+        return False
 
 
 def read_info(folder: Location) -> TfdsInfo:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset.tfds.features import DATASET, Leaf, TfdsFeature
-from recordsmith.dataset.tfds.reading import stored_values
+from recordsmith.dataset.tfds.records import stored_values
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features
 

@@ -134,7 +134,3 @@ class SalvageReport(Report):
         """Return a JSON-able dict."""
         totals = ("record_count", "expected_count", "is_complete", "lost_bytes", "repair_count")
         return fields_to_json(self) | fields_to_json(self, totals)
-
-
-def _range_to_json(lost: LostBytes) -> dict[str, Any]:
-    return {"start": lost.start, "stop": lost.stop, "defect": str(lost.defect)}

@@ -10,6 +10,12 @@ from collections.abc import Iterable, Iterator
 
 from recordsmith.dataset import MANIFEST_NAME
 from recordsmith.dataset.names import RECORD_SUFFIXES
+from recordsmith.dataset.tfds.folder import (
+    FEATURES_NAME,
+    INFO_NAME,
+    is_tfds_info,
+    without_features,
+)
 from recordsmith.errors import SourceError
 from recordsmith.sources.archives.array_layout import has_role, is_array_name, is_pickle_name
 from recordsmith.sources.archives.stored_array import is_cifar
@@ -20,8 +26,8 @@ from recordsmith.wire import HEAD_BYTES, detect_other_format
 from recordsmith.wire.compression import GZIP_MAGIC
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
-_TFDS_FILES = ("dataset_info.json", "features.json")
 _MOST_ARRAYS = 50
+_MOST_INFOS = 10
 _TEXTS_OF_CIFAR = ("batches.meta.txt", "fine_label_names.txt")
 
 _SAVE = "numpy.savez(path, images=..., labels=...)"
@@ -76,13 +82,28 @@ def _tfds(survey: Survey) -> Reading | None:
     found = [
         folder.path
         for folder in survey.folders.values()
-        if {*_TFDS_FILES} <= {*folder.names} and MANIFEST_NAME not in folder.names
+        if {INFO_NAME, FEATURES_NAME} <= {*folder.names} and MANIFEST_NAME not in folder.names
     ]
-    if not found:
-        return None
-    path = posixpath.join(max(found), _TFDS_FILES[1])
-    what = f"TensorFlow Datasets' {path}"
-    return Reading("tfds", what, Strength.MARKED, noun="records")
+    if found:
+        what = f"TensorFlow Datasets' {posixpath.join(max(found), FEATURES_NAME)}"
+        return Reading("tfds", what, Strength.MARKED, noun="records")
+    infos = [
+        posixpath.join(folder.path, INFO_NAME)
+        for folder in survey.folders.values()
+        if INFO_NAME in folder.names and MANIFEST_NAME not in folder.names
+    ]
+    for info in sorted(infos, reverse=True)[:_MOST_INFOS]:
+        folder = (survey.root / info).parent
+        if is_tfds_info(folder):
+            return Reading(
+                "tfds",
+                f"TensorFlow Datasets' {info}",
+                Strength.MARKED,
+                noun="records",
+                problem=f"the folder has no {FEATURES_NAME}, which describes the features",
+                remedy=without_features(folder),
+            )
+    return None
 
 
 def _shards(survey: Survey) -> Reading | None:
@@ -94,8 +115,13 @@ def _shards(survey: Survey) -> Reading | None:
     ]
     found = [path for path in every if any(each in path.lower() for each in RECORD_SUFFIXES)]
     folders = {posixpath.dirname(path) for path in found}
-    if any({*_TFDS_FILES} <= {*survey.folders[folder].names} for folder in folders):
-        return None  # TensorFlow Datasets, which are more than records
+    for folder in folders:
+        names = survey.folders[folder].names
+        if INFO_NAME in names and (
+            FEATURES_NAME in names
+            or is_tfds_info((survey.root / posixpath.join(folder, INFO_NAME)).parent)
+        ):
+            return None  # TensorFlow Datasets, which are more than records
     for path in found:
         other = detect_other_format(survey.head(path)[:HEAD_BYTES])
         if other is None or other.name.startswith("a gzip of an unknown"):

@@ -21,6 +21,7 @@ from recordsmith.errors import SourceError
 from recordsmith.example import Kind
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.tar import TarFile
+from recordsmith.sources.files.foreign_paths import with_slashes
 from recordsmith.sources.numbered import LazySequence
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.tables.json_values import KindSurvey, restore_base64
@@ -210,7 +211,7 @@ class _SafeNames:
 
     def take(self, key: str) -> str:
         """The name for a key; numbered if another sample has it."""
-        parts = [part for part in key.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        parts = [part for part in with_slashes(key).split("/") if part not in ("", ".", "..")]
         name = "/".join(part for part in parts if not re.fullmatch(r"[A-Za-z]:", part)) or "_"
         unique = name = name.replace("\0", "_")
         number = self._next.get(name, 1)

@@ -13,7 +13,7 @@ from typing import Any
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.features import Leaf
-from recordsmith.dataset.tfds.reading import kinds_of, read_record
+from recordsmith.dataset.tfds.records import kinds_of, read_record
 from recordsmith.dataset.tfds.steps import cut_steps
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, Kind, decode_example

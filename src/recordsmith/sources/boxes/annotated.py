@@ -263,7 +263,7 @@ class AnnotatedImages:
         Raises:
             OptionError: `boxes` or `object_masks` is invalid.
         """
-        self.root = as_place(root)
+        self.root, self._file = self._parts_of(as_place(root))
         self._label_map = None if label_map is None else as_location(label_map)
         self._policy = check_policy(boxes)
         if object_masks not in (None, "instance", "class"):
@@ -283,6 +283,11 @@ class AnnotatedImages:
             "boxes": self._policy,
             **({} if self._masks is None else {"object_masks": self._masks}),
         }
+
+    @staticmethod
+    def _parts_of(root: Location) -> tuple[Location, str | None]:
+        """The folder, and the name of a file in it if the root is this file."""
+        return root, None
 
     def _reader_options(self, classes: Classes) -> dict[str, Any]:
         """The fields that the readers of all formats have."""

@@ -20,7 +20,7 @@ from recordsmith.sources.files.file_index import (
     not_found,
 )
 from recordsmith.sources.files.folders import inside, is_file
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
@@ -240,7 +240,7 @@ def _split_words(path: str) -> list[str]:
 
 
 def _split_words_with_years(path: str) -> list[str]:
-    words = re.findall(r"[A-Za-z]+\d+", posixpath.splitext(posixpath.basename(path))[0])
+    words = re.findall(r"[A-Za-z]+\d+", stem_of(path))
     return [word for word in words if is_split_name(word.rstrip("0123456789"))]
 
 

@@ -34,9 +34,9 @@ _NAMES = {
     "is_crowd": ("isgroupof",),
     "truncated": ("istruncated",),
 }
-_CORNERS = ("xmin", "ymin", "xmax", "ymax")
-_NEEDED = ("image", "name", *_CORNERS)
-_SIDES = frozenset(name for role in _CORNERS for name in _NAMES[role])
+CORNERS = ("xmin", "ymin", "xmax", "ymax")
+_NEEDED = ("image", "name", *CORNERS)
+_SIDES = frozenset(name for role in CORNERS for name in _NAMES[role])
 _BOX_COLUMNS = frozenset(("bbox", "boundingbox", "box"))
 _DELIMITERS = (",", ";", "\t")
 _HEAD_BYTES = 1 << 16
@@ -221,7 +221,7 @@ def _from_row(cells: list[str], delimiter: str) -> Columns | None:
         and has_image_name(cells[0])
         and (not any(cells[1:]) or (all(_is_number(cell) for cell in cells[1:5]) and cells[5]))
     )
-    roles = ("image", *_CORNERS, "name")
+    roles = ("image", *CORNERS, "name")
     numbers = tuple((role, at) for at, role in enumerate(roles))
     return Columns(delimiter, False, numbers) if is_box else None
 

@@ -13,6 +13,7 @@ from recordsmith.errors import SourceError
 from recordsmith.sources.boxes.annotation_files import group_by_split
 from recordsmith.sources.boxes.coco_json import looks_like_coco
 from recordsmith.sources.files.file_index import FileIndex, no_files
+from recordsmith.sources.files.images import stem_of
 from recordsmith.sources.problems import join_names
 
 _EXPECTED = (
@@ -42,7 +43,7 @@ def panoptic_folder(index: FileIndex, file: str) -> str:
     Raises:
         SourceError: there is none.
     """
-    name = posixpath.splitext(posixpath.basename(file))[0]
+    name = stem_of(file)
     folders = {posixpath.dirname(path) for path in index.paths if path.lower().endswith(".png")}
     found = sorted(folder for folder in folders if posixpath.basename(folder) == name)
     if not found:

@@ -19,7 +19,7 @@ from recordsmith.sources.boxes.annotation_files import (
     FileAnnotatedImages,
     find_by_content,
 )
-from recordsmith.sources.boxes.box_csv import BoxCsv, read_rows, reference_of
+from recordsmith.sources.boxes.box_csv import CORNERS, BoxCsv, read_rows, reference_of
 from recordsmith.sources.boxes.boxes import (
     UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
@@ -42,7 +42,6 @@ _EXPECTED = (
     "its images"
 )
 _CLASS_DESCRIPTIONS = re.compile(r"(oidv\d+-)?class-descriptions.*\.csv", re.IGNORECASE)
-_CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _FEATURES = {"is_crowd": OBJECT_IS_CROWD, "truncated": OBJECT_TRUNCATED}
 
 
@@ -157,7 +156,7 @@ class CsvBoxReader(AnnotatedReader):
             cells = {role: row[at].strip() for role, at in self.columns if at < len(row)}
             if size is not None:
                 size = number(cells.get("width") or 0), number(cells.get("height") or 0)
-            if any(cells.get(role) for role in (*_CORNERS, "name")):  # otherwise without a box
+            if any(cells.get(role) for role in (*CORNERS, "name")):  # otherwise without a box
                 objects.append(self._box(f"{place}, line {line}", cells))
         return Annotation(place, objects, size)
 
@@ -166,7 +165,7 @@ class CsvBoxReader(AnnotatedReader):
         if not name or "\n" in name:
             fault = f"invalid class name {name!r}"
             return AnnotatedBox(place, name, fault=fault, dropped=UNKNOWN_CLASSES_DROPPED)
-        xmin, ymin, xmax, ymax = (number(cells.get(side)) for side in _CORNERS)
+        xmin, ymin, xmax, ymax = (number(cells.get(side)) for side in CORNERS)
         return AnnotatedBox(f"{place} ({name})", name, (xmin, ymin, xmax, ymax), extra=cells)
 
     @cached_property

@@ -21,7 +21,7 @@ from recordsmith.sources.boxes.image_annotations import (
     dump_annotation,
 )
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.name_files import Lines, read_lines
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, count_notice, join_names
@@ -151,7 +151,7 @@ class _Survey:
         self.class_names: set[str] = set()
         self._index = index
         self._foreign: list[str] = []
-        self._stems = {_stem(path) for path in layout.documents}
+        self._stems = {stem_of(path) for path in layout.documents}
         for document in layout.documents:
             self._add(document)
 
@@ -199,7 +199,7 @@ class _Survey:
             return
         earlier = self.entries.setdefault(entry.image, entry)
         if earlier is not entry:
-            if _stem(document) == _stem(entry.image):  # the better match
+            if stem_of(document) == stem_of(entry.image):  # the better match
                 self.entries[entry.image], earlier, entry = entry, entry, earlier
             assert entry.annotation is not None
             assert earlier.annotation is not None
@@ -211,12 +211,12 @@ class _Survey:
         """Find the image by the name in the annotation, else by the name of the annotation file."""
         document = annotation.path
         folders = self.layout.folders_for(document)
-        stem = _stem(document)
+        stem = stem_of(document)
         named = self._index.find_image(filename, folders, document) if filename else []
         if isinstance(named, Found) and not self._is_image(named.path):
             named = []
-        is_own = isinstance(named, Found) and _stem(named.path) == stem
-        if isinstance(named, Found) and (is_own or _stem(named.path) not in self._stems):
+        is_own = isinstance(named, Found) and stem_of(named.path) == stem
+        if isinstance(named, Found) and (is_own or stem_of(named.path) not in self._stems):
             notes = self._notes(document, filename, named, stem)
             return Entry(named.path, annotation, notes)
         own = self._index.find_image(stem, folders, document)
@@ -236,7 +236,7 @@ class _Survey:
         self, document: str, filename: str, found: Found, stem: str
     ) -> tuple[tuple[str, str], ...]:
         notes = path_notes(found, filename, document)
-        if _stem(found.path) != stem:
+        if stem_of(found.path) != stem:
             notes += path_notes(found._replace(change=_OTHER_NAME), filename, document)
         return notes
 
@@ -246,10 +246,6 @@ class _Survey:
 
 def _is_mask(path: str) -> bool:
     return not _MASK_FOLDERS.isdisjoint(path.lower().split("/"))
-
-
-def _stem(path: str) -> str:
-    return posixpath.splitext(posixpath.basename(path))[0]
 
 
 class _List(NamedTuple):
@@ -280,8 +276,8 @@ def _with_lists(
     """The entries in the lists, the split of each, and notices."""
     by_stem: dict[str, str] = {}
     for name, entry in survey.entries.items():
-        by_stem.setdefault(_stem(entry.annotation.path if entry.annotation else name), name)
-        by_stem.setdefault(_stem(name), name)
+        by_stem.setdefault(stem_of(entry.annotation.path if entry.annotation else name), name)
+        by_stem.setdefault(stem_of(name), name)
     entries: dict[str, Entry[Annotated]] = {}
     splits: dict[str, str] = {}
     twice: list[str] = []
@@ -289,7 +285,7 @@ def _with_lists(
     folders = [survey.layout.images.rstrip("/"), survey.layout.base.rstrip("/")]
     for listed in lists:
         for line, text in listed.names:
-            known = by_stem.get(posixpath.basename(text)) or by_stem.get(_stem(text))
+            known = by_stem.get(posixpath.basename(text)) or by_stem.get(stem_of(text))
             if known is None and (short := _without_class_mark(text)) != text:
                 known, text = by_stem.get(short), short  # noqa: PLW2901 - without the mark
             if known is None:

@@ -24,6 +24,7 @@ from recordsmith.sources.boxes.image_annotations import (
 )
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 from recordsmith.sources.files.file_index import FileIndex
+from recordsmith.sources.files.foreign_paths import last_part
 from recordsmith.sources.files.images import image_features
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.source import Listing
@@ -189,7 +190,7 @@ def _size(value: Any) -> float:
 
 def _file_name(document: Mapping[str, Any]) -> str:
     name = document.get("imagePath")
-    return posixpath.basename(name.replace("\\", "/")) if isinstance(name, str) else ""
+    return last_part(name) if isinstance(name, str) else ""
 
 
 def _document(location: Location, name: str) -> dict[str, Any]:

@@ -16,13 +16,11 @@ from recordsmith.sources.boxes.annotated import (
     AnnotatedImages,
     AnnotatedReader,
     Annotation,
-    Masks,
     make_listing,
 )
 from recordsmith.sources.boxes.boxes import (
     UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
-    BoxPolicy,
     number,
 )
 from recordsmith.sources.boxes.yolo_layout import find_samples
@@ -32,7 +30,7 @@ from recordsmith.sources.files.folders import is_file
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.versions import common_version
 from recordsmith.sources.source import Listing, Note
-from recordsmith.stores import PlaceLike
+from recordsmith.stores import Location
 
 _LABELS_CHECKED = 100
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
@@ -48,35 +46,11 @@ class Yolo(AnnotatedImages):
     `image/object/class/label` (the position in the list of names, from 1) and
     `image/object/class/text`. Polygons become the boxes around them, and masks with `object_masks`.
 
+    The root may also be the `data.yaml` or `obj.data` of the dataset, if there are several.
+
     Example:
         >>> rs.pack(rs.Yolo("coco128/data.yaml"), "packed")  # doctest: +SKIP
     """
-
-    def __init__(
-        self,
-        root: PlaceLike,
-        *,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        object_masks: Masks | None = None,
-    ) -> None:
-        """
-        Args:
-            root: the folder of images, labels and their description; or its `data.yaml` or
-                `obj.data`, if there are several.
-            label_map: path of a `label_map.pbtxt`, which defines the labels.
-            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
-                (`clip`), or drop the object (`drop`).
-            object_masks: `instance` or `class` adds masks of the polygons, as in `Coco`.
-
-        Raises:
-            OptionError: `boxes` or `object_masks` is invalid.
-        """
-        super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
-        is_description = self.root.suffix.lower() in _DESCRIPTIONS and is_file(self.root)
-        self._described_by = self.root.name if is_description else None
-        if is_description:
-            self.root = self.root.parent
 
     def list_samples(self) -> Listing:
         """Find images and label files, sorted by image path.
@@ -87,7 +61,7 @@ class Yolo(AnnotatedImages):
             FileAccessError: a folder or file cannot be read.
         """
         index = FileIndex(self.root)
-        found = find_samples(index, self._described_by)
+        found = find_samples(index, self._file)
         numbers = {label + 1: name for label, name in found.class_names.items()}
         classes = classes_by_label(numbers, self._label_map, found.description[0])
         if self._masks is None and not found.has_keypoints:
@@ -132,7 +106,12 @@ class Yolo(AnnotatedImages):
             )
 
     def describe(self) -> Mapping[str, Any]:
-        return {**super().describe(), "file": self._described_by}
+        return {**super().describe(), "file": self._file}
+
+    @staticmethod
+    def _parts_of(root: Location) -> tuple[Location, str | None]:
+        is_description = root.suffix.lower() in _DESCRIPTIONS and is_file(root)
+        return (root.parent, root.name) if is_description else (root, None)
 
 
 @dataclass(frozen=True)

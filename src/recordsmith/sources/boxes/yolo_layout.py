@@ -21,7 +21,7 @@ from recordsmith.sources.boxes.yolo_lists import (
     read_names,
 )
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
-from recordsmith.sources.files.foreign_paths import is_absolute, path_endings
+from recordsmith.sources.files.foreign_paths import is_absolute, path_endings, with_slashes
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.flaws import Check
@@ -184,7 +184,7 @@ class _Survey:
 
     def _resolved(self, value: str, config: _Config) -> str | None:
         """The folder or list that a path means; the path may be from another machine."""
-        plain = value.replace("\\", "/")
+        plain = with_slashes(value)
         if not is_absolute(plain) and (path := self._below(plain, config.bases)) is not None:
             return path
         for tail in path_endings(plain):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 
 from recordsmith.errors import SourceError, option
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import without_suffix
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.stores import Location
 
@@ -42,7 +41,7 @@ def read_class_list(file: Location, classes: Sequence[str]) -> Mapping[str, str]
                 remedy=f"Choose another list with {option('labels')}.",
             )
         if has_names:
-            found[name_without_suffix(fields[0])] = name
+            found[without_suffix(posixpath.basename(fields[0]))] = name
         else:
             in_order.append(name)
     return found if has_names else in_order
@@ -60,7 +59,7 @@ def split_line(text: str) -> list[str]:
 def class_of(fields: Sequence[str], classes: Sequence[str], known: Iterable[str]) -> str | None:
     """The class on a line; None if there is no known one.
 
-    Numbers alone on their lines are no classes: ImageNet's ground truth has numbers of its own.
+    Numbers alone on their lines are not classes: ImageNet's ground truth has numbers of its own.
     """
     if not fields:
         return None
@@ -70,9 +69,3 @@ def class_of(fields: Sequence[str], classes: Sequence[str], known: Iterable[str]
             return name
     is_number = len(fields) > 1 and text.isascii() and text.isdigit() and len(text) < 7
     return classes[int(text)] if is_number and int(text) < len(classes) else None
-
-
-def name_without_suffix(path: str) -> str:
-    """`val/x.JPEG` -> x."""
-    name = posixpath.basename(path)
-    return os.path.splitext(name)[0] if has_image_name(name) else name

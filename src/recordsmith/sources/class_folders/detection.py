@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,9 +10,9 @@ from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import option
-from recordsmith.sources.class_folders.class_lists import class_of, name_without_suffix, split_line
+from recordsmith.sources.class_folders.class_lists import class_of, split_line
 from recordsmith.sources.class_folders.image_folder import NESTED
-from recordsmith.sources.files.images import is_image_word, is_mask_word
+from recordsmith.sources.files.images import is_image_word, is_mask_word, without_suffix
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import is_like_split, sort_splits
 from recordsmith.sources.survey import Reading, Strength, Survey
@@ -187,7 +188,7 @@ class _Images:
         if len(named) != 1:
             return None
         folder = self._survey.folders[flat[named.pop()]]
-        images = {name_without_suffix(name) for name in folder.images}
+        images = {without_suffix(name) for name in folder.images}
         known = set(classes)
         candidates = [
             path
@@ -202,7 +203,9 @@ class _Images:
             if not fields or any(class_of(each, classes, known) is None for each in fields):
                 continue
             is_complete = len(folder.images) == folder.image_count
-            names = {name_without_suffix(each[0]) for each in fields if len(each) > 1}
+            names = {
+                without_suffix(posixpath.basename(each[0])) for each in fields if len(each) > 1
+            }
             if not names or not is_complete or not names.isdisjoint(images):
                 return path
         return None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources.class_folders.class_lists import name_without_suffix, read_class_list
+from recordsmith.sources.class_folders.class_lists import read_class_list
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.files.folders import (
@@ -27,7 +27,7 @@ from recordsmith.sources.files.folders import (
     read_folder,
     relative_place,
 )
-from recordsmith.sources.files.images import has_image_name, is_image_word
+from recordsmith.sources.files.images import has_image_name, is_image_word, without_suffix
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Sample
@@ -278,10 +278,10 @@ class _Walk:
                         path=self.list_file,
                         remedy=f"Choose another list with {option('labels')}.",
                     )
-                names = (name_without_suffix(image.name) for image in folder.images)
+                names = (without_suffix(image.name) for image in folder.images)
                 by_name = dict(zip(names, by_name, strict=True))
             for name, size, version in folder.images:
-                text = by_name.get(name_without_suffix(name))
+                text = by_name.get(without_suffix(name))
                 if text is None:
                     self._unlisted.append(f"{prefix}/{name}")
                     continue

@@ -7,17 +7,17 @@ outside the folder.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import unicodedata
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.files.folders import check_folder, walk_files
 from recordsmith.sources.files.foreign_paths import with_slashes
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
 
@@ -58,8 +58,6 @@ class FileIndex:
         self._sizes = array("q", (size for _, size, _ in found))
         self._versions = array("q", (version for _, _, version in found))
         self._known = {path: number for number, path in enumerate(self.paths)}
-        self._by_name: dict[str, list[str]] | None = None
-        self._by_stem: dict[str, list[str]] | None = None
 
     def __contains__(self, path: str) -> bool:
         return path in self._known
@@ -97,9 +95,8 @@ class FileIndex:
                 path = _joined(folder, plain)
                 if path in self._known:
                     return Found(path, FOUND_BY_OTHER_SPELLING)
-        candidates = self._named(last)
-        exact = [path for path in candidates if posixpath.basename(path) == last]
-        best = _nearest(exact or candidates, plain, folders, near)
+        exact = self._by_name.nearest(last, plain, folders, near)
+        best = exact or self._by_spelling.nearest(name_key(last), plain, folders, near)
         if len(best) != 1:
             return best
         if plain != last:
@@ -111,31 +108,96 @@ class FileIndex:
         found = self.find(name, folders, near)
         if isinstance(found, Found) or found:
             return found
-        plain = name.replace("\\", "/")
+        plain = with_slashes(name)
         last = posixpath.basename(plain.rstrip("/"))
-        candidates = self._find_stem(last)
-        if not candidates and has_image_name(last):
-            candidates = self._find_stem(os.path.splitext(last)[0])
-        best = _nearest(candidates, os.path.splitext(plain)[0], folders, near)
+        best = self._by_stem.nearest(name_key(last), plain, folders, near)
+        if not best and has_image_name(last):
+            best = self._by_stem.nearest(name_key(stem_of(last)), plain, folders, near)
         return Found(best[0], FOUND_WITH_SUFFIX) if len(best) == 1 else best
 
-    def _named(self, last: str) -> list[str]:
-        if self._by_name is None:
-            names: dict[str, list[str]] = {}
-            for path in self.paths:
-                names.setdefault(name_key(posixpath.basename(path)), []).append(path)
-            self._by_name = names
-        return self._by_name.get(name_key(last), [])
+    @cached_property
+    def _by_name(self) -> _Namesakes:
+        return _Namesakes(self.paths, posixpath.basename)
 
-    def _find_stem(self, stem: str) -> list[str]:
-        if self._by_stem is None:
-            stems: dict[str, list[str]] = {}
-            for path in self.paths:
-                if has_image_name(path):
-                    key = name_key(os.path.splitext(posixpath.basename(path))[0])
-                    stems.setdefault(key, []).append(path)
-            self._by_stem = stems
-        return self._by_stem.get(name_key(stem), [])
+    @cached_property
+    def _by_spelling(self) -> _Namesakes:
+        return _Namesakes(self.paths, lambda path: name_key(posixpath.basename(path)))
+
+    @cached_property
+    def _by_stem(self) -> _Namesakes:
+        images = filter(has_image_name, self.paths)
+        return _Namesakes(images, lambda path: name_key(stem_of(path)))
+
+
+class _Namesakes:
+    """Files by a key of their names, and of those with one key the nearest ones."""
+
+    def __init__(self, paths: Iterable[str], key: Callable[[str], str]) -> None:
+        self._paths: dict[str, list[str]] = {}
+        for path in paths:
+            self._paths.setdefault(key(path), []).append(path)
+        self._trees: dict[str, _Tree] = {}
+
+    def nearest(self, key: str, name: str, folders: Sequence[str], near: str) -> list[str]:
+        """The files of a key whose folders match best.
+
+        The folders in the name count most, then those in `folders`, then those next to `near`.
+        The time does not grow with the number of files, as each of them may be looked up.
+        """
+        paths = self._paths.get(key, [])
+        if len(paths) < 2:
+            return paths
+        if key not in self._trees:
+            self._trees[key] = _Tree([(path, _ends(path)) for path in paths])
+        tree = self._trees[key].descend(_ends(name))
+        preferred = (tree.by_folder[folder] for folder in folders if folder in tree.by_folder)
+        return next(preferred, None) or tree.by_start.descend(near.split("/")[:-1]).paths
+
+
+class _Tree:
+    """Paths by some of their parts. Only the branches that are used are made, each once."""
+
+    def __init__(self, items: list[tuple[str, list[str]]], depth: int = 0) -> None:
+        """
+        Args:
+            items: (path, the parts that lead to it).
+            depth: how many of the parts lead to this tree.
+        """
+        self._items = items
+        self._depth = depth
+
+    def descend(self, parts: Iterable[str]) -> _Tree:
+        """The paths that have as many of the first parts as possible."""
+        tree = self
+        for part in parts:
+            if len(tree._items) == 1 or part not in tree._branches:
+                break
+            tree = tree._branches[part]
+        return tree
+
+    @cached_property
+    def _branches(self) -> dict[str, _Tree]:
+        found: dict[str, list[tuple[str, list[str]]]] = {}
+        for item in self._items:
+            if self._depth < len(item[1]):
+                found.setdefault(item[1][self._depth], []).append(item)
+        return {part: _Tree(items, self._depth + 1) for part, items in found.items()}
+
+    @cached_property
+    def paths(self) -> list[str]:
+        return [path for path, _ in self._items]
+
+    @cached_property
+    def by_folder(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in self.paths:
+            found.setdefault(posixpath.dirname(path), []).append(path)
+        return found
+
+    @cached_property
+    def by_start(self) -> _Tree:
+        """The same paths by their folders from the root."""
+        return _Tree([(path, path.split("/")[:-1]) for path in self.paths])
 
 
 def not_found(found: Found | list[str], name: str, where: str = "", noun: str = "image") -> str:
@@ -180,26 +242,6 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def _nearest(candidates: Sequence[str], name: str, folders: Sequence[str], near: str) -> list[str]:
-    """The candidates whose folders match best: the name's own, the preferred, the near ones."""
-    if len(candidates) < 2:
-        return list(candidates)
-
-    def rank(path: str) -> tuple[int, int, int]:
-        folder = posixpath.dirname(path)
-        preferred = -folders.index(folder) if folder in folders else -len(folders)
-        return _shared_end(path, name), preferred, _shared_start(path, near)
-
-    ranks = [rank(path) for path in candidates]
-    best = max(ranks)
-    return [path for path, own in zip(candidates, ranks, strict=True) if own == best]
-
-
-def _shared_start(one: str, other: str) -> int:
-    return len(posixpath.commonprefix([one.split("/")[:-1], other.split("/")[:-1]]))
-
-
-def _shared_end(one: str, other: str) -> int:
-    """How many folders above the last part are equal."""
-    ends = [name_key(path).split("/")[-2::-1] for path in (one, other)]
-    return len(posixpath.commonprefix(ends))
+def _ends(path: str) -> list[str]:
+    """The folders above the last part, from the innermost."""
+    return name_key(path).split("/")[-2::-1]

@@ -206,15 +206,6 @@ def walk_files(
     return _walk(folder, hidden, links)
 
 
-def list_folders(path: Location) -> dict[str, Location]:
-    """The folders in a folder, by lower-case name."""
-    return {
-        entry.name.lower(): path / entry.name
-        for entry in path.list_entries()
-        if entry.kind == "folder" and not entry.name.startswith(".")
-    }
-
-
 def list_names(path: Location) -> Iterator[tuple[Location, list[str]]]:
     """Yield each folder below a path with its file names; only the start of a large tree."""
     return islice(_walk_names(path, (path.identity,)), _FOLDERS_SEARCHED)

@@ -10,12 +10,16 @@ import re
 from collections.abc import Iterator
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=/)")
-_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\\")
 
 
 def with_slashes(path: str) -> str:
-    """A Windows path with `/`; any other path unchanged."""
-    return path.replace("\\", "/") if _WINDOWS.match(path) else path
+    """A path with `/`, as on any system but Windows."""
+    return path.replace("\\", "/")
+
+
+def last_part(path: str) -> str:
+    """The name of a file, from a path of any system."""
+    return with_slashes(path).rpartition("/")[2]
 
 
 def is_absolute(path: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import posixpath
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,6 +82,16 @@ def is_image_file(folder: Location, entry: FolderEntry) -> bool:
 def has_image_name(name: str) -> bool:
     stem, _, suffix = name.rpartition(".")  # as `os.path.splitext`, in half the time
     return f".{suffix.lower()}" in IMAGE_SUFFIXES and not stem.endswith("/") and bool(stem)
+
+
+def without_suffix(path: str) -> str:
+    """A path without its image suffix; other suffixes stay."""
+    return os.path.splitext(path)[0] if has_image_name(path) else path
+
+
+def stem_of(path: str) -> str:
+    """The name of a file without its suffix: `val/x.JPEG` -> x."""
+    return posixpath.splitext(posixpath.basename(path))[0]
 
 
 def is_image_word(name: str) -> bool:

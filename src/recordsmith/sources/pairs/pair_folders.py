@@ -16,6 +16,7 @@ from recordsmith.sources.files.folders import (
     list_outside,
     read_image_tree,
 )
+from recordsmith.sources.files.images import without_suffix
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.pairs.name_patterns import expand_folders
 from recordsmith.sources.pairs.pair_lists import Line, read_list
@@ -27,7 +28,6 @@ from recordsmith.sources.pairs.pairing import (
     ambiguity,
     match_names,
     match_within,
-    without_suffix,
 )
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.splits import (

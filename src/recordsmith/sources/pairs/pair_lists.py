@@ -14,7 +14,12 @@ from typing import NamedTuple
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.files.folders import inside, is_file
-from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, path_endings
+from recordsmith.sources.files.foreign_paths import (
+    is_absolute,
+    leaves_folder,
+    path_endings,
+    with_slashes,
+)
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.pairs.pairing import PairFile, Pairing
@@ -141,7 +146,7 @@ def find_inside(name: str, root: Location, folder: str | None) -> tuple[str | No
         (the path relative to the root, or None if there is no such file; whether it was found by
         its last parts).
     """
-    plain = name if is_file(inside(root, name)) else name.replace("\\", "/")
+    plain = name if is_file(inside(root, name)) else with_slashes(name)
     if not is_absolute(plain):
         for start in dict.fromkeys(("", folder or "")):
             path = posixpath.normpath(posixpath.join(start, plain))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recordsmith.errors import option
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import without_suffix
 from recordsmith.sources.files.versions import common_version, size_and_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.pairs.name_patterns import NamePattern
@@ -200,11 +200,6 @@ def ambiguity(images: Sequence[str], masks: Sequence[str], path: str) -> Fault:
         path,
         remedy=f"Rename or remove some of them, or list the pairs with {option('pairs')}.",
     )
-
-
-def without_suffix(path: str) -> str:
-    """A path without its image suffix."""
-    return os.path.splitext(path)[0] if has_image_name(path) else path
 
 
 def without_ending(name: str) -> str | None:

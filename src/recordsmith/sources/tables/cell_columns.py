@@ -228,7 +228,7 @@ def _trimmed(array: Any) -> Any:
 
 
 def _cast(array: Any, filled: npt.NDArray[np.bool_], kind: Kind) -> npt.NDArray[Any] | None:
-    """Cells as int64 or float64, with 0 for those that are not filled; None if one is no number."""
+    """Cells as int64 or float64, 0 for those that are not filled; None if one is not a number."""
     import pyarrow as pa
 
     dtype = pa.int64() if kind == "int64" else pa.float64()

@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from recordsmith.dataset.other_folders import detect_other_folder
 from recordsmith.dataset.splits import has_split_word, is_split_name
 from recordsmith.errors import option
 from recordsmith.sources.files.folders import is_file
-from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
+from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.survey import Reading, Strength, Survey
@@ -59,6 +60,18 @@ class _Found(NamedTuple):
 
 def find_readings(survey: Survey) -> Iterator[Reading]:
     """Yield how a folder can be read as a table."""
+    other = detect_other_folder(survey.root, survey.folders[""].names)
+    if other is not None and survey.tops:
+        yield Reading(
+            "table",
+            other.what,
+            Strength.MARKED,
+            noun="rows",
+            problem="each split is a folder of its own",
+            remedy=other.advice,
+            needs=("table",),
+        )
+        return
     if found := _metadata(survey):
         yield found
         return
@@ -301,7 +314,7 @@ class _Lookup:
         """Which values are names of images relative to a folder; none if not the first."""
         hits = set()
         for number, value in enumerate(values):
-            name = value.replace("\\", "/")
+            name = with_slashes(value)
             if not is_absolute(name) and not leaves_folder(name):
                 path = posixpath.normpath(posixpath.join(folder, name))
                 if self._is_image(path):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import FileAccessError, SourceError
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
-from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder
+from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.numbered import Coding, LazySequence, RowNames, RowReferences
 from recordsmith.sources.problems import count_notice, join_names
@@ -249,7 +249,7 @@ def image_path(
     text = text_of(value)
     if not text:
         raise SourceError(f"column {column!r} is empty; expected an image file", sample=place)
-    name = text.replace("\\", "/")
+    name = with_slashes(text)
     if is_absolute(name):
         head = f"{folder.identity}/"
         if name.startswith(head):

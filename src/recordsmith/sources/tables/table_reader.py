@@ -18,6 +18,7 @@ from recordsmith.sources.files.file_index import (
     name_key,
 )
 from recordsmith.sources.files.files_reader import FilesReader
+from recordsmith.sources.files.foreign_paths import last_part
 from recordsmith.sources.files.images import has_image_name, image_features, read_image
 from recordsmith.sources.source import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
@@ -238,7 +239,7 @@ def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[s
             sample=place,
             remedy="If it has paths, choose the column and the folder of the files.",
         )
-    name = text_of(features.get(FILENAME)).replace("\\", "/").rpartition("/")[2]
+    name = last_part(text_of(features.get(FILENAME)))
     with located(place):
         found = image_features(data[0], name)
     if not name:
