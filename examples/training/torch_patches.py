@@ -72,7 +72,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for epoch in range(args.epochs):
         model.train()
-        losses = []
+        losses: list[float] = []
         for batch in stream:
             images, masks = batch["image"].flatten(0, 1), batch["mask"].flatten(0, 1)
             if not epoch and not losses:
