@@ -20,9 +20,12 @@ from recordsmith.image.decoding.exact import ExactPixels, decode_png_rows
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
 from recordsmith.image.decoding.memory import peak_bytes, reserve_for_decoding, reserve_more
 from recordsmith.image.decoding.pixels import ImageHead, convert_pixels, decode_pixels
-from recordsmith.image.formats.png import can_stop_at, read_header
+from recordsmith.image.formats.png import is_interlaced
 from recordsmith.image.kernel.cutting import cut_cost, cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
+
+
+_FEW_ROWS = 2 / 3  # of a PNG; decompressing more of them first takes as long as decoding all
 
 
 class Window(NamedTuple):
@@ -110,16 +113,14 @@ def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int 
             file, top, left, height, width = cut
             part = head._replace(height=height, width=width)
             return PartFile(file, part, top, left, (data, head))
-    return find_rows(data, head, window.top + window.height)
+    row_count = window.top + window.height
+    return find_rows(data, head, row_count if row_count <= _FEW_ROWS * head.height else head.height)
 
 
 def find_rows(data: BytesLike, head: ImageHead, row_count: int) -> PartFile:
     """Return the file to decode for the first rows of an image: part of a PNG, or all of it."""
-    if head.format == "png":
-        view = as_view(data)
-        header = read_header(view)
-        if header is not None and can_stop_at(view, header, row_count):
-            return PartFile(data, head._replace(height=row_count), whole=(data, head))
+    if head.format == "png" and row_count < head.height and not is_interlaced(as_view(data)):
+        return PartFile(data, head._replace(height=row_count), whole=(data, head))
     return PartFile(data, head)
 
 

@@ -32,7 +32,6 @@ _BITS = {
 _SCALES = {1: 255, 2: 85, 4: 17}  # from grey levels of few bits to 0-255
 _CRITICAL = frozenset((b"IHDR", b"PLTE", b"IDAT", b"IEND"))
 _LONGEST_SIDE = 1_000_000  # of libpng
-_FEW_ROWS = 2 / 3  # of an image; decompressing more of them first takes as long as decoding all
 _PIECE = 1 << 16  # bytes to decompress at once
 
 
@@ -212,9 +211,9 @@ def _matters(
     return name == b"IEND"
 
 
-def can_stop_at(data: bytes | memoryview, header: PngHeader, row_count: int) -> bool:
-    """Whether decoding only the first rows of a PNG is faster: they are few, and not interlaced."""
-    return data[28] == 0 and 0 < row_count <= _FEW_ROWS * header.height
+def is_interlaced(data: bytes | memoryview) -> bool:
+    """Whether the rows of a PNG are spread over its data."""
+    return data[28] != 0
 
 
 def with_height(data: bytes, height: int) -> bytes:
