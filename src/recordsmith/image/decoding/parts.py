@@ -24,7 +24,6 @@ from recordsmith.image.formats.png import is_interlaced
 from recordsmith.image.kernel.cutting import cut_cost, cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
-
 _FEW_ROWS = 2 / 3  # of a PNG; decompressing more of them first takes as long as decoding all
 
 
