@@ -29,6 +29,7 @@ PROGRAMS = {  # program: required packages
     "torch_classifier": ("torch",),
     "torch_ddp": ("torch",),
     "torch_segmentation": ("torch",),
+    "torch_patches": ("torch",),
     "torch_detection": ("torch",),
     "jax_classifier": ("jax", "optax"),
     "keras_classifier": ("keras",),
@@ -249,6 +250,15 @@ def test_segmentation_learns(tmp_path: Path) -> None:
     check_learned(output, 6, bar=25)  # 14 are right where all is taken for meadow
     with Image.open(tmp_path / "segmentation.jpg") as page:
         assert page.width > page.height > 96
+
+
+def test_patches_learn(tmp_path: Path) -> None:
+    output = run_alone("torch_patches", tmp_path, 10, images=6)
+    check_learned("".join(output.splitlines(keepends=True)[1:-1]), 10, bar=20)
+    for name in ("patches", "field"):
+        assert f"drawn: {tmp_path / name}.jpg\n" in output
+        with Image.open(tmp_path / f"{name}.jpg") as page:
+            assert min(page.size) > 600
 
 
 def test_detection_learns(tmp_path: Path) -> None:

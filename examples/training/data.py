@@ -19,7 +19,12 @@ from recordsmith.image.drawing.flowers import SPECIES
 
 NAMES = tuple(sorted(SPECIES))
 SIDE = 96  # height and width in pixels
+FIELD = 6  # meadows in a row of a field
 SPLITS = {"train": 0.7, "validation": 0.3}
+
+
+Flower = tuple[int, float, float, float]
+"""Species from 0; x, y and radius, in meadows."""
 
 
 class Drawn(NamedTuple):
@@ -81,6 +86,22 @@ def packed_meadows(folder: Path, count: int, *, boxes: bool = False) -> Path:
     return Path(rs.pack(source, f"{meadows}-masks", splits=SPLITS).folder)
 
 
+def packed_fields(folder: Path, count: int) -> Path:
+    """A dataset of large images with masks, drawn and packed unless it exists."""
+    fields = folder / f"fields-{count}"
+    for name in ("images", "masks"):
+        (fields / name).mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        mask = fields / "masks" / f"{number:04d}.png"
+        if not mask.exists():
+            field = draw_field(number)
+            path = fields / "images" / f"{number:04d}.jpg"
+            field.image.save(path, quality=95, restart_marker_blocks=4)  # tiles
+            field.mask.save(mask)
+    source = rs.ImagePairs(images=fields / "images", masks=fields / "masks")
+    return Path(rs.pack(source, f"{fields}-packed", splits=SPLITS).folder)
+
+
 def draw_flower(number: int, species: int) -> Drawn:
     """One flower, somewhere near the middle."""
     rng = random.Random(number)
@@ -91,31 +112,53 @@ def draw_flower(number: int, species: int) -> Drawn:
 def draw_meadow(number: int) -> Drawn:
     """Two to five flowers, each at one of nine places."""
     rng = random.Random(number)
+    return _draw(rng, _scattered(rng))
+
+
+def draw_field(number: int) -> Drawn:
+    """A large image: as many flowers as in `FIELD` x `FIELD` meadows."""
+    rng = random.Random(number)
+    flowers = [
+        (species, x + across, y + down, radius)
+        for across in range(FIELD)
+        for down in range(FIELD)
+        for species, x, y, radius in _scattered(rng)
+    ]
+    return _draw(rng, flowers, FIELD)
+
+
+def _scattered(rng: random.Random) -> list[Flower]:
     flowers = []
     for place in rng.sample(range(9), rng.randint(2, 5)):
         x, y = ((at + rng.uniform(0.4, 0.6)) / 3 for at in divmod(place, 3))
         flowers.append((rng.randrange(len(NAMES)), x, y, rng.uniform(0.11, 0.17)))
-    return _draw(rng, flowers)
+    return flowers
 
 
-def _draw(rng: random.Random, flowers: list[tuple[int, float, float, float]]) -> Drawn:
-    """Species, x, y and radius of each flower; drawn at twice the size, and reduced."""
-    side = 2 * SIDE
+def _draw(rng: random.Random, flowers: list[Flower], meadows: int = 1) -> Drawn:
+    """Draw flowers at twice the size, and reduce; `meadows`: in a row of the image."""
+    unit, side = 2 * SIDE, 2 * SIDE * meadows
     hues = np.random.default_rng(rng.randrange(2**32)).integers(
-        (50, 80, 40), (120, 170, 90), (5, 5, 3)
+        (50, 80, 40), (120, 170, 90), (5 * meadows, 5 * meadows, 3)
     )
     meadow = Image.fromarray(hues.astype(np.uint8)).resize((side, side), Image.Resampling.BICUBIC)
     mask = Image.new("L", meadow.size)
     boxes = []
     for species, x, y, radius in flowers:
-        flower = Image.new("RGB", meadow.size)
+        corner = [min(max(0, int((at - 0.5) * unit)), side - unit) for at in (x, y)]
+        flower = Image.new("RGB", (unit, unit))
         draw = ImageDraw.Draw(flower)
-        SPECIES[NAMES[species]](draw, rng, (x * side, y * side), radius * side)
+        center = x * unit - corner[0], y * unit - corner[1]
+        SPECIES[NAMES[species]](draw, rng, center, radius * unit)
         shape = flower.convert("L").point(lambda grey: 255 * (grey > 0))
-        meadow.paste(flower, mask=shape)
-        mask.paste(species + 1, mask=shape)
-        left, top, right, bottom = (edge / side for edge in shape.getbbox() or (0, 0, 0, 0))
+        meadow.paste(flower, (corner[0], corner[1]), shape)
+        mask.paste(species + 1, (corner[0], corner[1]), shape)
+        left, top, right, bottom = (
+            (edge + corner[axis % 2]) / side
+            for axis, edge in enumerate(shape.getbbox() or (0, 0, 0, 0))
+        )
         box = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
         boxes.append(" ".join(map(str, (species, *box))))
-    small = meadow.resize((SIDE, SIDE), Image.Resampling.LANCZOS)
-    return Drawn(small, mask.resize((SIDE, SIDE), Image.Resampling.NEAREST), boxes)
+    size = side // 2, side // 2
+    small = meadow.resize(size, Image.Resampling.LANCZOS)
+    return Drawn(small, mask.resize(size, Image.Resampling.NEAREST), boxes)

@@ -33,11 +33,11 @@ _HOMES = {
     ),
     "exporting": "export",
     "forecasting": "forecast",
-    "image": "ImageOptions",
+    "image": "ImageOptions tile_image untile",
     "linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize BufferShuffle Bytes Examples Image Loader Mask Mix "
-        "Padded Position Present Ragged Raw Scalar Tensor Text"
+        "Padded Patches Position Present Ragged Raw Scalar Tensor Text"
     ),
     "measuring": "bench",
     "packing": "PackPlan pack plan",

@@ -34,6 +34,8 @@ from recordsmith.example import encode_sequence_example as encode_sequence_examp
 from recordsmith.exporting import export as export
 from recordsmith.forecasting import forecast as forecast
 from recordsmith.image import ImageOptions as ImageOptions
+from recordsmith.image import tile_image as tile_image
+from recordsmith.image import untile as untile
 from recordsmith.linting import lint as lint
 from recordsmith.loading import BlockShuffle as BlockShuffle
 from recordsmith.loading import Boxes as Boxes
@@ -46,6 +48,7 @@ from recordsmith.loading import Loader as Loader
 from recordsmith.loading import Mask as Mask
 from recordsmith.loading import Mix as Mix
 from recordsmith.loading import Padded as Padded
+from recordsmith.loading import Patches as Patches
 from recordsmith.loading import Position as Position
 from recordsmith.loading import Present as Present
 from recordsmith.loading import Ragged as Ragged

@@ -3,7 +3,8 @@
 The invariant: any bytes give what a header says, or unreadable-image, and nothing else; what is
 said is a format with positive sides. Segments and chunks lie within the bytes, one behind the
 other, and end. An image that was accepted and is small decodes to pixels of just the sides that it
-told, or is unreadable after all.
+told, or is unreadable after all. The first rows of a PNG, decoded alone, are those of the whole
+image, if both are readable.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import io
 import random
 import struct
+import zlib
 from collections import Counter
 from contextlib import suppress
 from itertools import pairwise
@@ -23,6 +25,7 @@ from PIL import Image, features
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import probe_image
 from recordsmith.image.decoding.decode import decode_image
+from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import read_image_head
 from recordsmith.image.formats import jxl
 from recordsmith.image.formats.jpeg import all_segments, is_progressive, read_frame, read_head
@@ -43,7 +46,7 @@ SMALL_PIXELS = 1 << 16
 
 class Fuzz:
     watches_memory = False
-    reached = ("probed", "masks", "unreadable", "decoded", "segments", "chunks")
+    reached = ("probed", "masks", "unreadable", "decoded", "segments", "chunks", "rows")
 
     def __init__(self, _: Path) -> None:
         self.last = b""
@@ -76,6 +79,8 @@ class Fuzz:
         if dice.random() < 0.1 and data[:8] == b"\x89PNG\r\n\x1a\n":  # sides that lie
             sides = struct.pack(">II", *(dice.choice((0, 1, 7, 2**16, 2**31 - 1)) for _ in "hw"))
             data = data[:16] + sides + data[24:]
+        if dice.random() < 0.3 and data[:8] == b"\x89PNG\r\n\x1a\n":
+            data = with_checksums(data)
         self.last = data
         found: Any = {}
         for name, ask in (
@@ -117,6 +122,7 @@ class Fuzz:
                 assert len(plain_png(data)) <= len(data)
             counts["chunks"] += len(chunks)
         if "looked" in found and found["looked"].height * found["looked"].width <= SMALL_PIXELS:
+            pixels: Any = None
             try:
                 pixels = decode_image(data)
             except CorruptDataError as error:
@@ -125,6 +131,34 @@ class Fuzz:
             else:
                 assert pixels.shape == (found["looked"].height, found["looked"].width, 3)
                 counts["decoded"] += 1
+            if data[:8] == b"\x89PNG\r\n\x1a\n":
+                self.rows(data, dice.randint(1, found["looked"].height), pixels, counts)
+
+    def rows(self, data: bytes, row_count: int, whole: Any, counts: Counter[str]) -> None:
+        """Decode the first rows; `whole` are the pixels of the whole image, if that is readable."""
+        head = read_image_head(data)
+        try:
+            pixels, *corner = decode_part(data, head, Window(0, 0, row_count, head.width))
+        except CorruptDataError as error:
+            assert error.defect is Defect.UNREADABLE_IMAGE  # noqa: PT017
+            counts["unreadable"] += 1
+            return
+        assert corner == [0, 0]
+        assert pixels.shape[0] in (row_count, head.height)
+        assert whole is None or (pixels == whole[: len(pixels)]).all()
+        counts["rows"] += len(pixels) < head.height
+
+
+def with_checksums(data: bytes) -> bytes:
+    """Correct the checksums of the chunks of a PNG."""
+    fixed, at = bytearray(data), 8
+    while at + 12 <= len(data):
+        stop = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        if stop > len(data):
+            break
+        fixed[stop - 4 : stop] = zlib.crc32(data[at + 4 : stop - 4]).to_bytes(4, "big")
+        at = stop
+    return bytes(fixed)
 
 
 def encoded(image: Any, name: str, **options: Any) -> bytes:

@@ -15,6 +15,8 @@ from recordsmith.dataset import ShardWriter
 FEATURES: dict[str, Any] = {
     "image": rs.Image("image", size=(8, 6), dtype="float32", layout="CHW"),
     "free": rs.Image("image", fit="pad"),
+    "patches": rs.Patches((4, 5), 3, key="image", layout="CHW"),
+    "boxes": rs.Boxes(("top", "left", "bottom", "right"), labels=None, of="patches"),
     "id": rs.Scalar("id"),
     "corner": rs.Tensor("corner", (2,), dtype="float16"),
     "many": rs.Ragged("many"),
@@ -31,6 +33,10 @@ SPECS = {
     "image": ("numbers", "float32", (3, 8, 6), False),
     "free": ("numbers", "uint8", (None, None, 3), False),
     "free_sizes": ("numbers", "int64", (2,), False),
+    "patches": ("numbers", "uint8", (3, 3, 4, 5), False),
+    "patches_offsets": ("numbers", "int64", (3, 2), False),
+    "boxes": ("numbers", "float32", (3, None, 4), False),
+    "boxes_lengths": ("numbers", "int64", (3,), False),
     "id": ("numbers", "int64", (), False),
     "corner": ("numbers", "float16", (2,), False),
     "many": ("numbers", "int64", (None,), True),
@@ -61,6 +67,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory, images: Any) -> rs.Dataset
                     "name": f"n{number}",
                     "words": ["a"] * number,
                     "raw": bytes(4),
+                    **{side: [0.0] * number for side in ("top", "left")},
+                    **{side: [1.0] * number for side in ("bottom", "right")},
                 }
             )
     return rs.open(folder)

@@ -28,6 +28,7 @@ from recordsmith.image.geometry.rotation import (
     orient_box,
     swaps_sides,
 )
+from recordsmith.image.geometry.tiling import tile_image, untile
 from recordsmith.image.masks.colours import Colour
 from recordsmith.image.masks.mask import (
     MaskValues,
@@ -83,5 +84,7 @@ __all__ = [
     "store_image",
     "store_mask",
     "swaps_sides",
+    "tile_image",
+    "untile",
     "usual_name",
 ]

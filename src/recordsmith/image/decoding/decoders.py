@@ -22,6 +22,7 @@ from recordsmith.image.formats.png import (
     GREY_ALPHA,
     RGB,
     PngHeader,
+    first_rows,
     plain_png,
     read_header,
     transparent_colour,
@@ -78,21 +79,44 @@ def check_shape(pixels: ExactPixels, format_: str, height: int, width: int) -> N
 
 
 def decode_png(data: bytes, max_pixels: int, on_damage: OnDamage | None) -> Decoded:
-    import cv2
-
     header = read_header(data)
     if header is None:
         return decode_by_pillow(data, max_pixels)
     check_size(header.height, header.width, max_pixels)
     plain = plain_png(data, on_damage)
-    pixels = _by_opencv(plain, cv2.IMREAD_UNCHANGED)
+    pixels = _png_pixels(plain, plain, header)
     if pixels is None:
         raise unreadable("the PNG image is damaged: its pixels cannot be decompressed")
+    return Decoded(pixels, b"acTL" in data[: data.find(b"IDAT")])
+
+
+def decode_png_rows(data: bytes, row_count: int) -> ExactPixels | None:
+    """Decode the first rows of a PNG that is not interlaced; None if they are damaged.
+
+    Damage in the other rows is found only by the checksums of their chunks.
+
+    Raises:
+        CorruptDataError: unreadable-image: a chunk is damaged or missing.
+    """
+    header = read_header(data)
+    assert header is not None
+    plain = plain_png(data)
+    rows = first_rows(plain, header, row_count)
+    return None if rows is None else _png_pixels(rows, plain, header)
+
+
+def _png_pixels(file: bytes | bytearray, plain: bytes, header: PngHeader) -> ExactPixels | None:
+    """Decode a PNG, or a file with its first rows; None if they are damaged."""
+    import cv2
+
+    pixels = _by_opencv(file, cv2.IMREAD_UNCHANGED)
+    if pixels is None:
+        return None
     if header.colour_type == GREY_ALPHA:  # OpenCV returns RGB with alpha
         pixels = convert_rows(pixels, lambda rows: rows[:, :, 2:].copy())
     elif header.colour_type in (GREY, RGB):
         pixels = _with_transparent_colour(pixels, plain, header)
-    return Decoded(pixels, b"acTL" in data[: data.find(b"IDAT")])
+    return pixels  # type: ignore[no-any-return]
 
 
 def _with_transparent_colour(pixels: ExactPixels, data: bytes, header: PngHeader) -> ExactPixels:
@@ -139,7 +163,7 @@ def decode_bmp(data: bytes, max_pixels: int, _: OnDamage | None) -> Decoded:
     return Decoded(pixels)
 
 
-def _by_opencv(data: bytes, flags: int) -> Any:
+def _by_opencv(data: bytes | bytearray, flags: int) -> Any:
     """RGB or RGBA pixels; None if OpenCV cannot decode the image."""
     import cv2
 

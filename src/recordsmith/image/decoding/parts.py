@@ -2,8 +2,8 @@
 
 A smaller JPEG is cut out of a baseline JPEG: the restart intervals that the window touches where
 the image has tiles (each row of MCUs consists of whole intervals), otherwise the rows down to the
-last one needed. Its pixels are those of the whole image, bit for bit. Other images are decoded
-whole.
+last one needed. Its pixels are those of the whole image, bit for bit. The first rows of a PNG are
+decoded alone if they are few. Other images are decoded whole.
 
 Damage in the decoded part is found as when the whole image is decoded, which then happens. Damage
 elsewhere goes unnoticed.
@@ -11,12 +11,13 @@ elsewhere goes unnoticed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recordsmith.buffers import BytesLike
+from recordsmith.buffers import BytesLike, as_view
 from recordsmith.image.decoding.bands import BAND_BYTES, decode_in_bands
-from recordsmith.image.decoding.decoders import ExactPixels
+from recordsmith.image.decoding.decoders import ExactPixels, decode_png_rows
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
 from recordsmith.image.decoding.memory import (
     check_size,
@@ -25,8 +26,11 @@ from recordsmith.image.decoding.memory import (
     reserve_more,
 )
 from recordsmith.image.decoding.pixels import ImageHead, convert_pixels, decode_pixels
-from recordsmith.image.kernel.cutting import cut_jpeg
+from recordsmith.image.formats.png import is_interlaced
+from recordsmith.image.kernel.cutting import cut_cost, cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
+
+_FEW_ROWS = 2 / 3  # of a PNG; decompressing more of them first takes as long as decoding all
 
 
 class Window(NamedTuple):
@@ -56,7 +60,8 @@ class PartFile:
     """An image file that has all pixels of a window: the image, or a smaller one cut out of it.
 
     Attributes:
-        data, head: the file and its header.
+        data, head: the file and its header. The header of a PNG may have fewer rows than the file,
+            of which only these are decoded.
         top, left: where it begins in the image.
         whole: the image that it is cut out of; None for the image itself.
     """
@@ -66,6 +71,11 @@ class PartFile:
     top: int = 0
     left: int = 0
     whole: tuple[BytesLike, ImageHead] | None = None
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """Bytes per pixel of the rows of a PNG that are decompressed before they are decoded."""
+        return 8 if self.head.format == "png" and self.whole is not None else 0
 
     def decode(
         self,
@@ -82,17 +92,22 @@ class PartFile:
                 self.data, self.head, channels=channels, bits=bits, divisor=divisor, threads=threads
             )
             return Part(pixels, self.top, self.left)
-        options = {"channels": channels, "divisor": divisor}
-        cut = None
-        if threads > 1:
-            cut = decode_in_bands(self.data, *self.head[1:], threads=threads, **options)
-        if cut is None:
-            cut = decode_cut(self.data, *self.head[1:], **options)
+        cut: ExactPixels | None = None
+        if self.head.format == "png":
+            cut = decode_png_rows(bytes(self.data), self.head.height)
+        else:
+            options = {"channels": channels, "divisor": divisor}
+            if threads > 1:
+                cut = decode_in_bands(self.data, *self.head[1:], threads=threads, **options)
+            if cut is None:
+                cut = decode_cut(self.data, *self.head[1:], **options)
         if cut is not None:
             return Part(convert_pixels(cut, channels, bits), self.top, self.left)
         data, head = self.whole  # damaged: decoders differ in what they accept of whole images
         check_size(
-            *head[1:3], max_pixels, "the JPEG image is damaged, and too large to decode whole"
+            *head[1:3],
+            max_pixels,
+            f"the {head.format} image is damaged, and too large to decode whole",
         )
         with reserve_for_decoding(
             data, *head[:3], max_pixels=max_pixels, channels=channels, divisor=divisor
@@ -118,7 +133,57 @@ def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int 
             file, top, left, height, width = cut
             part = head._replace(height=height, width=width)
             return PartFile(file, part, top, left, (data, head))
+    row_count = window.top + window.height
+    return find_rows(data, head, row_count if row_count <= _FEW_ROWS * head.height else head.height)
+
+
+def find_rows(data: BytesLike, head: ImageHead, row_count: int) -> PartFile:
+    """Return the file to decode for the first rows of an image: part of a PNG, or all of it."""
+    if head.format == "png" and row_count < head.height and not is_interlaced(as_view(data)):
+        return PartFile(data, head._replace(height=row_count), whole=(data, head))
     return PartFile(data, head)
+
+
+def find_parts(
+    data: BytesLike, head: ImageHead, windows: Sequence[Window]
+) -> list[tuple[PartFile, list[int]]]:
+    """Return the files to decode for several windows of an image, and the windows that each has.
+
+    One file has all windows, unless files for each of them are decoded faster.
+    """
+    union = covering(windows)
+    if head.format == "jpeg" and len(windows) > 1:
+        cost = sum(_cost(data, head, window) for window in windows)
+        if cost < _cost(data, head, union):
+            return [(find_part(data, head, window), [n]) for n, window in enumerate(windows)]
+    return [(find_part(data, head, union), list(range(len(windows))))]
+
+
+def has_bands(data: BytesLike, head: ImageHead, height: int) -> bool:
+    """Whether bands of so many rows can be decoded alone, without the rows above them.
+
+    That is so in a JPEG with tiles, or with restart intervals of few rows.
+    """
+    if head.format != "jpeg" or height >= head.height:
+        return False
+    last = Window(head.height - height, 0, height, head.width)
+    # the lowest band of other JPEGs takes longer: the codes above it are skipped
+    return 4 * _cost(data, head, last) < head.height * head.width
+
+
+def _cost(data: BytesLike, head: ImageHead, window: Window) -> int:
+    """The time to decode a window of a JPEG: that of decoding so many pixels."""
+    cost = cut_cost(data, *window)
+    return head.height * head.width if cost is None else cost
+
+
+def covering(windows: Sequence[Window]) -> Window:
+    """Return the smallest window that contains all of some windows."""
+    top = min(window.top for window in windows)
+    left = min(window.left for window in windows)
+    bottom = max(window.top + window.height for window in windows)
+    right = max(window.left + window.width for window in windows)
+    return Window(top, left, bottom - top, right - left)
 
 
 def decode_part(
@@ -153,7 +218,7 @@ def decode_part(
         max_pixels=max_pixels,
         channels=channels,
         divisor=divisor,
-        extra=BAND_BYTES if threads > 1 else 0,
+        extra=file.unpacked_bytes + (BAND_BYTES if threads > 1 else 0),
     ):
         return file.decode(
             channels=channels, bits=bits, divisor=divisor, threads=threads, max_pixels=max_pixels

@@ -34,6 +34,7 @@ _CRITICAL = frozenset((b"IHDR", b"PLTE", b"IDAT", b"IEND"))
 _PEAKS = {GREY: 4, RGB: 6, PALETTE: 6, GREY_ALPHA: 8, RGBA: 8}  # OpenCV decodes into a copy
 _PEAK_OF_MORE = 12  # with a transparent colour, or animated
 _LONGEST_SIDE = 1_000_000  # of libpng
+_PIECE = 1 << 16  # bytes to decompress at once
 
 
 class Chunk(NamedTuple):
@@ -238,6 +239,64 @@ def _matters(
             raise unreadable("the PNG image is damaged: its palette is missing")
         return name not in seen or previous == name
     return name == b"IEND"
+
+
+def is_interlaced(data: bytes | memoryview) -> bool:
+    """Whether the rows of a PNG are spread over its data."""
+    return data[28] != 0
+
+
+def with_height(data: bytes, height: int) -> bytes:
+    """Write another height into the header of a PNG.
+
+    Decoders stop at a smaller height; libpng warns of the other rows, Pillow does not.
+    """
+    body = data[16:20] + struct.pack(">I", height) + data[24:29]
+    return b"".join((SIGNATURE, encode_chunk(b"IHDR", body), memoryview(data)[33:]))
+
+
+def first_rows(data: bytes, header: PngHeader, row_count: int) -> bytearray | None:
+    """Return the first rows of a PNG as a PNG of its own, whose pixels are not compressed.
+
+    Args:
+        data: from `plain_png`; not interlaced.
+
+    Returns:
+        The file; None if these rows cannot be decompressed.
+    """
+    row_bits = header.width * CHANNELS[header.colour_type] * header.bits
+    wanted = row_count * (1 + (row_bits + 7) // 8)  # each row begins with its filter
+    unpacker, packer = zlib.decompressobj(), zlib.compressobj(0)
+    file = bytearray(with_height(data[:33], row_count))
+    start = 0  # of the pixels
+    for name, whole, _ in _checked_chunks(data):
+        if name == b"IDAT":
+            if not start:
+                start = len(file)
+                file += b"\0\0\0\0IDAT"
+            for at in range(8, len(whole) - 4, _PIECE):
+                piece: bytes | memoryview = whole[at : min(at + _PIECE, len(whole) - 4)]
+                while wanted:
+                    try:
+                        rows = unpacker.decompress(piece, min(wanted, _PIECE))
+                    except zlib.error:
+                        return None
+                    if not rows:
+                        break
+                    wanted -= len(rows)
+                    file += packer.compress(rows)
+                    piece = unpacker.unconsumed_tail
+            if not wanted:
+                break
+        elif name != b"IHDR":
+            file += whole
+    if wanted:
+        return None
+    file += packer.flush()
+    struct.pack_into(">I", file, start, len(file) - start - 8)
+    file += struct.pack(">I", zlib.crc32(memoryview(file)[start + 4 :]))
+    file += encode_chunk(b"IEND", b"")
+    return file
 
 
 def palette_colours(data: bytes) -> tuple[Colour, ...]:

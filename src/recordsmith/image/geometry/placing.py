@@ -68,23 +68,30 @@ def place_image(
 
 
 def place_mask(
-    numbers: npt.NDArray[Number], placement: Placement, frame: npt.NDArray[Any], *, fill: int
+    numbers: npt.NDArray[Number],
+    placement: Placement,
+    frame: npt.NDArray[Any],
+    *,
+    top: int = 0,
+    left: int = 0,
+    fill: int,
 ) -> None:
     """Write class numbers into a frame by nearest neighbour, as `resize_nearest` does.
 
     Args:
-        numbers: (height, width).
+        numbers: (height, width): the mask, or a part of it that contains what is placed.
         frame: (frame_height, frame_width), overwritten entirely, with a dtype that holds the
             numbers.
+        top, left: where `numbers` begin in the mask.
         fill: the value of the padding.
     """
-    rows = placement.top + nearest(placement.height, placement.to_height)
-    columns = placement.left + nearest(placement.width, placement.to_width)
+    rows = placement.top - top + nearest(placement.height, placement.to_height)
+    columns = placement.left - left + nearest(placement.width, placement.to_width)
     part = numbers.take(rows, axis=0).take(columns, axis=1)
     if part.shape != frame.shape:
         frame.fill(fill)
-    top, left = placement.at_top, placement.at_left
-    frame[top : top + placement.to_height, left : left + placement.to_width] = part
+    at_top, at_left = placement.at_top, placement.at_left
+    frame[at_top : at_top + placement.to_height, at_left : at_left + placement.to_width] = part
     if placement.is_mirrored or placement.is_upside_down:
         rows_step = -1 if placement.is_upside_down else 1
         columns_step = -1 if placement.is_mirrored else 1

@@ -22,6 +22,7 @@ from recordsmith.image.formats.png import (
     chunks_before_pixels,
     encode_png_values,
     read_header,
+    with_height,
 )
 from recordsmith.image.geometry.rotation import apply_orientation
 from recordsmith.image.storing.image_options import MOST_PIXELS
@@ -35,8 +36,11 @@ _COLOUR_MODES = {"RGB": "colour", "RGBA": "colour with alpha", "CMYK": "colour",
                  "LA": "grey with alpha", "PA": "a palette with alpha"}  # fmt: skip
 
 
-def decode_mask(data: BytesLike) -> MaskValues:
+def decode_mask(data: BytesLike, row_count: int | None = None) -> MaskValues:
     """Decode a mask to the class numbers that it stores.
+
+    Args:
+        row_count: decode only the first rows, of a PNG that is not interlaced.
 
     Returns:
         A new uint8 array (uint16 for 16-bit masks), (height, width): palette indices, 0 and 1 for
@@ -46,6 +50,8 @@ def decode_mask(data: BytesLike) -> MaskValues:
         CorruptDataError: unreadable-image: the mask cannot be decoded, or stores colours.
     """
     encoded = bytes(data)
+    if row_count is not None:
+        encoded = with_height(encoded, row_count)
     with read_by_pillow(encoded, "mask") as image:
         mode = image.mode
         if mode in _COLOUR_MODES:

@@ -13,6 +13,7 @@ from recordsmith.loading.features.feature import (
 from recordsmith.loading.features.images.boxes import Boxes
 from recordsmith.loading.features.images.image import Image
 from recordsmith.loading.features.images.mask import Mask
+from recordsmith.loading.features.images.patches import Patches
 from recordsmith.loading.features.values.bytes import Bytes
 from recordsmith.loading.features.values.numbers import Scalar, Tensor
 from recordsmith.loading.features.values.padded import Padded
@@ -34,6 +35,7 @@ __all__ = [
     "ImageFilling",
     "Mask",
     "Padded",
+    "Patches",
     "PixelFeature",
     "Position",
     "Present",

@@ -153,8 +153,11 @@ class ImageFilling(Filling):
     """The images of a batch in the making.
 
     sizes: height and width of each stored image; None for failed rows.
-    placements: the placement of each image in its frame; None for failed rows.
+    placements: the placement of each image in its frame, or of each patch of all images, row by
+        row; None for failed rows.
     frame: height and width of the frame.
+    patch_count: how many patches each image has; None if rows are images, without an axis of
+        patches.
     decoded_counts: how many pixels of each stored image were decoded, also at a reduced size; 0 for
         raw pixels and failed rows. Empty if nothing is decoded.
     """
@@ -162,6 +165,7 @@ class ImageFilling(Filling):
     sizes: list[tuple[int, int] | None]
     placements: list[Placement | None]
     frame: tuple[int, int]
+    patch_count: int | None = None
     decoded_counts: Sequence[int] = ()
 
     def pixel_counts(self) -> tuple[int, int]:

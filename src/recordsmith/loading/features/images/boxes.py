@@ -7,6 +7,7 @@ placement of each image.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -49,16 +50,18 @@ class Boxes(PixelFeature):
     """Bounding boxes in the frame of their image: float32, (batch, n, 4), padded.
 
     Adds `<name>_labels`, int64, (batch, n), and `<name>_lengths`, int64, (batch,): the number of
-    boxes in each row.
+    boxes in each row. Boxes of `Patches` are those of each patch: (batch, count, n, 4),
+    (batch, count, n) and (batch, count).
 
     Attributes:
         keys: the keys of ymin, xmin, ymax and xmax, as fractions of the stored image.
         labels: the key of the label of each box; None for boxes without labels.
-        of: the name of the Image that they belong to. Default: the only Image; without an Image,
-            boxes are those of the stored image.
+        of: the name of the Image or Patches that they belong to. Default: the only one; without
+            one, boxes are those of the stored image.
         order: the numbers of a box and their order.
         unit: a `fraction` of the frame's height and width, or a `pixel` of the frame.
-        length: the number of boxes in each row. Default: that of the longest row of the batch.
+        length: the number of boxes in each row, or patch. Default: that of the longest of the
+            batch.
         fill, label_fill: the padding.
         too_long: for a row with more than `length` boxes: an `error`, or `cut` the rest.
         min_visible: the share of a box's area, from 0 to 1, that must be visible in the frame.
@@ -122,22 +125,34 @@ class Boxes(PixelFeature):
         return self.of or next(iter(images_in(features)), None)
 
     def begin(self, name: str, rows: BatchRows) -> BoxFilling:
-        frames = _Frames.of(leading(self.of, rows), rows.count)
+        images = leading(self.of, rows)
+        patches = () if images is None or images.patch_count is None else (images.patch_count,)
+        per_row = math.prod(patches)
+        frame_count = rows.count * per_row
+        frames = _Frames.of(images, rows.count, per_row)
         row_of, sides, labels = self._stored(rows)
-        sides, is_kept = self._moved(frames, row_of, sides)
-        lengths = np.bincount(row_of[is_kept], minlength=rows.count).astype(np.int64)
+        frame_of = row_of
+        if per_row > 1:  # each patch has all boxes of its image, of which most are not visible
+            frame_of = np.add.outer(np.arange(per_row), row_of * per_row).ravel()
+            order = np.argsort(frame_of, kind="stable")
+            boxes = np.tile(np.arange(len(row_of)), per_row)[order]
+            frame_of, sides, labels = frame_of[order], sides[boxes], labels[boxes]
+        sides, is_kept = self._moved(frames, frame_of, sides)
+        lengths = np.bincount(frame_of[is_kept], minlength=frame_count).astype(np.int64)
         width = self.length
         if width is not None and self.too_long == "error":
-            for row in np.flatnonzero(lengths > width).tolist():
-                boxes = "1 box" if lengths[row] == 1 else f"{lengths[row]} boxes"
+            for frame in np.flatnonzero(lengths > width).tolist():
+                found = "1 box" if lengths[frame] == 1 else f"{lengths[frame]} boxes"
+                row = frame // per_row
                 rows.fail(
-                    row, too_long(self.keys[0], "the frame has too many boxes", boxes, width, row)
+                    row, too_long(self.keys[0], "the frame has too many boxes", found, width, row)
                 )
-        numbers = self._numbers(frames, row_of[is_kept], sides[is_kept]).astype(np.float32)
+        numbers = self._numbers(frames, frame_of[is_kept], sides[is_kept]).astype(np.float32)
         arrays = list(pad(numbers, lengths, width, self.fill))
         if self.labels is not None:
             arrays.insert(1, pad(labels[is_kept], lengths, width, self.label_fill)[0])
-        return BoxFilling(dict(zip(self.outputs(name), arrays, strict=True)))
+        shaped = [array.reshape(rows.count, *patches, *array.shape[1:]) for array in arrays]
+        return BoxFilling(dict(zip(self.outputs(name), shaped, strict=True)))
 
     # -- the steps ---------------------------------------------------------------------------------
 
@@ -194,25 +209,25 @@ class Boxes(PixelFeature):
         )
 
     def _moved(
-        self, frames: _Frames, row_of: Int64Array, sides: _Sides
+        self, frames: _Frames, frame_of: Int64Array, sides: _Sides
     ) -> tuple[_Sides, npt.NDArray[np.bool_]]:
         """Return the boxes in pixels of their frames, clipped to the image; and which to keep."""
-        scale, shift = frames.scale[row_of], frames.shift[row_of]
-        first, last = frames.first[row_of], frames.last[row_of]
+        scale, shift = frames.scale[frame_of], frames.shift[frame_of]
+        first, last = frames.first[frame_of], frames.last[frame_of]
         whole = np.concatenate([sides[:, :2] * scale + shift, sides[:, 2:] * scale + shift], axis=1)
         low, high = np.clip(whole[:, :2], first, last), np.clip(whole[:, 2:], first, last)
         visible = high - low
         wanted = (whole[:, 2:] - whole[:, :2]).prod(axis=1) * (self.min_visible * (1 - _ROUNDING))
         is_kept = (visible > _SLIVER * scale).all(axis=1) & (visible.prod(axis=1) >= wanted)
-        is_flipped, size = frames.is_flipped[row_of], frames.size[row_of]
+        is_flipped, size = frames.is_flipped[frame_of], frames.size[frame_of]
         low, high = np.where(is_flipped, size - high, low), np.where(is_flipped, size - low, high)
         return np.concatenate([low, high], axis=1), is_kept
 
-    def _numbers(self, frames: _Frames, row_of: Int64Array, sides: _Sides) -> _Sides:
+    def _numbers(self, frames: _Frames, frame_of: Int64Array, sides: _Sides) -> _Sides:
         """Return the boxes in the declared order and unit."""
         low, high = sides[:, :2], sides[:, 2:]
         if self.unit == "fraction":
-            size = frames.size[row_of]
+            size = frames.size[frame_of]
             low, high = low / size, high / size
         if self.order == "yxyx":
             return np.concatenate([low, high], axis=1)
@@ -224,7 +239,7 @@ class Boxes(PixelFeature):
 
 
 class _Frames(NamedTuple):
-    """The placement of the images of a batch in their frames; two numbers, y and x, for each row.
+    """The placement of images or patches in their frames; two numbers, y and x, for each frame.
 
     scale, shift: a fraction of the image times scale plus shift is a place in the frame.
     first, last: the visible part of the image.
@@ -240,14 +255,15 @@ class _Frames(NamedTuple):
     is_flipped: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, images: ImageFilling | None, count: int) -> _Frames:
-        """Create the frames of `count` rows; without images, frames are the images."""
+    def of(cls, images: ImageFilling | None, row_count: int, per_row: int) -> _Frames:
+        """Create the frames of some rows; without images, frames are the images."""
+        count = row_count * per_row
         sizes = np.ones((count, 2))
         placements = np.tile(np.array([0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0], np.float64), (count, 1))
         if images is not None:
-            for row, placement in enumerate(images.placements):
+            for frame, placement in enumerate(images.placements):
                 if placement is not None:
-                    sizes[row], placements[row] = images.sizes[row], placement
+                    sizes[frame], placements[frame] = images.sizes[frame // per_row], placement
         # pairs of y and x in the order of Placement, where "mirrored" comes before "upside down"
         begin, part, to, at, size = (placements[:, i : i + 2] for i in range(0, 10, 2))
         ratio = to / part

@@ -1,4 +1,4 @@
-"""Finds the images that masks and boxes follow: those of the only Image, or of a named one."""
+"""Finds the images that masks and boxes follow: the only Image or Patches, or a named one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> 
     if of is not None and of not in images:
         hint = suggest_names(of, images, "the loader has no Image")
         raise OptionError(
-            f"feature {name!r}: {of!r} is not an Image; {hint}", option="of", value=of
+            f"feature {name!r}: {of!r} is not an Image or Patches; {hint}",
+            option="of",
+            value=of,
         )
     if of is None and len(images) > 1:
         raise OptionError(

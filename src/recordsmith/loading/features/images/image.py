@@ -295,12 +295,17 @@ class PixelFilling(ImageFilling):
                     self.sizes[row] = self._checked(size)
                 except CorruptDataError as error:
                     rows.fail(row, error)
-        self.placements, self.frame = place_all(fit, self.sizes, name, rows)
+        self.placements, self.frame = self._placed(fit, rows)
         self._frame_shape = (*self.frame, feature.channels)
         shape = self._frame_shape
         if feature.layout == "CHW":
             shape = (feature.channels, *self.frame)
-        self._out = rows.allocate(name, (rows.count, *shape), np.dtype(feature.dtype))
+        patches = () if self.patch_count is None else (self.patch_count,)
+        self._out = rows.allocate(name, (rows.count, *patches, *shape), np.dtype(feature.dtype))
+
+    def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
+        """Return the placements and the frame of the images."""
+        return place_all(fit, self.sizes, self._name, rows)
 
     def _checked(self, size: tuple[int, int]) -> tuple[int, int]:
         """Raise CorruptDataError if all images should have one size, but this one has another."""
@@ -321,7 +326,7 @@ class PixelFilling(ImageFilling):
         assert placement is not None
         raw = self._stored.numbers(row)
         if raw is not None:
-            self._place(row, placement, self._part_of(raw, placement), 1)
+            self._place(self._out[row], placement, self._part_of(raw, placement), 1)
             return
         feature, divisor = self._feature, self._divisor(row, placement)
         part = self._stored.part(row, Window(*placement[:4]), divisor)
@@ -334,7 +339,7 @@ class PixelFilling(ImageFilling):
                 max_pixels=feature.max_pixels,
             )
             self.decoded_counts[row] = part.head.height * part.head.width
-            self._place(row, placement, decoded, divisor)
+            self._place(self._out[row], placement, decoded, divisor)
 
     def _part_of(self, raw: npt.NDArray[Any], placement: Placement) -> Part:
         """Return the part of a raw array that a placement uses."""
@@ -342,11 +347,10 @@ class PixelFilling(ImageFilling):
         pixels = with_channels(raw[top : top + height, left : left + width], self._feature.channels)
         return Part(pixels if self._bits is None else with_bits(pixels, self._bits), top, left)
 
-    def _place(self, row: int, placement: Placement, part: Part, divisor: int) -> None:
+    def _place(self, out: npt.NDArray[Any], placement: Placement, part: Part, divisor: int) -> None:
         feature, pixels = self._feature, part.pixels
         is_resized = placement[2:4] != placement[4:6]
         dtype: Any = np.float32 if feature.exact and is_resized else pixels.dtype
-        out = self._out[row]
         frame = (
             out if self._is_direct and dtype == out.dtype else np.empty(self._frame_shape, dtype)
         )

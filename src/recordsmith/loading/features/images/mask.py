@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, cast, get_args
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
-from recordsmith.image.decoding.parts import PartFile
+from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
 from recordsmith.image.geometry.placing import place_mask
 from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
@@ -40,11 +41,12 @@ class Mask(PixelFeature):
     """Segmentation masks: the class of each pixel, (batch, height, width).
 
     A mask is cropped, resized, padded and flipped with its image, by nearest neighbour, so it gets
-    no new values. Values are palette indices or grey levels.
+    no new values. Masks of `Patches` are (batch, count, height, width). Values are palette indices
+    or grey levels. Where only the upper part of a mask is used, the rest of a PNG is not decoded.
 
     Attributes:
         key: the key of the feature in the records.
-        of: the name of the Image that it follows. Default: the only Image.
+        of: the name of the Image or Patches that it follows. Default: the only one.
         size, fit: as of an Image, for masks that follow no Image.
         values: new class numbers by stored ones, such as {255: 1} for masks of 0 and 255; others
             stay. They are replaced before the mask is resized and padded.
@@ -53,7 +55,8 @@ class Mask(PixelFeature):
         raw_shape: for masks stored as raw arrays: height and width, each a number or the key of
             the feature that holds it; a third side must be 1.
         raw_dtype: of raw arrays: uint8 or uint16.
-        max_pixels: larger masks are an error and are not decoded.
+        max_pixels: larger masks are an error and are not decoded; where only a part is decoded, it
+            counts.
     """
 
     key: str = "image/segmentation/class/encoded"
@@ -163,24 +166,43 @@ class MaskFilling(Filling):
                 except CorruptDataError as error:
                     rows.fail(row, error)
         self._placements: list[Placement | None]
+        patches: tuple[int, ...] = ()
         if image is None:
             self._placements, frame = place_all(feature.geometry(), self._sizes, name, rows)
         else:
             self._placements, frame = image.placements, image.frame
-        self._out = rows.allocate(name, (rows.count, *frame), np.dtype(feature.dtype))
+            patches = () if image.patch_count is None else (image.patch_count,)
+        self._out = rows.allocate(name, (rows.count, *patches, *frame), np.dtype(feature.dtype))
+        self._frames = self._out.reshape(-1, *frame)
+        self._per_row = math.prod(patches)
 
     def fill(self, row: int) -> None:
+        start, stop = row * self._per_row, (row + 1) * self._per_row
+        placements = [placement for placement in self._placements[start:stop] if placement]
+        frames = self._frames[start:stop]
+        window = covering([Window(*placement[:4]) for placement in placements])
+        top, left, height, width = window
         raw = self._stored.numbers(row)
         if raw is not None:
-            self._place(row, raw[:, :, 0])
+            part = raw[top : top + height, left : left + width, 0]
+            self._place(part, top, left, placements, frames)
             return
-        part = PartFile(*self._stored.file(row))
-        with self._stored.room(part, channels=1):
-            self._place(row, decode_mask(part.data))
+        data, head = self._stored.file(row)
+        file = find_rows(data, head, top + height)
+        row_count = file.head.height if file.whole else None
+        with self._stored.room(file, channels=1):
+            self._place(decode_mask(data, row_count), 0, 0, placements, frames)
 
-    def _place(self, row: int, numbers: npt.NDArray[Any]) -> None:
-        feature, placement = self._feature, self._placements[row]
-        assert placement is not None
+    def _place(
+        self,
+        numbers: npt.NDArray[Any],
+        top: int,
+        left: int,
+        placements: Sequence[Placement],
+        frames: npt.NDArray[Any],
+    ) -> None:
+        """Write the numbers, which begin at `top` and `left` of the mask, into the frames."""
+        feature = self._feature
         numbers = self._replaced(numbers)
         largest = np.iinfo(feature.dtype).max
         if np.iinfo(numbers.dtype).max > largest and numbers.max() > largest:
@@ -192,7 +214,8 @@ class MaskFilling(Filling):
                 remedy=f"Pass {option('dtype', 'uint16')}.",
                 feature=feature.key,
             )
-        place_mask(numbers, placement, self._out[row], fill=feature.fill)
+        for placement, frame in zip(placements, frames, strict=True):
+            place_mask(numbers, placement, frame, top=top, left=left, fill=feature.fill)
 
     def _replaced(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a mask with the values that the feature declares, in a dtype that holds them."""
@@ -225,7 +248,9 @@ class MaskFilling(Filling):
 
     def _look(self, row: int, image: ImageFilling | None) -> tuple[int, int]:
         """Return the size of a mask, which must be that of its image, without decoding it."""
-        height, width = self._stored.look(row)
+        # an image that is cropped may be larger than what is decoded of it
+        is_cropped = image is not None or self._feature.geometry().crops
+        height, width = self._stored.look(row, is_cropped=is_cropped)
         if image is not None and image.sizes[row] != (height, width):
             image_height, image_width = image.sizes[row] or (0, 0)
             raise CorruptDataError(

@@ -128,7 +128,7 @@ class StoredPixels:
             max_pixels=self._max_pixels,
             channels=channels,
             divisor=divisor,
-            extra=extra,
+            extra=extra + part.unpacked_bytes,
         )
 
     def file(self, row: int) -> tuple[memoryview, ImageHead]:
