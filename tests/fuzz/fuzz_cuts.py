@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import re
 import struct
 import sys
 from collections import Counter
@@ -49,7 +50,16 @@ def _images() -> Any:
 
 class Fuzz:
     watches_memory = True
-    reached = ("cut", "scaled", "not cut", "outside", "undamaged", "huge", "changed markers")
+    reached = (
+        "cut",
+        "scaled",
+        "not cut",
+        "outside",
+        "undamaged",
+        "huge",
+        "changed markers",
+        "changed tables",
+    )
 
     def __init__(self, _: Path) -> None:
         self.last = b""
@@ -76,14 +86,17 @@ class Fuzz:
 
     def one(self, dice: random.Random, counts: Counter[str]) -> None:
         seed = data = dice.choice(self.seeds)
-        way = dice.randrange(6)
+        way = dice.randrange(7)
         if way == 1:
             data = _with_sides(data, dice)
             counts["huge"] += 1
         elif way == 2:
             data = _with_markers(data, dice)
             counts["changed markers"] += 1
-        elif way >= 3:
+        elif way == 3:
+            data = _with_tables(data, dice)
+            counts["changed tables"] += 1
+        elif way >= 4:
             data = mutated(data, self.seeds, dice)
         self.last = data
         frame = read_frame(data)
@@ -151,6 +164,21 @@ def _with_markers(data: bytes, dice: random.Random) -> bytes:
             changed[at:at] = b"\xff" * dice.choice((1, 2, 9))
         else:
             changed[at + 2 : at + 4] = struct.pack(">H", dice.choice((0, 1, 2, 8, 65_535)))
+    return bytes(changed)
+
+
+def _with_tables(data: bytes, dice: random.Random) -> bytes:
+    """Codes of other lengths, as many as before, and other symbols."""
+    changed = bytearray(data)
+    tables = [match.start() + 5 for match in re.finditer(b"\xff\xc4", data)]
+    at = dice.choice(tables)
+    for _ in range(dice.choice((1, 1, 2, 9))):
+        first, second = (at + dice.randrange(16) for _ in "ab")
+        moved = min(changed[first], 255 - changed[second], dice.choice((1, 2, 255)))
+        changed[first] -= moved
+        changed[second] += moved
+        if dice.random() < 0.3:
+            changed[at + 16 + dice.randrange(12)] = dice.choice((0, 11, 12, 16, 0xF0, 255))
     return bytes(changed)
 
 

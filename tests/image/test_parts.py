@@ -325,6 +325,12 @@ def _odd_files() -> dict[str, tuple[bytes, bool]]:
             False,
         ),
         "progressive by its marker": (_with_code(TILED, 0xC2), False),
+        "a table that is replaced": (
+            PLAIN.replace(
+                b"\xff\xc4", segment(0xC4, b"\0" + b"\1" + bytes(15) + b"\3") + b"\xff\xc4", 1
+            ),
+            True,
+        ),
         "two frames": (TILED.replace(one, TILED[HEIGHT - 5 : HEIGHT + 14] + one), False),
     }
 

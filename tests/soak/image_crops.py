@@ -394,14 +394,10 @@ def explain(target: Target, verdicts: Verdicts, is_inside: bool) -> str:
         is_same = part is None and verdicts.whole is None
     else:
         is_same = same_pixels(part, verdicts.whole, window)
-    if is_inside:
-        if is_same:
-            return "same"
-        if part is not None and verdicts.whole is None:
-            return "accepted: only the end of the file shows it"
-        if is_intact:
-            return "intact where the whole file is not"
-        return "WRONG"
+    if is_inside and is_same:
+        return "same"
+    if is_inside:  # a row of codes is used up to its last column
+        return "intact: damaged behind the part, in its interval" if is_intact else "WRONG"
     if is_intact:
         return "intact"
     return "as the whole file, which cannot be cut" if is_same else "WRONG"
