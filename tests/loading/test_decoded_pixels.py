@@ -46,7 +46,8 @@ def test_share_of_the_pixels(tmp_path: Path, images: Any) -> None:
     assert "decoded 3% of the pixels" in str(stats)
     assert stats_of(tiled, size=64).decoded_share == 1.0  # at a reduced size
     png = write(tmp_path / "png.tfrecord", [images.encode(images.noise(40, 30), "PNG")])
-    assert stats_of(png, size=8, fit="crop-or-pad").decoded_share == 1.0
+    assert stats_of(png, size=8, fit="crop-or-pad").decoded_share == 19 / 30  # down to the last row
+    assert stats_of(png, size=8).decoded_share == 1.0
 
 
 def test_masks_raw_pixels_and_damaged_rows_are_not_counted(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ static int cut_gcd(int a, int b) {
  */
 static void cut_side(int start, int stop, int side, int unit, int ratio, int divisor, int *first,
                      int *last) {
-    int margin = (ratio > 1 ? ratio * divisor : 0) + (divisor > 1 ? divisor : 0);
+    int margin = (ratio > 1 ? divisor : 0) + (divisor > 1 ? divisor : 0);
     int fewest = ratio > 1 ? 2 * ratio * divisor + 1 : 1, count = (side + unit - 1) / unit;
     if (divisor > 1 && fewest < CUT_LEAST_SIDE) fewest = CUT_LEAST_SIDE;
     *first = start > margin ? (start - margin) / unit : 0;

@@ -32,14 +32,14 @@ FORMATS: dict[str, Any] = {
     "plain": lambda image: encode(image, "JPEG", quality=95),
     "4:2:2": lambda image: encode(image, "JPEG", subsampling=1),
     "grey": lambda image: encode(image.convert("L"), "JPEG", restart_marker_blocks=1),
+    "png": lambda image: encode(image, "PNG"),
     "progressive": lambda image: encode(image, "JPEG", progressive=True),
     "cmyk": lambda image: encode(image.convert("CMYK"), "JPEG", restart_marker_blocks=1),
-    "png": lambda image: encode(image, "PNG"),
     "4:1:0": lambda image: sampled_jpeg(
         image.height, image.width, [(4, 2), (1, 1), (1, 1)], interval=1
     ),
 }
-CUT_FORMATS = 5  # the first ones
+CUT_FORMATS = 6  # the first ones
 
 
 @pytest.fixture(scope="module")
