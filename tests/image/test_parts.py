@@ -19,10 +19,12 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError
-from recordsmith.image.decoding.parts import PartFile, Window, decode_part, find_part
+from recordsmith.image.decoding.parts import PartFile, Window, decode_part, find_part, find_parts
 from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, read_image_head
+from recordsmith.image.formats.jpeg import jpeg_variant
 from recordsmith.image.kernel.cutting import cut_jpeg
 from recordsmith.image.kernel.tiling import with_interval
+from recordsmith.image.storing.tiles import add_tiles
 
 from ..images import encode, noise, sampled_jpeg, segment
 from ..raising import raises
@@ -486,11 +488,32 @@ def test_the_limit_is_of_the_pixels_that_are_decoded(large: bytes, tmp_path: Pat
         ("crop of progressive", progressive, crop),
     ):
         loader = rs.Loader(rs.open(_saved(tmp_path / name, data)), {"image": image}, batch_size=1)
-        with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
+        with raises(CorruptDataError, defect="unreadable-image", found="20,000 x 20,000 pixels"):
             next(iter(loader))
     with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
         head = read_image_head(large, max_pixels=None)
         decode_part(large, head, Window(9000, 9000, 500, 500), max_pixels=500 * 500)
+
+
+def test_patches_of_a_large_plain_image_do_not_depend_on_where_they_are(large: bytes) -> None:
+    plain = with_interval(large, 0)[1]
+    head = read_image_head(plain, max_pixels=None)
+    corners = [Window(0, 0, 64, 64), Window(19_900, 19_900, 64, 64)]
+    files = find_parts(plain, head, corners)
+    assert [windows for _, windows in files] == [[0], [1]]
+    assert all(file.head.height * file.head.width < 1 << 22 for file, _ in files)
+
+
+def test_large_images_get_tiles_and_are_verified(large: bytes, tmp_path: Path) -> None:
+    plain = with_interval(large, 0)[1]
+    tiled = add_tiles(plain)
+    assert jpeg_variant(tiled) == "tiled"
+    assert with_interval(tiled, 0)[1].endswith(plain[-1_000_000:])
+    good, bad = rs.open(_saved(tmp_path / "a", tiled)), bytearray(tiled)
+    assert rs.verify(good, deep=True).is_good
+    bad[len(bad) // 2 : len(bad) // 2 + 8] = b"\xff\xd9" * 4
+    (defect,) = rs.verify(_saved(tmp_path / "b", bytes(bad)), deep=True).defects
+    assert defect.defect == "unreadable-image"
 
 
 def test_damage_in_a_part_of_a_large_image(large: bytes) -> None:

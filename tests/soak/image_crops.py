@@ -153,7 +153,7 @@ class Drawn:
         assert same_pixels(part, self._whole(**options), window, divisor)
         file = find_part(self.data, self.head, window, divisor=divisor)
         # a part that seems damaged would be decoded with the whole image
-        assert part[1:] == (file.top, file.left)
+        assert part[1:3] == (file.top, file.left)
         assert part.pixels.shape[:2] == tuple(-(-side // divisor) for side in file.head[1:3])
         return file.whole is not None
 

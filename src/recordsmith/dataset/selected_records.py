@@ -246,7 +246,9 @@ class SelectedRecords:
             wanted = integer_positions(positions, len(self))
         if len(wanted) == 1:  # faster than arrays for one record
             payload = np.frombuffer(self.read(int(wanted[0]))[2], np.uint8)
-            return BytesArray(payload.copy(), np.array([0, len(payload)]))
+            buffer = allocate(len(payload))
+            buffer[:] = payload
+            return BytesArray(buffer, np.array([0, len(payload)]))
         return _gathered(self._records, self.positions.at(wanted), allocate)
 
     def read_frames(self, positions: Positions) -> BytesArray:

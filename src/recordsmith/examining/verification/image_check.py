@@ -15,6 +15,7 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
 from recordsmith.image import channel_count, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, read_image_head
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
@@ -104,6 +105,14 @@ def check_example_images(
     return count, errors
 
 
+def _decode_in_bands(data: bytes, head: ImageHead) -> None:
+    """Decode a JPEG that is too large to decode at once."""
+    height = max(1, MAX_PIXELS // 4 // head.width)
+    for top in range(0, head.height, height):
+        window = Window(top, 0, min(height, head.height - top), head.width)
+        decode_part(data, head, window)
+
+
 def _check(
     key: str,
     data: bytes,
@@ -123,9 +132,12 @@ def _check(
     ):
         _check_raw(key, data, example, declared, sides)
         return
-    head = read_image_head(data)
-    with reserve_for_decoding(data, *head[:3], max_pixels=MAX_PIXELS):
-        decode_pixels(data, head, channels=3, bits=None, on_damage=add_damage)
+    head = read_image_head(data, max_pixels=None)
+    if head.format == "jpeg" and head.height * head.width > MAX_PIXELS:
+        _decode_in_bands(data, head)
+    else:
+        with reserve_for_decoding(data, *head[:3], max_pixels=MAX_PIXELS):
+            decode_pixels(data, head, channels=3, bits=None, on_damage=add_damage)
     sides_found = head.height, head.width
     if any(side not in (None, true) for side, true in zip(sides, sides_found, strict=True)):
         expected = " and ".join(

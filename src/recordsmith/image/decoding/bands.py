@@ -7,7 +7,6 @@ image.
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
-from recordsmith.image.formats.jpeg import END, jpeg_variant
+from recordsmith.image.formats.jpeg import END, MARKER_IN_SCAN, jpeg_variant
 from recordsmith.image.kernel.cutting import cut_jpeg
 
 BAND_BYTES = 4
@@ -24,7 +23,6 @@ BAND_BYTES = 4
 _LEAST_PIXELS = 1 << 20  # smaller images take less time than to start threads is worth
 _LEAST_ROWS, _MOST_ROWS = 256, 512  # of a band: margins take time, copies take memory
 _STEP = 32  # a multiple of all heights of MCUs, and of all divisors
-_MARKER_IN_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 
 
 def decode_in_bands(
@@ -83,5 +81,5 @@ def decode_in_bands(
 def _is_end(data: BytesLike, byte_count: int) -> bool:
     """Whether the scan, of which at most so many bytes are checked, ends with the file."""
     view = as_view(data)
-    marker = _MARKER_IN_SCAN.search(view, max(0, len(view) - byte_count))
+    marker = MARKER_IN_SCAN.search(view, max(0, len(view) - byte_count))
     return marker is not None and marker.end() == len(view) and marker[0] == END

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import option
 from recordsmith.image.formats.pillow import unreadable
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS
 
 MOST_BYTES = 1 << 30
 """The limit for all threads of a process together."""
@@ -154,11 +154,17 @@ def check_size(
 ) -> None:
     """Raise CorruptDataError if an image has more pixels than `max_pixels`."""
     if height * width > max_pixels:
+        remedy = f"If you trust the file, increase {option('max_pixels')}."
+        if height * width > MOST_PIXELS:
+            remedy = (
+                "Make the image smaller. Or divide a JPEG into tiles with `recordsmith reshard "
+                "PATH OUT --tiles`, so that crops decode only a part of it."
+            )
         raise unreadable(
             problem,
             found=f"{width:,} x {height:,} pixels",
             expected=f"at most {max_pixels:,}",
-            remedy=f"If you trust the file, increase {option('max_pixels')}.",
+            remedy=remedy,
         )
 
 

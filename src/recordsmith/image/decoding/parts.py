@@ -48,11 +48,13 @@ class Part(NamedTuple):
     Attributes:
         pixels: (height, width, channels).
         top, left: in pixels of the image at full size, multiples of 8.
+        pixel_count: how many pixels were decoded, counted at full size.
     """
 
     pixels: ExactPixels
     top: int
     left: int
+    pixel_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class PartFile:
             pixels = decode_pixels(
                 self.data, self.head, channels=channels, bits=bits, divisor=divisor, threads=threads
             )
-            return Part(pixels, self.top, self.left)
+            return Part(pixels, self.top, self.left, self.head.height * self.head.width)
         cut: ExactPixels | None = None
         if self.head.format == "png":
             cut = decode_png_rows(bytes(self.data), self.head.height)
@@ -102,7 +104,8 @@ class PartFile:
             if cut is None:
                 cut = decode_cut(self.data, *self.head[1:], **options)
         if cut is not None:
-            return Part(convert_pixels(cut, channels, bits), self.top, self.left)
+            pixel_count = self.head.height * self.head.width
+            return Part(convert_pixels(cut, channels, bits), self.top, self.left, pixel_count)
         data, head = self.whole  # damaged: decoders differ in what they accept of whole images
         check_size(
             *head[1:3],
@@ -117,7 +120,7 @@ class PartFile:
                 peak_bytes(data, head.format, pixel_count, channels=channels, divisor=divisor)
             )
             pixels = decode_pixels(data, head, channels=channels, bits=bits, divisor=divisor)
-        return Part(pixels, 0, 0)
+        return Part(pixels, 0, 0, pixel_count)
 
 
 def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int = 1) -> PartFile:
@@ -145,18 +148,23 @@ def find_rows(data: BytesLike, head: ImageHead, row_count: int) -> PartFile:
 
 
 def find_parts(
-    data: BytesLike, head: ImageHead, windows: Sequence[Window]
+    data: BytesLike, head: ImageHead, windows: Sequence[Window], *, max_pixels: int = MAX_PIXELS
 ) -> list[tuple[PartFile, list[int]]]:
     """Return the files to decode for several windows of an image, and the windows that each has.
 
-    One file has all windows, unless files for each of them are decoded faster.
+    One file has all windows, unless files for each of them are decoded faster, or it has more than
+    `max_pixels` pixels.
     """
     union = covering(windows)
-    if head.format == "jpeg" and len(windows) > 1:
-        cost = sum(_cost(data, head, window) for window in windows)
-        if cost < _cost(data, head, union):
-            return [(find_part(data, head, window), [n]) for n, window in enumerate(windows)]
-    return [(find_part(data, head, union), list(range(len(windows))))]
+    together = [(find_part(data, head, union), list(range(len(windows))))]
+    if head.format != "jpeg" or len(windows) == 1:
+        return together
+    file = together[0][0]
+    is_too_large = file.head.height * file.head.width > max_pixels
+    cost = sum(_cost(data, head, window) for window in windows)
+    if not is_too_large and cost >= _cost(data, head, union):
+        return together
+    return [(find_part(data, head, window), [n]) for n, window in enumerate(windows)]
 
 
 def has_bands(data: BytesLike, head: ImageHead, height: int) -> bool:

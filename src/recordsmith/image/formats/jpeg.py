@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from recordsmith.image.kernel.tiling import read_mcus
+from recordsmith.image.kernel.tiling import can_be_cut, read_mcus
 
 START = b"\xff\xd8"
 APP0, APP1, APP2, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xEF, 0xFE
@@ -34,7 +34,7 @@ _ASSUMED_TRANSFORMS = {3: 1, 4: 2}  # by component count; the only other valid o
 _SKIPPED = frozenset((0xDC, COMMENT))  # by libjpeg, as are all APP0 to APP15
 _READ_OF_SKIPPED = {APP0: 14, 0xEE: 12}  # libjpeg reads the first bytes of these
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
-_MARKER_IN_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")  # neither a stuffed byte nor a restart
+MARKER_IN_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")  # neither a stuffed byte nor a restart
 
 
 class Segment(NamedTuple):
@@ -231,7 +231,8 @@ def jpeg_variant(data: bytes | memoryview) -> str:
     if mcus is None:
         return "progressive" if is_progressive(data) else ""
     *_, across, interval = mcus
-    return "tiled" if interval and across % interval == 0 else ""
+    is_tiled = interval and across % interval == 0 and can_be_cut(data)
+    return "tiled" if is_tiled else ""
 
 
 def is_progressive(data: bytes | memoryview) -> bool:
@@ -251,7 +252,7 @@ def all_segments(data: bytes) -> tuple[list[Segment], int | None]:
         here = list(segments(data, at))
         found.extend(here)
         at = here[-1].stop if here else at
-        marker = _MARKER_IN_SCAN.search(data, at)
+        marker = MARKER_IN_SCAN.search(data, at)
         if marker is None:
             return found, None
         if data[marker.end() - 1] == _END:

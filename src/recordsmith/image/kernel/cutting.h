@@ -33,17 +33,6 @@ typedef struct {
     int64_t cost;                 /* time to cut and decode it, in 1/50 of decoding an MCU */
 } jpeg_cut;
 
-/* The samplings that decoders interpolate in known ways, luma to chroma. */
-static int cut_is_usual(const jpeg_header *header) {
-    const jpeg_component *components = header->components;
-    if (header->component_count == 1) return 1;
-    if (header->component_count != 3) return 0;
-    for (int i = 1; i < 3; i++)
-        if (components[i].across != 1 || components[i].down != 1) return 0;
-    int across = components[0].across, down = components[0].down;
-    return across != 3 && down != 3 && (across < 4 || down == 1) && (down < 4 || across == 1);
-}
-
 static int cut_gcd(int a, int b) {
     while (b) {
         int rest = a % b;
@@ -78,7 +67,7 @@ static int cut_plan(const jpeg_header *header, int top, int left, int height, in
                     int divisor, jpeg_cut *cut) {
     int interval = header->restart_interval, across = header->mcus_across, down = header->mcus_down;
     int first_row, last_row, first_column, last_column;
-    if (!cut_is_usual(header)) return 0;
+    if (!jpeg_is_usual(header)) return 0;
     if (top < 0 || left < 0 || height < 1 || width < 1) return 0;
     if (height > header->height - top || width > header->width - left) return 0;
     if (divisor < 1 || divisor > 8) return 0;

@@ -128,4 +128,15 @@ static int jpeg_read_header(const uint8_t *data, size_t size, jpeg_header *heade
     return 0;
 }
 
+/* Whether decoders interpolate chroma in known ways, so that parts can be cut out. */
+static int jpeg_is_usual(const jpeg_header *header) {
+    const jpeg_component *components = header->components;
+    if (header->component_count == 1) return 1;
+    if (header->component_count != 3) return 0;
+    for (int i = 1; i < 3; i++)
+        if (components[i].across != 1 || components[i].down != 1) return 0;
+    int across = components[0].across, down = components[0].down;
+    return across != 3 && down != 3 && (across < 4 || down == 1) && (down < 4 || across == 1);
+}
+
 #endif

@@ -11,6 +11,7 @@ cdef extern from "tiling.h" nogil:
     ctypedef struct jpeg_header:
         int height, width, mcu_height, mcu_width, mcus_down, mcus_across, restart_interval
     int jpeg_read_header(const uint8_t *data, size_t size, jpeg_header *header)
+    int jpeg_is_usual(const jpeg_header *header)
     size_t tiling_room(size_t size)
     int tiling_write(const uint8_t *data, size_t size, int interval, uint8_t *out,
                      size_t *out_size)
@@ -35,6 +36,14 @@ def read_mcus(const uint8_t[::1] data not None):
         return None
     return (header.mcu_height, header.mcu_width, header.mcus_down, header.mcus_across,
             header.restart_interval)
+
+
+def can_be_cut(const uint8_t[::1] data not None):
+    """Whether parts of a JPEG can be decoded alone, if it has intervals."""
+    cdef jpeg_header header
+    if data.shape[0] < 4 or not jpeg_read_header(&data[0], data.shape[0], &header):
+        return False
+    return bool(jpeg_is_usual(&header))
 
 
 def with_interval(const uint8_t[::1] data not None, int interval):

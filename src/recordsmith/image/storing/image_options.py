@@ -8,7 +8,7 @@ from typing import Any, Literal, cast, get_args
 
 from recordsmith.errors import OptionError, option
 
-ImageFormat = Literal["original", "jpeg", "png", "raw"]
+StoreFormat = Literal["original", "jpeg", "png", "raw"]
 Orientation = Literal["keep", "apply"]
 
 MAX_PIXELS = 89_478_485
@@ -47,7 +47,7 @@ class ImageOptions:
         {'store': 'jpeg', 'quality': 90, 'shorter_side': 256}
     """
 
-    store: ImageFormat = "original"
+    store: StoreFormat = "original"
     quality: int = _QUALITY
     recompress: bool = False
     background: tuple[int, int, int] | None = None
@@ -61,7 +61,7 @@ class ImageOptions:
     max_pixels: int = MAX_PIXELS
 
     def __post_init__(self) -> None:
-        check_word("store", self.store, get_args(ImageFormat))
+        check_word("store", self.store, get_args(StoreFormat))
         check_word("orientation", self.orientation, get_args(Orientation))
         check_number("quality", self.quality, 1, 100)
         check_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)

@@ -17,8 +17,8 @@ from recordsmith.image.storing.lossless_checks import (
     NotLosslessError,
     check_is_plain,
     check_same_pixels,
-    first_scan,
     is_metadata,
+    scans,
 )
 from recordsmith.image.storing.tiles import keep_interval
 from recordsmith.stores.local.scratch import convert_by_files
@@ -96,23 +96,17 @@ def to_baseline(data: bytes) -> bytes:
 
 def _coded_pixels(data: bytes) -> bytes:
     """A JPEG without metadata."""
-    return data[:2] + _select(data, lambda segment: not is_metadata(segment)) + _scans(data)
+    return data[:2] + _select(data, lambda segment: not is_metadata(segment)) + scans(data)
 
 
 def _copy_metadata(data: bytes, coded: bytes) -> bytes:
     """The coded pixels of one JPEG with the metadata of another."""
     without_metadata = _select(coded, lambda segment: not is_metadata(segment))
-    return data[:2] + _select(data, is_metadata) + without_metadata + _scans(coded)
+    return data[:2] + _select(data, is_metadata) + without_metadata + scans(coded)
 
 
 def _select(data: bytes, wanted: Callable[[Segment], bool]) -> bytes:
     return b"".join(data[part.start : part.stop] for part in segments(data) if wanted(part))
-
-
-def _scans(data: bytes) -> bytes:
-    """Everything after the first scan's header."""
-    parts, stop = all_segments(data)
-    return data[parts[first_scan(parts)].stop : stop]
 
 
 def _recode(jpeglib: Any, coded: bytes) -> bytes:

@@ -41,7 +41,7 @@ def check_is_plain(data: bytes) -> None:
         raise NotLosslessError("its size or its end is missing")
     if data[stop:].strip(b"\0"):
         raise NotLosslessError("data follows the image")
-    if any(is_metadata(part) for part in parts[first_scan(parts) :]):
+    if any(is_metadata(part) for part in parts[_first_scan(parts) :]):
         raise NotLosslessError("metadata lies between its scans")
 
 
@@ -66,7 +66,13 @@ def check_same_pixels(first: bytes, second: bytes) -> None:
         raise NotLosslessError("the pixels changed")
 
 
-def first_scan(parts: list[Segment]) -> int:
+def scans(data: bytes) -> bytes:
+    """Everything after the header of the first scan, up to the end mark."""
+    parts, stop = all_segments(data)
+    return data[parts[_first_scan(parts)].stop : stop]
+
+
+def _first_scan(parts: list[Segment]) -> int:
     """The index of the header of the first scan."""
     return next(number for number, part in enumerate(parts) if part.marker == SCAN)
 

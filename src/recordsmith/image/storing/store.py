@@ -18,7 +18,6 @@ The codecs release the interpreter lock, except oxipng, which has its own thread
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -242,23 +241,20 @@ def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
 
 def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
     """Rewrite a file losslessly, if requested: smaller, as baseline, or in tiles."""
-    steps: list[Callable[[StoredImage, ImageOptions], StoredImage]] = []
-    if (stored.format == "png" and options.shrink) or (
+    recompresses = (stored.format == "png" and options.shrink) or (
         stored.format == "jpeg"
         and (options.shrink or (options.baseline and is_progressive(stored.data)))
-    ):
-        steps.append(_recompressed)
-    if options.tiles and stored.format == "jpeg" and min(stored.height, stored.width) >= LEAST_SIDE:
-        steps.append(_tiled)
-    if not steps:
-        return stored
-    check_size(stored.height, stored.width, options.max_pixels)  # the packages have no limit
-    with reserve_memory(_REWRITING * stored.height * stored.width):
-        try:
-            for step in steps:
-                stored = step(stored, options)
-        except NotLosslessError:
-            return stored._replace(changes=(*stored.changes, NOT_REWRITTEN))
+    )
+    adds_tiles = options.tiles and stored.format == "jpeg"
+    try:
+        if recompresses:  # by packages that have no limit
+            check_size(stored.height, stored.width, options.max_pixels)
+            with reserve_memory(_REWRITING * stored.height * stored.width):
+                stored = _recompressed(stored, options)
+        if adds_tiles and min(stored.height, stored.width) >= LEAST_SIDE:
+            stored = _tiled(stored, options)
+    except NotLosslessError:
+        return stored._replace(changes=(*stored.changes, NOT_REWRITTEN))
     return stored
 
 
@@ -275,10 +271,10 @@ def _recompressed(stored: StoredImage, options: ImageOptions) -> StoredImage:
     return stored
 
 
-def _tiled(stored: StoredImage, _: ImageOptions) -> StoredImage:
+def _tiled(stored: StoredImage, options: ImageOptions) -> StoredImage:
     if is_progressive(stored.data):
         return stored._replace(changes=(*stored.changes, PROGRESSIVE))
-    return _changed(stored, add_tiles(stored.data), TILED)
+    return _changed(stored, add_tiles(stored.data, max_pixels=options.max_pixels), TILED)
 
 
 def _changed(stored: StoredImage, data: bytes, change: str) -> StoredImage:

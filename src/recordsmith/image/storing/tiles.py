@@ -6,12 +6,15 @@ on its own. If each row of MCUs consists of whole intervals, they are tiles.
 
 from __future__ import annotations
 
+from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.image.formats.jpeg import segments
 from recordsmith.image.kernel import tiling
+from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.image.storing.lossless_checks import (
     NotLosslessError,
     check_is_plain,
     check_same_pixels,
+    scans,
 )
 
 LEAST_SIDE = 128
@@ -22,6 +25,7 @@ GROWTH = 0.02
 
 _USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
 _LEAST_WIDTH = 32
+_VERIFYING = 12  # bytes per pixel
 _RESTART_INTERVAL = 0xDD  # the marker that defines it
 _PROBLEMS = {
     tiling.UNSUPPORTED: "it is not a baseline JPEG with one scan",
@@ -31,11 +35,16 @@ _PROBLEMS = {
 }
 
 
-def add_tiles(data: bytes) -> bytes:
+def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
     """Divide a baseline JPEG into tiles.
 
-    Tiles are 64 to 128 pixels wide if possible, and wider if the file would grow by more than 2 %.
-    Both images are decoded to verify that the pixels are the same.
+    Tiles are 64 to 128 pixels wide if possible, else 32 or more, and wider if the file would grow
+    by more than 2 %.
+
+    Args:
+        max_pixels: images of up to this size are decoded before and after, to verify that the
+            pixels are the same. For larger ones, the tiles are removed again, which must give the
+            same scan.
 
     Returns:
         The new file; `data` itself if it has tiles, or would grow by more than 2 %.
@@ -45,9 +54,10 @@ def add_tiles(data: bytes) -> bytes:
     """
     check_is_plain(data)
     mcus = tiling.read_mcus(data)
-    if mcus is None:
+    if mcus is None or not tiling.can_be_cut(data):
         raise NotLosslessError(_PROBLEMS[tiling.UNSUPPORTED])
-    _, mcu_width, _, row_length, interval = mcus
+    mcu_height, mcu_width, row_count, row_length, interval = mcus
+    pixel_count = mcu_height * row_count * mcu_width * row_length
     for wanted in _intervals(row_length, mcu_width):
         if interval and interval <= wanted and row_length % interval == 0:
             return data
@@ -55,7 +65,14 @@ def add_tiles(data: bytes) -> bytes:
         if code == tiling.TOO_LARGE or len(tiled) - len(data) > GROWTH * len(data):
             continue
         _check(code)
-        check_same_pixels(data, tiled)
+        if pixel_count <= max_pixels:
+            with reserve_memory(_VERIFYING * pixel_count):
+                check_same_pixels(data, tiled)
+        else:
+            code, plain = tiling.with_interval(tiled, interval)
+            _check(code)
+            if scans(plain) != scans(data):
+                raise NotLosslessError("the scan changed")
         return tiled
     return data
 

@@ -10,12 +10,11 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError
 from recordsmith.example import KeyAction, Rewriter, SchemaSurvey
 from recordsmith.image import ImageOptions, store_image
-from recordsmith.image.storing.image_options import MOST_PIXELS
 from recordsmith.reshaping.editing.feature_values import change_values
 
 _JPEG = b"\xff\xd8\xff"
-_OPTIONS = ImageOptions(tiles=True, max_pixels=MOST_PIXELS)
-UNREADABLE = "JPEGs were kept without tiles, because they are unreadable or too large"
+_OPTIONS = ImageOptions(tiles=True)
+UNREADABLE = "JPEGs were kept without tiles, because they are unreadable"
 
 
 class TiledImages:

@@ -86,8 +86,8 @@ class Image(ImageFeature):
         raw_shape: for images stored as raw pixels: height, width and channels, each a number or
             the key of the feature that holds it: ("height", "width", 3).
         raw_dtype: of raw pixels: uint8 or uint16.
-        max_pixels: larger images are an error and are not decoded, nor are images whose decoding
-            needs more than 4 bytes for each of that many pixels.
+        max_pixels: an image, or the part of it that is decoded, with more pixels is an error. So is
+            one whose decoding needs more than 4 bytes for each of that many pixels.
     """
 
     key: str = IMAGE
@@ -338,7 +338,7 @@ class PixelFilling(ImageFilling):
                 threads=self._threads,
                 max_pixels=feature.max_pixels,
             )
-            self.decoded_counts[row] = part.head.height * part.head.width
+            self.decoded_counts[row] = decoded.pixel_count
             self._place(self._out[row], placement, decoded, divisor)
 
     def _part_of(self, raw: npt.NDArray[Any], placement: Placement) -> Part:

@@ -55,8 +55,7 @@ class Mask(PixelFeature):
         raw_shape: for masks stored as raw arrays: height and width, each a number or the key of
             the feature that holds it; a third side must be 1.
         raw_dtype: of raw arrays: uint8 or uint16.
-        max_pixels: larger masks are an error and are not decoded; where only a part is decoded, it
-            counts.
+        max_pixels: a mask, or the part of it that is decoded, with more pixels is an error.
     """
 
     key: str = "image/segmentation/class/encoded"

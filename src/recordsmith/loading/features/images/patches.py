@@ -36,8 +36,8 @@ class Patches(ImageFeature):
     Adds `<name>_offsets`, int64, (batch, count, 2): top and left of each patch in pixels of the
     image. A record stays a row; `reshape(-1, *shape[2:])` makes a batch of patches of it. `Mask`
     and `Boxes` follow the patches. Only what the patches need is decoded: the tiles that they touch
-    of JPEGs with tiles (`pack --tiles`), the rows down to the lowest patch of other baseline JPEGs
-    and of PNGs; pixels are those of the whole image.
+    of JPEGs with tiles (`pack --tiles`), of other baseline JPEGs each patch or all rows down to the
+    lowest one, whichever is faster, and the rows of PNGs. Pixels are those of the whole image.
 
     The positions depend on the seed, epoch and place of the record, as those of `random-crop` do.
 
@@ -159,13 +159,18 @@ class PatchFilling(PixelFilling):
         feature, size = self._feature, self.sizes[row]
         windows = [Window(*placement[:4]) for placement in placements]
         assert size is not None
-        for file, patches in find_parts(*self._stored.file(row), windows):
+        for file, patches in find_parts(
+            *self._stored.file(row), windows, max_pixels=feature.max_pixels
+        ):
             with self._stored.room(file, channels=feature.channels, extra=self._extra):
                 part = file.decode(
-                    channels=feature.channels, bits=self._bits, max_pixels=feature.max_pixels
+                    channels=feature.channels,
+                    bits=self._bits,
+                    threads=self._threads,
+                    max_pixels=feature.max_pixels,
                 )
                 is_whole = part.pixels.shape[:2] == size  # also if the part is damaged
-                decoded = self.decoded_counts[row] + math.prod(part.pixels.shape[:2])
+                decoded = self.decoded_counts[row] + part.pixel_count
                 self.decoded_counts[row] = min(decoded, math.prod(size))
                 for patch in range(patches[0], self._count) if is_whole else patches:
                     self._place(*frames[patch], part, 1)

@@ -46,7 +46,7 @@ class RawShape:
         ]
         return list(zip(*sides, strict=True))
 
-    def check(self, shape: Shape, data: memoryview, key: str, max_pixels: int) -> None:
+    def check(self, shape: Shape, data: memoryview, key: str, max_pixels: int | None) -> None:
         """Raise CorruptDataError unless the bytes are an array of this shape."""
         names = " x ".join(str(side) for side in self.sides)
         sizes = " x ".join(str(side) for side in shape)
@@ -66,7 +66,7 @@ class RawShape:
             raise _shape_error(
                 key, f"{key!r} has the wrong number of channels", str(shape[2]), "1 to 4"
             )
-        if shape[0] * shape[1] > max_pixels:
+        if max_pixels is not None and shape[0] * shape[1] > max_pixels:
             raise _shape_error(
                 key,
                 f"{key!r} has too many pixels",
@@ -107,7 +107,8 @@ class StoredPixels:
             head = self._heads[row] = read_image_head(self._data[row], max_pixels=limit)
             return head.height, head.width
         shape = self._shapes[row]
-        self._raw.check(shape, self._data[row], self._key, self._max_pixels)
+        limit = None if is_cropped else self._max_pixels
+        self._raw.check(shape, self._data[row], self._key, limit)
         return int(shape[0]), int(shape[1])
 
     def numbers(self, row: int) -> npt.NDArray[Any] | None:
