@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,23 @@ def traced() -> Any:
 
 def _made(memory: RecycledMemory, byte_count: int, name: str = "image") -> Any:
     return memory.empty(name, (byte_count // 4, 2), np.uint16)
+
+
+def test_threads_share_memory_without_sharing_arrays() -> None:
+    memory = RecycledMemory(4)
+
+    def fill(number: int) -> bool:
+        arrays = []
+        for turn in range(200):
+            array = memory.empty("image", (64 + turn % 3, 8), np.uint16)
+            array[...] = number * 1000 + turn
+            arrays = [*arrays[-2:], (array, number * 1000 + turn)]
+            if not all((kept == value).all() for kept, value in arrays):
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(fill, range(32)))
 
 
 def test_memory_returns_with_the_last_view() -> None:

@@ -25,7 +25,7 @@ class ImageFormat:
         title: in messages.
         suffixes: of file names; the first is the usual one.
         signature: the first bytes of its files, as a regular expression.
-        short_signature: other first bytes, too short to tell an image from other data.
+        short_signature: other first bytes, too short to distinguish an image from other data.
         pillow: Pillow's name, if it opens the format and there is a signature.
         module, package: what teaches Pillow the format, and what to install for it.
         read_header: reads the header without Pillow: an object with `height`, `width`, `channels`

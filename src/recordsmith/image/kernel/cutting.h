@@ -18,7 +18,6 @@
 enum { CUT_TILES, CUT_ROWS, CUT_LOWER_ROWS, CUT_CODES };
 
 #define CUT_LEAST_SIDE 16 /* of scaled images: below this, different scales give the same size */
-#define CUT_EXTRA 2048    /* bytes: for DC tables with more codes */
 #define CUT_PAIR_BITS 12  /* of a look-up that skips several codes at once */
 
 typedef struct {
@@ -298,7 +297,7 @@ static int cut_skip_block(bit_reader *from, const scan_tables *tables, const cut
     return at == JPEG_BLOCK * JPEG_BLOCK || at >= HUFFMAN_END_OF_BLOCK;
 }
 
-/* Go on at an interval further below, found by its markers; 0 if one is not as it should be. A
+/* Resume at an interval further below, found by its markers; 0 if one is not as it should be. A
  * reader never reads ahead past a marker. */
 static int cut_seek(const uint8_t *data, size_t size, int64_t *number, int64_t wanted,
                     bit_reader *reader) {
@@ -315,31 +314,34 @@ static int cut_seek(const uint8_t *data, size_t size, int64_t *number, int64_t w
 }
 
 /* Copy all bits up to the next marker, eight bytes at once where none is stuffed. */
-static void cut_copy_bits(bit_reader *reader, bit_writer *writer) {
-    for (int left = reader->count - reader->missing; left > 0 && !writer->is_full;) {
+static void cut_copy_bits(bit_reader *from, bit_writer *to) {
+    bit_reader reader = *from; /* in registers */
+    bit_writer writer = *to;
+    for (int left = reader.count - reader.missing; left > 0;) {
         int count = left > 32 ? 32 : left;
-        scan_put(writer, reader->bits >> (64 - count), count);
-        reader->bits <<= count;
+        scan_put(&writer, reader.bits >> (64 - count), count);
+        reader.bits <<= count;
         left -= count;
     }
-    while (reader->at < reader->stop && !writer->is_full) {
-        uint64_t word = reader->stop - reader->at < 8 ? UINT64_MAX : scan_load(reader->at);
-        int room = writer->room;
+    while (reader.at < reader.stop && !writer.is_full) {
+        uint64_t word = reader.stop - reader.at < 8 ? UINT64_MAX : scan_load(reader.at);
+        int room = writer.room;
         if (!scan_has_ff(word)) {
             uint64_t whole = room == 64 ? word
-                : room ? writer->bits << room | word >> (64 - room) : writer->bits;
-            scan_flush(writer, whole, 8);
-            writer->bits = word;
-            reader->at += 8;
-        } else if (*reader->at != 0xFF) {
-            scan_put(writer, *reader->at++, 8);
-        } else if (reader->stop - reader->at > 1 && reader->at[1] == 0) {
-            scan_put(writer, 0xFF, 8);
-            reader->at += 2;
+                : room ? writer.bits << room | word >> (64 - room) : writer.bits;
+            scan_flush(&writer, whole, 8);
+            writer.bits = word;
+            reader.at += 8;
+        } else if (*reader.at != 0xFF) {
+            scan_put(&writer, *reader.at++, 8);
+        } else if (reader.stop - reader.at > 1 && reader.at[1] == 0) {
+            scan_put(&writer, 0xFF, 8);
+            reader.at += 2;
         } else {
-            return;
+            break;
         }
     }
+    *to = writer;
 }
 
 /* Copy the codes of the MCUs of a cut; 0 if they are damaged or do not fit. */
@@ -398,7 +400,7 @@ static size_t cut_measure(const uint8_t *data, size_t size, int top, int left, i
     if (!jpeg_read_header(data, size, header)) return 0;
     if (!cut_plan(header, top, left, height, width, divisor, cut)) return 0;
     cut->body = header->scan;
-    if (cut->way >= CUT_LOWER_ROWS) return size + CUT_EXTRA;
+    if (cut->way >= CUT_LOWER_ROWS) return size + SCAN_MOST_CODES + 64;
     if (header->restart_interval) {
         for (int64_t number = 0; number < cut->first_interval; number++) {
             size_t end = cut_interval_end(data, size, cut->body, number, 0);

@@ -53,7 +53,7 @@ static uint8_t *tiling_put_header(const uint8_t *data, const jpeg_header *header
     return out + (header->scan - scan_header);
 }
 
-/* Copy the scan. `tables->lacking` says afterwards whether codes are missing in the result. */
+/* Copy the scan. `tables->lacking` shows afterwards whether codes are missing in the result. */
 static int tiling_copy_scan(const jpeg_header *header, int interval, scan_tables *tables,
                             bit_reader *reader, bit_writer *writer) {
     int old_dc[JPEG_MOST_COMPONENTS] = {0}, new_dc[JPEG_MOST_COMPONENTS] = {0};

@@ -233,7 +233,7 @@ def test_masks_stay_on_their_patches(
                 assert mask[top, left] in (*batch["mask"][row, :, 0, 0], 7)
 
 
-def test_a_value_outside_the_patches_is_not_looked_at(tmp_path: Path, images: ModuleType) -> None:
+def test_a_value_outside_the_patches_is_not_checked(tmp_path: Path, images: ModuleType) -> None:
     """The largest value of a mask counts where it is decoded."""
     mask = np.zeros((100, 10), np.uint16)
     mask[90] = 300
