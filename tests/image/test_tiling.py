@@ -57,6 +57,8 @@ def test_each_tile_is_the_part_at_its_offset_and_untile_restores_the_image(layou
     joined = untile(tiles, offsets, sides)
     assert joined.dtype == image.dtype
     np.testing.assert_array_equal(joined, image)
+    unsigned = offsets.astype(np.uint64)
+    np.testing.assert_array_equal(untile(tiles, unsigned), padded)  # as far as the tiles reach
     order = np.random.default_rng(0).permutation(len(tiles))
     np.testing.assert_array_equal(untile(tiles[order], offsets[order], sides), image)
 
@@ -153,6 +155,23 @@ def test_jpegs_with_tiles_are_decoded_band_by_band_and_others_once(
         assert {window[2:] for window in windows} == {(64, 320)}
 
 
+@pytest.mark.parametrize("take", [Image.fromarray, np.ndarray.tolist])
+def test_pixels_are_what_numpy_takes(take: Any) -> None:
+    pixels = numbered((20, 30, 3), np.uint8)
+    tiles, _ = tile_image(take(pixels), 16)
+    np.testing.assert_array_equal(tiles, tile_image(pixels, 16)[0])
+
+
+@pytest.mark.parametrize("side", [30, 32, 510, 512])
+def test_the_center_of_large_tiles(side: int) -> None:
+    """The depths of a tile are few bytes large, and none overflows."""
+    tiles = np.stack([np.zeros((side, side), np.uint8), np.ones((side, side), np.uint8)])
+    joined = untile(tiles, np.array([[0, 0], [0, 2]]))
+    middle = side // 2 + 1  # column in which both are as deep
+    assert not joined[:, :middle].any()
+    assert joined[:, middle:].all()
+
+
 def test_channels_of_encoded_images() -> None:
     data = encoded((20, 30), "PNG")
     for channels in (1, 3, 4):
@@ -176,6 +195,7 @@ ONE: Any = [[0, 0]]
 @pytest.mark.parametrize(
     ("option", "arguments", "options"),
     [
+        ("image", (numbered((1, 4, 4, 3)), 2), {}),
         ("size", (numbered((4, 4)), 0), {}),
         ("size", (numbered((4, 4)), (2, 2, 2)), {}),
         ("size", (numbered((4, 4)), True), {}),
@@ -202,8 +222,11 @@ def test_invalid_arguments_of_tile_image(
         ("offsets", numbered((1, 4, 4)), [[0.0, 0]], (4, 4), "center"),
         ("offsets", numbered((1, 4, 4)), [[0, -1]], (4, 4), "center"),
         ("offsets", numbered((1, 4, 4)), [[4, 0]], (4, 4), "center"),
-        ("offsets", numbered((1, 4, 4)), ONE, (4, 5), "center"),
-        ("offsets", np.ones((1, 4, 4)), ONE, (4, 5), "mean"),
+        ("offsets", numbered((1, 4, 4)), [[0, -1]], None, "center"),
+        ("tiles", numbered((1, 4, 4)), ONE, (4, 5), "center"),
+        ("tiles", np.ones((1, 4, 4)), ONE, (4, 5), "mean"),
+        ("tiles", np.ones((1, 0, 4)), ONE, (4, 4), "center"),
+        ("tiles", np.ones((2, 2, 4, 4)), [[0, 0], [0, 4]], (4, 8), "center"),
         ("size", numbered((1, 4, 4)), ONE, 0, "center"),
         ("tiles", numbered((2, 4, 4)), ONE, (4, 4), "center"),
         ("tiles", numbered((1, 4, 4)), [[0, 0], [0, 2]], (4, 4), "center"),

@@ -96,6 +96,7 @@ def reserve_for_decoding(
     channels: int = 3,
     divisor: int = 1,
     extra: int = 0,
+    subject: str | None = None,
 ) -> AbstractContextManager[None]:
     """Reserve the memory for decoding an image and using its pixels, for the duration of the block.
 
@@ -107,6 +108,7 @@ def reserve_for_decoding(
         divisor: for JPEG, decode at 1/`divisor` of its size.
         extra: bytes per pixel that are needed after decoding. They do not count for the limit of
             one image.
+        subject: as of `check_size`.
 
     Raises:
         CorruptDataError: unreadable-image: the image has more pixels than `max_pixels`, or needs
@@ -114,12 +116,12 @@ def reserve_for_decoding(
     """
     pixel_count = height * width
     if pixel_count > max_pixels:
-        check_size(height, width, max_pixels)
+        check_size(height, width, max_pixels, subject=subject)
     if pixel_count <= UNCOUNTED_PIXELS or getattr(_thread, "reservation", None) is not None:
         return _NOTHING_HELD
     peak = peak_bytes(data, format_, pixel_count, channels=channels, divisor=divisor)
     limit = BYTES_PER_PIXEL * max(max_pixels, MAX_PIXELS)
-    _check_peak(peak, limit)
+    _check_peak(peak, limit, subject)
     return _Reservation(peak + extra * pixel_count, limit)
 
 
@@ -150,22 +152,36 @@ def reserve_more(byte_count: int) -> None:
 
 
 def check_size(
-    height: int, width: int, max_pixels: int, problem: str = "the image is too large to decode"
+    height: int,
+    width: int,
+    max_pixels: int,
+    *,
+    subject: str | None = None,
+    problem: str = "is too large to decode",
 ) -> None:
-    """Raise CorruptDataError if an image has more pixels than `max_pixels`."""
+    """Raise CorruptDataError if an image has more pixels than `max_pixels`.
+
+    Args:
+        subject: the image in the error, such as "the mask 'm'", if it has its own `max_pixels`.
+        problem: what the error says about it.
+    """
     if height * width > max_pixels:
-        remedy = f"If you trust the file, increase {option('max_pixels')}."
+        remedy = f"If you trust the file, increase {_limit_of(subject)}."
         if height * width > MOST_PIXELS:
             remedy = (
                 "Make the image smaller. Or divide a JPEG into tiles with `recordsmith reshard "
                 "PATH OUT --tiles`, so that crops decode only a part of it."
             )
         raise unreadable(
-            problem,
+            f"{subject or 'the image'} {problem}",
             found=f"{width:,} x {height:,} pixels",
             expected=f"at most {max_pixels:,}",
             remedy=remedy,
         )
+
+
+def _limit_of(subject: str | None) -> str:
+    return option("max_pixels") + (f" of {subject}" if subject else "")
 
 
 class _Reservation:
@@ -193,14 +209,14 @@ class _Reservation:
         self._held = _memory.take(byte_count)
 
 
-def _check_peak(peak: int, limit: int) -> None:
+def _check_peak(peak: int, limit: int, subject: str | None = None) -> None:
     if peak > limit:
         raise unreadable(
-            "the image needs too much memory to decode",
+            f"{subject or 'the image'} needs too much memory to decode",
             found=f"about {peak >> 20:,} MiB",
             expected=f"at most {limit >> 20:,} MiB",
             remedy=(
-                f"Resize the image, or increase {option('max_pixels')}, which allows "
+                f"Resize the image, or increase {_limit_of(subject)}, which allows "
                 f"{BYTES_PER_PIXEL} bytes for each pixel."
             ),
         )

@@ -107,11 +107,7 @@ class PartFile:
             pixel_count = self.head.height * self.head.width
             return Part(convert_pixels(cut, channels, bits), self.top, self.left, pixel_count)
         data, head = self.whole  # damaged: decoders differ in what they accept of whole images
-        check_size(
-            *head[1:3],
-            max_pixels,
-            f"the {head.format} image is damaged, and too large to decode whole",
-        )
+        check_size(*head[1:3], max_pixels, problem="is damaged, and too large to decode whole")
         with reserve_for_decoding(
             data, *head[:3], max_pixels=max_pixels, channels=channels, divisor=divisor
         ):

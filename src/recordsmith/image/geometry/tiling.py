@@ -25,6 +25,7 @@ _Rows: TypeAlias = Callable[[int, int], Array]
 """Returns the pixels from one row to another."""
 
 _LONGEST_SIDE = 1 << 31
+_TILES = "arrays, (count, height, width, …)"
 
 
 @overload
@@ -63,8 +64,9 @@ def tile_image(
     smaller than a tile is padded with zeros at the bottom and right.
 
     Args:
-        image: pixels, (height, width) or (height, width, channels); or an encoded image, which is
-            decoded to uint8. Its EXIF orientation is not applied, as in a loader.
+        image: pixels, (height, width) or (height, width, channels), as `numpy.asarray` takes them;
+            or an encoded image, which is decoded to uint8. Its EXIF orientation is not applied, as
+            in a loader.
         size: height and width of the tiles; one number for both.
         overlap: how many rows and columns neighbouring tiles share, at least; one number for both.
         batch_size: return an iterator of batches of this many tiles. An encoded image is decoded
@@ -86,7 +88,7 @@ def tile_image(
         >>> tiles, offsets = rs.tile_image(image, (5, 4), overlap=2)
         >>> tiles.shape, offsets.tolist()
         ((3, 5, 4), [[0, 0], [0, 2], [0, 3]])
-        >>> (rs.untile(tiles, offsets, (5, 7)) == image).all()
+        >>> (rs.untile(tiles, offsets) == image).all()
         True
     """
     tile = _sides("size", size, 1)
@@ -98,17 +100,20 @@ def tile_image(
     if batch_size is not None:
         check_number("batch_size", batch_size, 1, _LONGEST_SIDE)
     rows: _Rows
-    if isinstance(image, np.ndarray) and image.ndim in (2, 3):
-        sides, rows = image.shape[:2], lambda top, bottom: image[top:bottom]
-    elif isinstance(image, (bytes, bytearray, memoryview)):
+    if isinstance(image, (bytes, bytearray, memoryview)):
         head = read_image_head(image, max_pixels=None)
         sides, rows = (head.height, head.width), _Encoded(image, head, channels, tile[0]).rows
     else:
-        raise OptionError(
-            option="image",
-            value=type(image).__name__,
-            expected="an encoded image, or pixels: (height, width) or (height, width, channels)",
-        )
+        pixels = np.asarray(image)
+        if pixels.ndim not in (2, 3):
+            raise OptionError(
+                option="image",
+                value=pixels.shape or type(image).__name__,
+                expected=(
+                    "an encoded image, or pixels: (height, width) or (height, width, channels)"
+                ),
+            )
+        sides, rows = pixels.shape[:2], lambda top, bottom: pixels[top:bottom]
     tops, lefts = (
         _starts(side, length, length - part)
         for side, length, part in zip(sides, tile, shared, strict=True)
@@ -121,19 +126,22 @@ def tile_image(
 def untile(
     tiles: Array | Iterable[Array],
     offsets: Array,
-    size: _Size,
+    size: _Size | None = None,
     *,
     blend: Blend = "center",
 ) -> Array:
     """Join tiles to one image; undoes `tile_image`.
 
     Args:
-        tiles: (count, height, width, …) of any dtype, such as the scores of each class: or batches
-            of them, which are read one at a time.
+        tiles: (count, height, width, …) of any dtype, such as the scores of each class, which come
+            last; or batches of them, which are read one at a time.
         offsets: integers, (count, 2): top and left of each tile, from `tile_image`.
         size: height and width of the image. Tiles may reach beyond its bottom and right edge.
+            Default: as far as the tiles reach. Pass it if the image may be smaller than a tile, to
+            cut off the padding.
         blend: where tiles overlap: `center` takes each pixel from the tile in which it is farthest
-            from the edge, `mean` averages floats.
+            from the edge, `mean` averages floats. In addition to the result, both take up to 4
+            bytes for each pixel of the image. For float16, `mean` adds in float32.
 
     Returns:
         (height, width, …), with the dtype of the tiles.
@@ -149,7 +157,7 @@ def untile(
         (90, 120, 1)
     """
     check_word("blend", blend, get_args(Blend))
-    sides = _sides("size", size, 1)
+    sides = None if size is None else _sides("size", size, 1)
     places = np.asarray(offsets)
     if places.ndim != 2 or places.shape[1] != 2 or places.dtype.kind not in "iu":
         raise OptionError(
@@ -157,19 +165,24 @@ def untile(
             value=f"{places.dtype} {places.shape}",
             expected="integers, (count, 2): top and left of each tile",
         )
-    outside = (places < 0).any(axis=1) | (places >= sides).any(axis=1)
+    places = places.astype(np.int64)
+    outside = (places < 0).any(axis=1) | (places >= (sides or np.inf)).any(axis=1)
     if outside.any():
         raise OptionError(
-            f"a tile lies outside the image, {sides}",
+            f"a tile at {places[outside][0].tolist()} lies outside the image",
             option="offsets",
             value=places[outside][0].tolist(),
+            expected="row and column " + (f"below {sides}" if sides else "of at least 0"),
         )
     joined: _Centers | _Mean | None = None
     done = 0
     for batch in [tiles] if hasattr(tiles, "ndim") else tiles:
         part = np.asarray(batch)
         if joined is None:
-            joined = (_Mean if blend == "mean" else _Centers)(part, sides)
+            if part.ndim < 3:
+                raise OptionError(option="tiles", value=part.shape, expected=_TILES)
+            height, width = places.max(axis=0, initial=0) + part.shape[1:3]
+            joined = (_Mean if blend == "mean" else _Centers)(part, sides or (height, width))
         if done + len(part) > len(places) or part.shape[1:] != joined.shape:
             raise _other_tiles(f"{done + len(part)} or more of {part.shape[1:]}", places, joined)
         for numbers, (top, left) in zip(part, places[done:].tolist(), strict=False):
@@ -229,16 +242,15 @@ class _Centers:
 
     def __init__(self, tiles: Array, sides: _Size) -> None:
         self.shape = tiles.shape[1:]
-        if len(self.shape) < 2:
-            raise OptionError(
-                option="tiles", value=tiles.shape, expected="arrays, (count, height, width, …)"
-            )
         self._out = np.empty((*sides, *self.shape[2:]), tiles.dtype)
-        self._best = np.zeros(sides, np.float32)
         down, across = (
             np.minimum(np.arange(1, side + 1), np.arange(side, 0, -1)) for side in self.shape[:2]
         )
-        self._depth = np.multiply.outer(down, across).astype(np.float32)
+        depth = np.multiply.outer(down, across)
+        self._depth = depth.astype(
+            np.min_scalar_type(depth.max(initial=1))
+        )  # few bytes for small tiles
+        self._best = np.zeros(sides, self._depth.dtype)
 
     def add(self, tile: Array, top: int, left: int) -> None:
         height, width = self.shape[:2]
@@ -250,7 +262,7 @@ class _Centers:
         np.maximum(best, self._depth[here], out=best)
 
     def finish(self) -> Array:
-        _check_cover(self._best)
+        _check_cover(self._best, self.shape)
         return self._out
 
 
@@ -259,12 +271,12 @@ class _Mean:
 
     def __init__(self, tiles: Array, sides: _Size) -> None:
         self.shape = tiles.shape[1:]
-        if tiles.dtype.kind != "f" or len(self.shape) < 2:
+        if tiles.dtype.kind != "f":
             raise OptionError(
                 f"{option('blend', 'mean')} averages floats",
                 option="tiles",
                 value=f"{tiles.dtype} {tiles.shape}",
-                expected="arrays of floats, (count, height, width, …)",
+                expected="floats",
                 remedy=f"Pass {option('blend', 'center')} for class numbers.",
             )
         self._dtype = tiles.dtype
@@ -279,19 +291,25 @@ class _Mean:
         self._sums[window] += tile[: counts.shape[0], : counts.shape[1]]
 
     def finish(self) -> Array:
-        _check_cover(self._counts)
+        _check_cover(self._counts, self.shape)
         counts = self._counts.reshape(*self._counts.shape, *[1] * (self._sums.ndim - 2))
         np.divide(self._sums, counts, out=self._sums)
         return self._sums.astype(self._dtype, copy=False)
 
 
-def _check_cover(counts: Array) -> None:
+def _check_cover(counts: Array, shape: tuple[int, ...]) -> None:
     if not counts.all():
         top, left = np.argwhere(counts == 0)[0].tolist()
         raise OptionError(
-            f"the tiles do not cover the image: row {top}, column {left} is in none",
-            option="offsets",
-            remedy="Pass the tiles and offsets that tile_image returns for the whole image.",
+            f"the tiles do not cover the image: none of {shape[0]} x {shape[1]} pixels (axes 1 and "
+            f"2 of the tiles) has row {top}, column {left}",
+            option="tiles",
+            value=("count", *shape),
+            expected=f"{_TILES}, for all offsets from tile_image",
+            remedy=(
+                "If channels come first, move them to the end: np.moveaxis(tiles, 1, -1), or "
+                "tiles.movedim(1, -1) in PyTorch."
+            ),
         )
 
 

@@ -98,6 +98,11 @@ class PixelFeature(Feature):
 class ImageFeature(PixelFeature):
     """A feature with images, which masks and boxes can follow."""
 
+    @property
+    @abstractmethod
+    def is_random(self) -> bool:
+        """Whether images are cropped or flipped at random."""
+
     @abstractmethod
     def begin(self, name: str, rows: BatchRows) -> ImageFilling:
         """Allocate the images, and compute their sizes and placements."""

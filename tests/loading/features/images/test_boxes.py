@@ -49,6 +49,10 @@ class Image(ImageFeature):
 
     is_mirrored: bool = False
 
+    @property
+    def is_random(self) -> bool:
+        return False
+
     def requests(self) -> Mapping[str, ColumnRequest]:
         return {}
 

@@ -242,15 +242,25 @@ def test_options_that_make_no_sense(options: dict[str, Any], option: str) -> Non
     assert caught.value.option == option
 
 
-@pytest.mark.parametrize("random", [{"flip": "horizontal"}, {"fit": "random-crop"}])
-def test_a_mask_that_would_not_follow_its_image_is_refused(random: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "image",
+    [
+        rs.Image(size=8, flip="horizontal"),
+        rs.Image(size=8, fit="random-crop"),
+        rs.Patches(8, 2),
+    ],
+)
+@pytest.mark.parametrize(("own", "option"), [({"size": 8}, "size"), ({"fit": "pad"}, "fit")])
+def test_a_mask_that_would_not_follow_its_image_is_refused(
+    image: Any, own: dict[str, Any], option: str
+) -> None:
     """It has a size of its own, but the only image there is lies elsewhere each time."""
     from recordsmith.example import Schema
     from recordsmith.loading.features.declaration import declare_features
 
-    features = {"image": rs.Image(size=8, **random), "mask": rs.Mask(size=8)}
+    features = {"image": image, "mask": rs.Mask(**own)}
     with pytest.raises(OptionError) as caught:
         declare_features(features, Schema.merged([]), is_complete=True)
-    assert caught.value.option == "size"
+    assert caught.value.option == option
     still = {**features, "still": rs.Image(size=8)}
     assert declare_features(still, Schema.merged([]), is_complete=True) == still

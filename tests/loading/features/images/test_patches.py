@@ -484,8 +484,10 @@ def test_the_limit_counts_the_pixels_that_are_decoded(tmp_path: Path, images: Mo
     with raises(CorruptDataError, defect=Defect.UNREADABLE_IMAGE, record=1):
         only(dataset[1:], features)
     image = rs.Image(size=(200, 2400), fit="crop-or-pad")
-    with raises(CorruptDataError, defect=Defect.UNREADABLE_IMAGE, record=0):
-        only(dataset[:1], {"x": image, "m": rs.Mask("m", max_pixels=500_000)})
+    limited: dict[str, Any] = {"x": image, "m": rs.Mask("m", max_pixels=500_000)}
+    for features in (limited, {"m": rs.Mask("m", size=8, max_pixels=500_000)}):
+        with raises(CorruptDataError, match="increase max_pixels of the mask 'm'", record=0):
+            only(dataset[:1], features)
 
 
 # -- options ---------------------------------------------------------------------------------------

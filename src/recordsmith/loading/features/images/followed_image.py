@@ -8,9 +8,11 @@ from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.loading.features.feature import BatchRows, Feature, ImageFeature, ImageFilling
 
 
-def images_in(features: Mapping[str, Feature]) -> list[str]:
-    """Return the names of the features that make images."""
-    return [name for name, feature in features.items() if isinstance(feature, ImageFeature)]
+def images_in(features: Mapping[str, Feature]) -> dict[str, ImageFeature]:
+    """Return the features that make images, by name."""
+    return {
+        name: feature for name, feature in features.items() if isinstance(feature, ImageFeature)
+    }
 
 
 def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:

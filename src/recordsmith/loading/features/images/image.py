@@ -157,6 +157,10 @@ class Image(ImageFeature):
         one_thread_in_opencv()  # for processes that unpickle the loader
         return PixelFilling(self, name, rows)
 
+    @property
+    def is_random(self) -> bool:
+        return self.geometry().number_count > 0
+
     def geometry(self) -> Fit:
         """Return the placement rule."""
         return Fit(

@@ -27,7 +27,6 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.images.followed_image import check_leader, images_in, leading
 from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
-from recordsmith.loading.features.images.image import Image
 from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
 from recordsmith.loading.number_options import is_whole, whole_number
 
@@ -123,13 +122,11 @@ class Mask(PixelFeature):
 
     def _check_alone(self, name: str, features: Mapping[str, Feature]) -> None:
         """Raise OptionError if all images are transformed at random."""
-        images = {one: features[one] for one in images_in(features)}
-        if images and all(
-            isinstance(image, Image) and image.geometry().number_count for image in images.values()
-        ):
-            first = next(iter(images))
+        images = images_in(features)
+        if images and all(image.is_random for image in images.values()):
             raise OptionError(
-                f"feature {name!r}: a Mask with its own size or fit does not follow {first!r}, "
+                f"feature {name!r}: a Mask with its own size or fit does not follow "
+                f"{next(iter(images))!r}, "
                 "which is cropped or flipped at random",
                 option="size" if self.size is not None else "fit",
                 remedy=f"Leave {option('size')} and {option('fit')} out.",
@@ -156,7 +153,9 @@ class MaskFilling(Filling):
         self._feature = feature
         self._name = name
         self._tables: dict[np.dtype[Any], npt.NDArray[Any]] = {}  # of `values`, by stored dtype
-        self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
+        self._stored = StoredPixels(
+            rows, feature.key, feature.stored(), feature.max_pixels, noun="mask"
+        )
         self._sizes: list[tuple[int, int] | None] = [None] * rows.count
         for row in range(rows.count):
             if row not in rows.failures:

@@ -50,7 +50,8 @@ class Patches(ImageFeature):
         flip: flip each patch at random, horizontal, vertical or both, with probability 1/2. Offsets
             are those of the patch before.
         small: an image smaller than a patch is padded at the bottom and right, black, with offset
-            0; or it is an error.
+            0; or it is an error. All patches of an image that is not larger than a patch are equal,
+            except for flips.
         raw_shape, raw_dtype: as of `Image`.
         max_pixels: as of `Image`; counts the pixels that are decoded at once.
     """
@@ -105,6 +106,10 @@ class Patches(ImageFeature):
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         self.image.check(name, features)
+
+    @property
+    def is_random(self) -> bool:
+        return True
 
     def begin(self, name: str, rows: BatchRows) -> PatchFilling:
         one_thread_in_opencv()  # for processes that unpickle the loader

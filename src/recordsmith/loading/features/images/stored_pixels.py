@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
-from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.decoding.parts import PartFile, Window, find_part
 from recordsmith.image.decoding.pixels import ImageHead, read_image_head
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest
@@ -72,7 +72,7 @@ class RawShape:
                 f"{key!r} has too many pixels",
                 sizes,
                 f"at most {max_pixels:,}",
-                remedy=f"Pass a larger {option('max_pixels')} if the image is right.",
+                remedy=f"Pass a larger {option('max_pixels')} if the shape is right.",
             )
 
     def view(self, shape: Shape, data: memoryview) -> npt.NDArray[Any]:
@@ -85,8 +85,18 @@ class RawShape:
 class StoredPixels:
     """The images or masks of a batch as records store them."""
 
-    def __init__(self, rows: BatchRows, key: str, raw: RawShape | None, max_pixels: int) -> None:
+    def __init__(
+        self,
+        rows: BatchRows,
+        key: str,
+        raw: RawShape | None,
+        max_pixels: int,
+        *,
+        noun: str = "image",
+    ) -> None:
+        """`noun`: what errors call them."""
         self._key = key
+        self._subject = f"the {noun} {key!r}"
         self._raw = raw
         self._max_pixels = max_pixels
         self._data = list(cast("Any", rows.columns[key]).views())
@@ -103,8 +113,9 @@ class StoredPixels:
             CorruptDataError: it is not an image, or too large.
         """
         if self._raw is None:
-            limit = None if is_cropped else self._max_pixels
-            head = self._heads[row] = read_image_head(self._data[row], max_pixels=limit)
+            head = self._heads[row] = read_image_head(self._data[row], max_pixels=None)
+            if not is_cropped:
+                check_size(head.height, head.width, self._max_pixels, subject=self._subject)
             return head.height, head.width
         shape = self._shapes[row]
         limit = None if is_cropped else self._max_pixels
@@ -130,6 +141,7 @@ class StoredPixels:
             channels=channels,
             divisor=divisor,
             extra=extra + part.unpacked_bytes,
+            subject=self._subject,
         )
 
     def file(self, row: int) -> tuple[memoryview, ImageHead]:
