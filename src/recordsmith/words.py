@@ -31,6 +31,11 @@ def note_text(number: int, sentence: str) -> str:
     return f"{number:,} {sentence}"
 
 
+def percent(share: float) -> str:
+    """Format a share: 42%; <1% instead of 0% if it is not 0."""
+    return "<1%" if 0 < share < 0.01 else f"{100 * share:.0f}%"
+
+
 def first_of(names: Sequence[str], most: int) -> str:
     """List the first few names and the number of the others: a, b and 2,569 more."""
     more = len(names) - most

@@ -81,6 +81,7 @@ def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
     [
         (np.zeros((2, 8, 8)), {}, r"shape \(2, 8, 8\)"),
         (np.zeros((2, 8, 8, 2)), {}, "uint8, uint16 or floats"),
+        (np.zeros((2, 4, 8, 8, 3)), {}, r"pass images.reshape\(-1, \*images.shape\[2:\]\)"),
         (np.zeros((2, 8, 8, 3), np.int64), {}, "dtype int64"),
         (np.zeros((2, 0, 8, 3)), {}, r"shape \(2, 0, 8, 3\)"),
         ([np.zeros((8, 8, 3)), np.zeros((9, 8, 3))], {}, r"shape \(2,\)"),

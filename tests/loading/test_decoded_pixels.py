@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def test_share_of_the_pixels(tmp_path: Path, images: Any) -> None:
         assert stats.decoded_share == stats.to_json()["decoded_share"] == expected
     assert "decoded 3% of the pixels" in str(stats)
     assert stats_of(tiled, size=64).decoded_share == 1.0  # at a reduced size
+    assert "decoded <1% of the pixels" in str(replace(stats, decoded_pixel_count=1))
     png = write(tmp_path / "png.tfrecord", [images.encode(images.noise(40, 30), "PNG")])
     assert stats_of(png, size=8, fit="crop-or-pad").decoded_share == 19 / 30  # down to the last row
     assert stats_of(png, size=8).decoded_share == 1.0

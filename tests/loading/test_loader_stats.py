@@ -33,6 +33,12 @@ RUN: dict[str, Any] = {"batch_count": 9, "thread_count": 8, "processor_count": 8
             "More threads or smaller images (`recordsmith pack --shorter-side`) would help.",
         ),
         (
+            {"waited_seconds": 7.1, "between_seconds": 2.9, "decoding_seconds": 5,
+             "has_pixels": True, "image_pixel_count": 9, "decoded_pixel_count": 8},
+            ("Tiles in JPEGs that have none (`recordsmith reshard PATH OUT --tiles`) or smaller "
+            "images (`recordsmith pack --shorter-side`) would help."),
+        ),
+        (
             {"waited_seconds": 1, "decoding_seconds": 5, "thread_count": 1, "processor_count": 1},
             ("Decoding records is the bottleneck: the loop waited 100% of the time for batches "
             "while one thread decoded. Fewer features would help."),

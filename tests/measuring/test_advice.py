@@ -12,10 +12,12 @@ from recordsmith.measuring.advice import advise, is_faster
 from recordsmith.measuring.bench_report import ImageSample
 
 
-def trial(name: str, *rates: float, threads: int = 2, order: str = "shuffled", side=None) -> Trial:
+def trial(
+    name: str, *rates: float, threads: int = 2, order: str = "shuffled", side=None, batches=10
+) -> Trial:
     """A trial whose rounds of a second had so many records a second."""
     rounds = tuple(
-        Measured(1.0, 10, int(rate), 100 * int(rate), 0.1, 1.5, 0.4, 0.9) for rate in rates
+        Measured(1.0, batches, int(rate), 100 * int(rate), 0.1, 1.5, 0.4, 0.9) for rate in rates
     )
     return Trial(name, threads, order, side, rounds)
 
@@ -61,10 +63,19 @@ def test_a_few_batches_are_not_compared() -> None:
 
 
 def test_short_trials_are_reported() -> None:
-    few = Trial("order", 2, "in order", None, (Measured(0.1, 3, 10**6, 10**8, 0, 0, 0, 0),))
-    too_short = "Trials of less than 8 batches are not compared"
-    assert too_short in " ".join(advise(report(trial("requested", 1000, 1000), few)))
-    assert too_short not in " ".join(advise(report(trial("requested", 1000, 1000))))
+    """They are named; nothing is called faster, or not faster."""
+    trials = [trial("requested", 1000, 1000), trial("sample", 60, 61)]
+    few = [
+        trial("threads", 10**6, 10**6, threads=1, batches=3),
+        trial("order", 10**6, 10**6, order="in order", batches=3),
+        trial("tiles", 2000, 2000, batches=3),
+        trial("smaller", 2000, 2000, side=256, batches=3),
+    ]
+    advice = " ".join(advise(report(*trials, *few, sample=ImageSample(64, 1000, 1010, 250))))
+    named = "1 thread; in order; sample, tiles; sample, shorter side 256. Use smaller batches"
+    assert f"Too few batches to compare (less than 8): {named}" in advice
+    assert "faster" not in advice
+    assert "Too few" not in " ".join(advise(report(*trials)))
 
 
 def test_no_advice_without_measurements() -> None:
@@ -85,6 +96,8 @@ def test_threads() -> None:
     same = trial("threads", 980, 1020, threads=1)
     advice = " ".join(advise(report(requested, same)))
     assert "No other number of threads was clearly faster or slower" in advice
+    advice = " ".join(advise(report(requested, less, replace(same, thread_count=4))))
+    assert "was clearly faster than 2, but 1 was clearly slower: 505 images/s" in advice
 
 
 def test_order() -> None:
@@ -107,9 +120,13 @@ def test_a_smaller_side_is_compared_with_the_same_images() -> None:
         trial("sample", 1000, 1000),
         trial("smaller", 2500, 2500, side=256),
     )
+    trials = tuple(
+        replace(one, rounds=tuple(replace(each, image_pixel_count=9999) for each in one.rounds))
+        for one in trials
+    )
     first, *_ = advise(report(*trials, sample=ImageSample(64, 1000, None, 250)))
     assert "64 of these images, packed at a shorter side of 256, loaded 2.5 times" in first
-    assert "2,500 instead of 1,000 images/s, and have 25% of the bytes" in first
+    assert "2,500 instead of 1,000 images/s, and keep 40% of the pixels and 25% of the b" in first
     assert "`recordsmith pack PATH OUT --format shards --shorter-side 256`" in first
     trials = (*trials[:2], trial("smaller", 1010, 1010, side=256))
     first, *_ = advise(report(*trials, sample=ImageSample(64, 1000, None, 250)))

@@ -17,6 +17,7 @@ from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
 from recordsmith.cli.wording import can_be_shown, how_to_show
 from recordsmith.errors import OptionError
+from recordsmith.words import percent
 
 if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, Trial
@@ -194,7 +195,7 @@ def _row(trial: Trial) -> tuple[str, ...]:
         f"{trial.records_per_second:,.0f}",
         f"{trial.lowest:,.0f} to {trial.highest:,.0f}" if len(trial.rounds) > 1 else "once",
         f"{trial.cpu_microseconds:,.0f}",
-        "" if share is None else f"{100 * share:.0f}%",
+        "" if share is None else percent(share),
         f"{trial.record_bytes / 1e3:,.1f}",
         f"{trial.bytes_per_second / 1e6:,.1f}",
         f"{total.record_count:,} in {total.seconds:.1f} s",

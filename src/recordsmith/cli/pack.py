@@ -651,11 +651,16 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
 
 
 def print_findings(report: PackReport) -> None:
-    """Print what was skipped, changed and noticed."""
+    """Print what was skipped, changed and noticed; of requested changes only the number."""
+    from recordsmith.packing.images import REQUESTED  # loads more than `--help` needs
+
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = note_text(noted.count, sentence)
-        console.print_list(title, noted.places, most=3, number=noted.count)
+        if sentence in REQUESTED:
+            console.print_line(title)
+        else:
+            console.print_list(title, noted.places, most=3, number=noted.count)
     console.print_list("notices", report.notices)
 
 

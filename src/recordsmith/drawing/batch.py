@@ -111,6 +111,9 @@ def _channels_last(images: Any) -> npt.NDArray[Any]:
             "uint8, uint16 or floats of shape (batch, height, width, channels) or (batch, "
             "channels, height, width)"
         ),
+        remedy=(
+            "For patches, pass images.reshape(-1, *images.shape[2:])." if array.ndim == 5 else ""
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recordsmith.summaries import Report
+from recordsmith.words import percent
 
 _READY_SHARE = 0.1  # a loop that waits less than this for batches is not limited by them
 
@@ -101,19 +102,19 @@ class LoaderStats(Report):
         if share < _READY_SHARE:
             return (
                 "The training step is the bottleneck: batches were ready "
-                f"{_percent(1 - share)} of the time."
+                f"{percent(1 - share)} of the time."
             )
         if not self.thread_count:
             return (
-                f"The loop makes each batch itself (threads=0) and waited {_percent(share)} of the "
+                f"The loop makes each batch itself (threads=0) and waited {percent(share)} of the "
                 f"time. {self._most()[0]} the largest part. Use threads=1 or more to prefetch."
             )
         work = self.reading_seconds + self.decoding_seconds + self.function_seconds
         if self.thread_count > 1 and self.idle_seconds > work:
             return (
-                f"Threads wait for each other: the loop waited {_percent(share)} of the time for "
+                f"Threads wait for each other: the loop waited {percent(share)} of the time for "
                 f"batches, and {self.thread_count} threads were idle "
-                f"{_percent(self.idle_seconds / (self.idle_seconds + work))} of theirs. Use larger "
+                f"{percent(self.idle_seconds / (self.idle_seconds + work))} of theirs. Use larger "
                 "batches or a larger prefetch."
             )
         what, verb, advice = self._most()
@@ -121,7 +122,7 @@ class LoaderStats(Report):
         if self.thread_count < self.processor_count:
             advice = f"more threads or {advice}"
         return (
-            f"{what} the bottleneck: the loop waited {_percent(share)} of the time for batches "
+            f"{what} the bottleneck: the loop waited {percent(share)} of the time for batches "
             f"while {threads} {verb}. {advice[0].upper()}{advice[1:]} would help."
         )
 
@@ -129,11 +130,11 @@ class LoaderStats(Report):
         """Return what took most of the threads' time, what they did, and what would help."""
         decoding = ("Decoding records is", "decoded", "fewer features")
         if self.has_pixels:
-            decoding = (
-                "Decoding images is",
-                "decoded",
-                "smaller images (`recordsmith pack --shorter-side`)",
-            )
+            smaller = "smaller images (`recordsmith pack --shorter-side`)"
+            if (self.decoded_share or 1) < 1:
+                tiles = "tiles in JPEGs that have none (`recordsmith reshard PATH OUT --tiles`)"
+                smaller = f"{tiles} or {smaller}"
+            decoding = ("Decoding images is", "decoded", smaller)
         functions = ("Your functions are", "ran them", "whole batches at once (map_batches)")
         return max(
             (
@@ -194,7 +195,7 @@ class LoaderStats(Report):
     def _decoded(self) -> list[str]:
         """Return the line on decoded pixels, if images were decoded."""
         share = self.decoded_share
-        return [] if share is None else [f"decoded {_percent(share)} of the pixels of the images"]
+        return [] if share is None else [f"decoded {percent(share)} of the pixels of the images"]
 
 
 class Tally:
@@ -242,7 +243,3 @@ class Tally:
             skipped_count=self._skipped_count,
             **vars(self._cost),
         )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recordsmith.measuring.bench_report import BenchReport, Trial
+from recordsmith.words import percent
 
 _CLEAR, _CLEAR_IN_ONE_ROUND = 1.2, 1.4
 _CLEAR_FOR_TILES = 1.1
@@ -32,72 +33,82 @@ def advise(report: BenchReport) -> tuple[str, ...]:
         return ()
     return tuple(
         sentence
-        for part in (_tiles, _smaller, _threads, _order, _step, _too_little, _limits)
+        for part in (_packed, _threads, _order, _step, _too_little, _limits)
         for sentence in part(report)
     )
 
 
 def is_faster(one: Trial, other: Trial, clear: float = _CLEAR) -> bool:
     """Whether a trial is clearly faster: by the factor `clear`, if it has several rounds."""
-    if not one.rounds or not other.rounds or not other.records_per_second:
-        return False
-    if min(trial.total.batch_count for trial in (one, other)) < _FEWEST_BATCHES:
+    if not _can_compare(one, other) or not other.records_per_second:
         return False
     needed = clear if min(len(one.rounds), len(other.rounds)) > 1 else _CLEAR_IN_ONE_ROUND
     ratio = one.records_per_second / other.records_per_second
     return ratio >= needed and one.lowest > other.highest
 
 
-def _tiles(report: BenchReport) -> Iterator[str]:
-    found = {trial.name: trial for trial in report.trials if trial.rounds}
-    if "sample" not in found or "tiles" not in found or report.sample is None:
-        return
-    as_it_is, tiles = found["sample"], found["tiles"]
-    of = f"{report.sample.count:,} of these images"
-    size = _share(report.sample.tiles_byte_count, report.sample.byte_count)
-    if is_faster(tiles, as_it_is, _CLEAR_FOR_TILES):
-        yield (
-            f"Pack tiles, which change no pixel: {of}, packed with tiles, loaded "
-            f"{_times(tiles, as_it_is)} as fast, {_instead(tiles, as_it_is, report)}, and have "
-            f"{size}: `recordsmith reshard PATH OUT --tiles`."
-        )
-    else:
-        yield (
-            f"Tiles were not clearly faster: {of}, packed with tiles, loaded at "
-            f"{_rate(tiles, report)}, as they are at {_rate(as_it_is, report)}; they have {size}."
-        )
+def _can_compare(*trials: Trial) -> bool:
+    return min(trial.total.batch_count for trial in trials) >= _FEWEST_BATCHES
 
 
-def _smaller(report: BenchReport) -> Iterator[str]:
-    found = {trial.name: trial for trial in report.trials if trial.rounds}
-    if "sample" not in found or "smaller" not in found or report.sample is None:
+def _others(name: str, report: BenchReport) -> list[Trial]:
+    """The trials with another number of threads, or another order, that can be compared."""
+    return [
+        trial
+        for trial in report.trials
+        if trial.name == name and _can_compare(trial, report.requested)
+    ]
+
+
+def _packed(report: BenchReport) -> Iterator[str]:
+    """Advice on other ways to pack, from trials with the same images."""
+    found = {trial.name: trial for trial in report.trials}
+    sample, as_it_is = report.sample, found.get("sample")
+    if sample is None or as_it_is is None:
         return
-    as_it_is, smaller = found["sample"], found["smaller"]
-    size = _share(report.sample.smaller_byte_count, report.sample.byte_count)
-    of = f"{report.sample.count:,} of these images"
-    if is_faster(smaller, as_it_is):
-        yield (
-            f"Pack smaller images: {of}, packed at a shorter side of "
-            f"{smaller.shorter_side}, loaded {_times(smaller, as_it_is)} as fast, "
-            f"{_instead(smaller, as_it_is, report)}, and have {size}: `recordsmith pack PATH OUT "
-            f"--format shards --shorter-side {smaller.shorter_side}`."
-        )
-    else:
-        yield (
-            f"Smaller images were not clearly faster: {of}, packed at a shorter side of "
-            f"{smaller.shorter_side}, loaded at {_rate(smaller, report)}, as they are at "
-            f"{_rate(as_it_is, report)}; they have {size}."
-        )
+    of = f"{sample.count:,} of these images"
+    tiles, smaller = found.get("tiles"), found.get("smaller")
+    if tiles is not None and _can_compare(tiles, as_it_is):
+        size = _bytes(sample.tiles_byte_count, sample.byte_count)
+        if is_faster(tiles, as_it_is, _CLEAR_FOR_TILES):
+            yield (
+                f"Pack tiles, which change no pixel: {of}, packed with tiles, loaded "
+                f"{_times(tiles, as_it_is)} as fast, {_instead(tiles, as_it_is, report)}, and "
+                f"have {size}: `recordsmith reshard PATH OUT --tiles`."
+            )
+        else:
+            yield (
+                f"Tiles were not clearly faster: {of}, packed with tiles, loaded at "
+                f"{_rate(tiles, report)}, as they are at {_rate(as_it_is, report)}; they have "
+                f"{size}."
+            )
+    if smaller is not None and _can_compare(smaller, as_it_is):
+        kept = percent(_pixels(smaller) / max(1, _pixels(as_it_is)))
+        size = f"{kept} of the pixels and {_bytes(sample.smaller_byte_count, sample.byte_count)}"
+        if is_faster(smaller, as_it_is):
+            yield (
+                f"Pack smaller images: {of}, packed at a shorter side of "
+                f"{smaller.shorter_side}, loaded {_times(smaller, as_it_is)} as fast, "
+                f"{_instead(smaller, as_it_is, report)}, and keep {size}: `recordsmith pack PATH "
+                f"OUT --format shards --shorter-side {smaller.shorter_side}`."
+            )
+        else:
+            yield (
+                f"Smaller images were not clearly faster: {of}, packed at a shorter side of "
+                f"{smaller.shorter_side}, loaded at {_rate(smaller, report)}, as they are at "
+                f"{_rate(as_it_is, report)}; they keep {size}."
+            )
 
 
 def _threads(report: BenchReport) -> Iterator[str]:
     requested = report.requested
-    others = [trial for trial in report.trials if trial.name == "threads" and trial.rounds]
+    others = _others("threads", report)
     if not others:
         if requested.thread_count == 1 and report.processor_count == 1:
             yield "There is one processor, so other numbers of threads were not tried."
         return
     best = max(others, key=lambda trial: trial.records_per_second)
+    slower = [str(trial.thread_count) for trial in others if is_faster(requested, trial)]
     rates = ", ".join(
         f"{_rate(trial, report)} with {_count(trial.thread_count)}"
         for trial in sorted((requested, *others), key=lambda trial: trial.thread_count)
@@ -107,23 +118,29 @@ def _threads(report: BenchReport) -> Iterator[str]:
             f"Use {_count(best.thread_count)}: "
             f"{_times(best, requested)} as fast, {_instead(best, requested, report)}."
         )
-    elif all(is_faster(requested, trial) for trial in others):
+    elif len(slower) == len(others):
         all_of_them = requested.thread_count >= report.processor_count
         yield f"Threads help: {rates}" + (
             "; this machine has no more processors." if all_of_them else "."
+        )
+    elif slower:
+        verb = "was" if len(slower) == 1 else "were"
+        yield (
+            f"No other number of threads was clearly faster than {requested.thread_count}, but "
+            f"{' and '.join(slower)} {verb} clearly slower: {rates}."
         )
     else:
         yield f"No other number of threads was clearly faster or slower: {rates}."
     if requested.thread_count > 1 and requested.shares["idle"] > _MOSTLY_IDLE:
         yield (
-            f"Threads were idle {100 * requested.shares['idle']:.0f}% of their time: batches of "
+            f"Threads were idle {percent(requested.shares['idle'])} of their time: batches of "
             f"{report.batch_size} are too small."
         )
 
 
 def _order(report: BenchReport) -> Iterator[str]:
     requested = report.requested
-    others = [trial for trial in report.trials if trial.name == "order" and trial.rounds]
+    others = _others("order", report)
     if not others:
         return
     best = max(others, key=lambda trial: trial.records_per_second)
@@ -156,10 +173,11 @@ def _step(report: BenchReport) -> Iterator[str]:
 
 
 def _too_little(report: BenchReport) -> Iterator[str]:
-    counts = [trial.total.batch_count for trial in report.trials if trial.rounds]
-    if min(counts) < _FEWEST_BATCHES:
+    short = [trial.label for trial in report.trials if trial.rounds and not _can_compare(trial)]
+    if short:
         yield (
-            f"Trials of less than {_FEWEST_BATCHES} batches are not compared. Measure for longer."
+            f"Too few batches to compare (less than {_FEWEST_BATCHES}): {'; '.join(short)}. Use "
+            "smaller batches, or measure for longer."
         )
 
 
@@ -168,7 +186,7 @@ def _limits(report: BenchReport) -> Iterator[str]:
     spread = _spread(requested)
     if spread > _LARGE_SPREAD:
         yield (
-            f"The rounds of the requested options differ by {100 * spread:.0f}%, as on a busy "
+            f"The rounds of the requested options differ by {percent(spread)}, as on a busy "
             "machine. Measure for longer, or when it is idle."
         )
     share = report.cached_share
@@ -181,7 +199,7 @@ def _limits(report: BenchReport) -> Iterator[str]:
         )
     elif share > 1 - _MOSTLY_CACHED:
         yield (
-            f"{100 * share:.0f}% of the files were in the page cache; the others came from the "
+            f"{percent(share)} of the files were in the page cache; the others came from the "
             "disk once, and the later trials may have found them in the page cache."
         )
     else:
@@ -202,8 +220,13 @@ def _limits(report: BenchReport) -> Iterator[str]:
         )
 
 
-def _share(byte_count: int | None, all_bytes: int) -> str:
-    return f"{100 * (byte_count or 0) / all_bytes:.0f}% of the bytes"
+def _bytes(byte_count: int | None, all_bytes: int) -> str:
+    return f"{percent((byte_count or 0) / all_bytes)} of the bytes"
+
+
+def _pixels(trial: Trial) -> float:
+    """Stored pixels of an image, on average."""
+    return trial.total.image_pixel_count / max(1, trial.total.record_count)
 
 
 def _times(one: Trial, other: Trial) -> str:

@@ -44,6 +44,7 @@ from recordsmith.image import (
     store_mask,
 )
 from recordsmith.image.formats.png import SIGNATURE
+from recordsmith.image.storing.store import REQUESTED as IMAGES_CHANGED
 from recordsmith.sources import Note
 
 IMAGES = (IMAGE, MASK, OBJECT_MASK)
@@ -61,6 +62,8 @@ MASK_CHANGED = "masks were rotated or resized with their image"
 MASK_RAW = "masks were decoded and stored as raw values"
 BOXES_ROTATED = "images had their boxes rotated with them"
 AREAS_SCALED = "images had the areas of their objects scaled with them"
+REQUESTED = IMAGES_CHANGED | {MASK_CHANGED, MASK_RAW, BOXES_ROTATED, AREAS_SCALED}
+"""The changes that image options request; the others may be unexpected."""
 
 
 def apply_image_options(

@@ -185,7 +185,8 @@ def untile(
             joined = (_Mean if blend == "mean" else _Centers)(part, sides or (height, width))
         if done + len(part) > len(places) or part.shape[1:] != joined.shape:
             raise _other_tiles(f"{done + len(part)} or more of {part.shape[1:]}", places, joined)
-        for numbers, (top, left) in zip(part, places[done:].tolist(), strict=False):
+        corners = places[done : done + len(part)].tolist()
+        for numbers, (top, left) in zip(part, corners, strict=True):
             joined.add(numbers, top, left)
         done += len(part)
     if joined is None or done < len(places):

@@ -64,6 +64,8 @@ TO_BASELINE = "JPEGs were converted to baseline losslessly"
 SHRUNK = "image files were recompressed losslessly"
 TILED = "JPEGs were divided into tiles losslessly"
 PROGRESSIVE = "progressive JPEGs were kept without tiles; convert them to baseline as well"
+REQUESTED = frozenset({TURNED, RESIZED, *ENCODED.values(), TO_BASELINE, SHRUNK, TILED})
+"""The changes that options request; the others may be unexpected."""
 _REWRITING = 12  # bytes per pixel
 NOT_REWRITTEN = "image files were kept, because they cannot be rewritten losslessly"
 

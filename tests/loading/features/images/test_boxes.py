@@ -406,7 +406,7 @@ def test_of_which_image() -> None:
         feature.check("x", features)
         assert feature.leader("x", features) == leader
     for feature, images, words in (
-        (rs.Boxes(), two, "several Images, image, other"),
+        (rs.Boxes(), two, "'image' or 'other'. Pass of='image' or of='other'"),
         (rs.Boxes(of="imag"), two, "'imag' is not an Image or Patches; did you mean 'image'"),
         (rs.Boxes(of="q"), two, "available: image, other"),
         (rs.Boxes(of="x"), {}, "has no Image"),

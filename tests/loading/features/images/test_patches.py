@@ -512,8 +512,9 @@ def test_the_limit_counts_the_pixels_that_are_decoded(tmp_path: Path, images: Mo
     ],
 )
 def test_invalid_options(option: str, arguments: Any, options: dict[str, Any]) -> None:
-    with raises(OptionError, option=option):
+    with raises(OptionError, option=option) as caught:
         rs.Patches(*arguments, **options)
+    assert "fit" not in caught.value.remedy
 
 
 def test_features_are_values() -> None:

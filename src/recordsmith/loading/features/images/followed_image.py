@@ -27,9 +27,9 @@ def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> 
         )
     if of is None and len(images) > 1:
         raise OptionError(
-            f"feature {name!r}: there are several Images, {', '.join(images)}",
+            f"feature {name!r} could follow {' or '.join(map(repr, images))}",
             option="of",
-            remedy=f"Name the one that it follows with {option('of')}.",
+            remedy=f"Pass {' or '.join(option('of', image) for image in images)}.",
         )
 
 

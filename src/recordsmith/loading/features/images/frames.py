@@ -53,8 +53,14 @@ def inner_sizes(placements: Sequence[Placement | None]) -> Int64Array:
     return np.array(sizes, np.int64).reshape(len(sizes), 2)
 
 
-def checked_size(size: object, fit: str, *, is_required: bool = True) -> tuple[int, int] | None:
+def checked_size(
+    size: object, fit: str, *, is_required: bool = True, can_pad: bool = True
+) -> tuple[int, int] | None:
     """Check a size and return height and width; None for fit='pad', and where no size is passed.
+
+    Args:
+        is_required: whether None is an error.
+        can_pad: whether to suggest fit='pad' instead of an invalid size.
 
     Raises:
         OptionError: the size is invalid, missing, or not allowed with this fit.
@@ -74,11 +80,12 @@ def checked_size(size: object, fit: str, *, is_required: bool = True) -> tuple[i
     try:
         height, width = (whole_number("size", side, 1, LARGEST_SIDE) for side in sides)
     except (OptionError, ValueError):  # invalid numbers, or not two of them
+        by_padding = f"For batches of different sizes pass {option('fit', 'pad')}."
         raise OptionError(
             option="size",
             value=size,
             expected="height and width in pixels, such as (224, 224), or one number for both",
-            remedy=f"For batches of different sizes pass {option('fit', 'pad')}.",
+            remedy=by_padding if can_pad else "",
         ) from None
     if height * width > MOST_PIXELS:
         raise OptionError(

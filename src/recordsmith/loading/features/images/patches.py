@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, Defect, option
 from recordsmith.example import Column
 from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Window, find_parts
@@ -17,7 +17,7 @@ from recordsmith.image.geometry.fit import Fit, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout
 from recordsmith.image.storing.image_options import MAX_PIXELS, check_word
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, Feature, ImageFeature
-from recordsmith.loading.features.images.frames import one_thread_in_opencv
+from recordsmith.loading.features.images.frames import checked_size, one_thread_in_opencv
 from recordsmith.loading.features.images.image import Image, PixelFilling, PixelType, in_words
 from recordsmith.loading.number_options import count_number
 
@@ -74,13 +74,9 @@ class Patches(ImageFeature):
 
     def __post_init__(self) -> None:
         check_word("small", self.small, get_args(Small))
-        if self.size is None:
-            raise OptionError(
-                option="size", value=None, expected="height and width of a patch, such as 512"
-            )
         image = Image(
             self.key,
-            self.size,
+            checked_size(self.size, "crop-or-pad", can_pad=False),
             "crop-or-pad",
             channels=self.channels,
             dtype=self.dtype,
