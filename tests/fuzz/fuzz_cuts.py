@@ -119,9 +119,12 @@ class Fuzz:
             counts["not cut"] += 1
             return
         counts["cut"] += 1
-        file, *place = cut
+        file, *place, interval = cut
         assert len(file) <= len(data) + 2048
         assert cut_jpeg(block, *window, divisor) == cut
+        assert cut_jpeg(block, *window, divisor, interval) == cut
+        wrong = dice.randrange(-9, 99), dice.randrange(2 * len(data))
+        cut_jpeg(block, *window, divisor, wrong)
         assert frame is not None
         _check_place(place, window, height, width)
         found = read_frame(file)

@@ -504,6 +504,18 @@ def test_patches_of_a_large_plain_image_do_not_depend_on_where_they_are(large: b
     assert all(file.head.height * file.head.width < 1 << 22 for file, _ in files)
 
 
+@pytest.mark.parametrize("interval", [2, 7, 20, 0])
+def test_files_for_many_windows_equal_those_for_each(interval: int) -> None:
+    data = sampled_jpeg(160, 160, _colours(2, 2), interval=interval)
+    head = read_image_head(data)
+    random = np.random.default_rng(interval)
+    windows = [Window(*corner, 16, 16) for corner in random.integers(0, 145, (30, 2)).tolist()]
+    files = find_parts(data, head, windows, max_pixels=1000)  # too few for all of them together
+    assert sorted(number for _, numbers in files for number in numbers) == list(range(30))
+    for file, (number,) in files:
+        assert file == find_part(data, head, windows[number])
+
+
 def test_large_images_get_tiles_and_are_verified(large: bytes, tmp_path: Path) -> None:
     plain = with_interval(large, 0)[1]
     tiled = add_tiles(plain)

@@ -62,7 +62,7 @@ def decode_in_bands(
         cut = cut_jpeg(data, top, 0, min(rows, height - top), width, divisor)
         if cut is None:
             return False
-        file, cut_top, _, cut_height, cut_width = cut
+        file, cut_top, _, cut_height, cut_width, _ = cut
         part = decode_cut(
             file, cut_height, cut_width, component_count, channels=channels, divisor=divisor
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.image.decoding.bands import BAND_BYTES, decode_in_bands
@@ -129,9 +129,7 @@ def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int 
     if head.format == "jpeg" and window[2:] != head[1:3]:
         cut = cut_jpeg(data, *window, divisor)
         if cut is not None:
-            file, top, left, height, width = cut
-            part = head._replace(height=height, width=width)
-            return PartFile(file, part, top, left, (data, head))
+            return _cut_file(cut, data, head)
     row_count = window.top + window.height
     return find_rows(data, head, row_count if row_count <= _FEW_ROWS * head.height else head.height)
 
@@ -149,18 +147,33 @@ def find_parts(
     """Return the files to decode for several windows of an image, and the windows that each has.
 
     One file has all windows, unless files for each of them are decoded faster, or it has more than
-    `max_pixels` pixels.
+    `max_pixels` pixels. Files of single windows are sorted by their top.
     """
-    union = covering(windows)
-    together = [(find_part(data, head, union), list(range(len(windows))))]
-    if head.format != "jpeg" or len(windows) == 1:
-        return together
-    file = together[0][0]
-    is_too_large = file.head.height * file.head.width > max_pixels
-    cost = sum(_cost(data, head, window) for window in windows)
-    if not is_too_large and cost >= _cost(data, head, union):
-        return together
-    return [(find_part(data, head, window), [n]) for n, window in enumerate(windows)]
+    union, numbers = covering(windows), range(len(windows))
+    is_alone = False
+    if head.format == "jpeg" and len(windows) > 1:
+        cost = sum(_cost(data, head, window) for window in windows)
+        is_alone = cost < _cost(data, head, union)
+    if not is_alone:
+        file = find_part(data, head, union)
+        pixel_count = file.head.height * file.head.width
+        if head.format != "jpeg" or len(windows) == 1 or pixel_count <= max_pixels:
+            return [(file, list(numbers))]
+    files = []
+    interval = (0, 0)
+    for number in sorted(numbers, key=lambda number: windows[number].top):
+        cut = cut_jpeg(data, *windows[number], 1, interval)
+        if cut is None:
+            files.append((find_part(data, head, windows[number]), [number]))
+        else:
+            interval = cut[5]
+            files.append((_cut_file(cut, data, head), [number]))
+    return files
+
+
+def _cut_file(cut: tuple[Any, ...], data: BytesLike, head: ImageHead) -> PartFile:
+    file, top, left, height, width, _ = cut
+    return PartFile(file, head._replace(height=height, width=width), top, left, (data, head))
 
 
 def has_bands(data: BytesLike, head: ImageHead, height: int) -> bool:

@@ -393,16 +393,24 @@ static int cut_codes(const uint8_t *data, size_t size, const jpeg_header *header
 
 /* Plan a cut: the most bytes that it takes. 0 if the file cannot be cut, its markers are damaged, or
  * the cut would save next to nothing.
+ *
+ * `known` is the number of an interval that begins at `known_at`, to look for others from there.
  */
 static size_t cut_measure(const uint8_t *data, size_t size, int top, int left, int height,
-                          int width, int divisor, jpeg_header *header, jpeg_cut *cut) {
+                          int width, int divisor, int64_t known, size_t known_at,
+                          jpeg_header *header, jpeg_cut *cut) {
     size_t body_size = size - 2;
     if (!jpeg_read_header(data, size, header)) return 0;
     if (!cut_plan(header, top, left, height, width, divisor, cut)) return 0;
     cut->body = header->scan;
     if (cut->way >= CUT_LOWER_ROWS) return size + SCAN_MOST_CODES + 64;
     if (header->restart_interval) {
-        for (int64_t number = 0; number < cut->first_interval; number++) {
+        int64_t number = 0;
+        if (known > 0 && known <= cut->first_interval && known_at >= header->scan) {
+            number = known;
+            cut->body = known_at < size ? known_at : size;
+        }
+        for (; number < cut->first_interval; number++) {
             size_t end = cut_interval_end(data, size, cut->body, number, 0);
             if (!end) return 0;
             cut->body = end + 2;

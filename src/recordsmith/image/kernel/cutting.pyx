@@ -11,13 +11,15 @@ cdef extern from "cutting.h" nogil:
         int mcu_height, mcu_width
     ctypedef struct jpeg_cut:
         int top, left, height, width, way
-        int64_t cost
+        int64_t cost, first_interval
+        size_t body
     int CUT_LOWER_ROWS
     int jpeg_read_header(const uint8_t *data, size_t size, jpeg_header *header)
     int cut_plan(const jpeg_header *header, int top, int left, int height, int width, int divisor,
                  jpeg_cut *cut)
     size_t cut_measure(const uint8_t *data, size_t size, int top, int left, int height, int width,
-                       int divisor, jpeg_header *header, jpeg_cut *cut)
+                       int divisor, int64_t known, size_t known_at, jpeg_header *header,
+                       jpeg_cut *cut)
     size_t cut_write(const uint8_t *data, size_t size, const jpeg_header *header,
                      const jpeg_cut *cut, uint8_t *out, size_t room)
 
@@ -44,9 +46,10 @@ def cut_cost(const uint8_t[::1] data not None, int top, int left, int height, in
 
 
 def cut_jpeg(const uint8_t[::1] data not None, int top, int left, int height, int width,
-             int divisor):
-    """Cut out the part of a JPEG that a window needs: (file, top, left, height, width).
+             int divisor, interval=(0, 0)):
+    """Cut out the part of a JPEG that a window needs: (file, top, left, height, width, interval).
 
+    interval: that of a cut further above in the same file, to find those of this one sooner.
     Returns None if the file cannot be cut, or the cut would save next to nothing.
     """
     cdef jpeg_header header
@@ -55,14 +58,18 @@ def cut_jpeg(const uint8_t[::1] data not None, int top, int left, int height, in
     cdef const uint8_t *start
     cdef uint8_t *target
     cdef PyObject *file
+    cdef int64_t known = interval[0]
+    cdef size_t known_at = interval[1]
     if size < 4:
         return None
     start = &data[0]
     if size < MANY_BYTES:
-        room = cut_measure(start, size, top, left, height, width, divisor, &header, &cut)
+        room = cut_measure(start, size, top, left, height, width, divisor, known, known_at,
+                           &header, &cut)
     else:
         with nogil:
-            room = cut_measure(start, size, top, left, height, width, divisor, &header, &cut)
+            room = cut_measure(start, size, top, left, height, width, divisor, known, known_at,
+                               &header, &cut)
     if not room:
         return None
     file = new_bytes(NULL, room)
@@ -76,4 +83,6 @@ def cut_jpeg(const uint8_t[::1] data not None, int top, int left, int height, in
         _PyBytes_Resize(&file, written)
     result = <object>file
     Py_DECREF(result)
-    return (result, cut.top, cut.left, cut.height, cut.width) if written else None
+    if not written:
+        return None
+    return (result, cut.top, cut.left, cut.height, cut.width, (cut.first_interval, cut.body))

@@ -173,7 +173,7 @@ class PatchFilling(PixelFilling):
                 is_whole = part.pixels.shape[:2] == size  # also if the part is damaged
                 decoded = self.decoded_counts[row] + part.pixel_count
                 self.decoded_counts[row] = min(decoded, math.prod(size))
-                for patch in range(patches[0], self._count) if is_whole else patches:
+                for patch in range(self._count) if is_whole else patches:
                     self._place(*frames[patch], part, 1)
                 if is_whole:
                     return
