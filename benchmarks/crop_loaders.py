@@ -16,7 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loaders import SHUFFLE_BUFFER, SPARSE, WORKERS, Epochs, Seen, in_threads, seen, seen_tensors
+from loaders import (
+    SHUFFLE_BUFFER,
+    SPARSE,
+    WORKERS,
+    Epochs,
+    Seen,
+    dali_records,
+    in_threads,
+    seen,
+    seen_tensors,
+)
 
 AREA, RATIO, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10
 _WINDOW_COUNT = 10_000
@@ -247,7 +257,7 @@ def torchvision(folder: Path, parts: Parts) -> Epochs:
 
 def dali(folder: Path, parts: Parts) -> Epochs:
     """Its pipeline on the CPU, which decodes parts; it is endless, so batches are counted."""
-    from nvidia.dali import fn, pipeline_def, tfrecord, types
+    from nvidia.dali import fn, pipeline_def, types
 
     (shard,) = (folder / f"{parts.camera}-packed").glob("*.tfrecord")
     index = folder / f"{parts.camera}.idx"
@@ -255,17 +265,8 @@ def dali(folder: Path, parts: Parts) -> Epochs:
 
     @pipeline_def(batch_size=parts.batch, num_threads=WORKERS, device_id=None)  # type: ignore[untyped-decorator]
     def pipeline() -> Any:
-        records = fn.readers.tfrecord(
-            path=str(shard),
-            index_path=str(index),
-            features={
-                "image/encoded": tfrecord.FixedLenFeature([], tfrecord.string, ""),
-                "image/class/label": tfrecord.FixedLenFeature([], tfrecord.int64, 0),
-            },
-            random_shuffle=True,
-            initial_fill=min(SHUFFLE_BUFFER, batch_count * parts.batch),
-            name="reader",
-        )
+        buffer_size = min(SHUFFLE_BUFFER, batch_count * parts.batch)
+        records = dali_records(shard, index, buffer_size)
         encoded, label = records["image/encoded"], records["image/class/label"]
         if parts.is_patch:
             images = fn.decoders.image_crop(

@@ -350,9 +350,26 @@ def _decode_tuple(sample: tuple[bytes, bytes]) -> tuple[Any, int]:
     return _by_pillow(io.BytesIO(sample[0])), int(sample[1])
 
 
+def dali_records(shard: Path, index: Path, buffer_size: int) -> Any:
+    """The reader of a pipeline of DALI, shuffled."""
+    from nvidia.dali import fn, tfrecord
+
+    return fn.readers.tfrecord(
+        path=str(shard),
+        index_path=str(index),
+        features={
+            "image/encoded": tfrecord.FixedLenFeature([], tfrecord.string, ""),
+            "image/class/label": tfrecord.FixedLenFeature([], tfrecord.int64, 0),
+        },
+        random_shuffle=True,
+        initial_fill=buffer_size,
+        name="reader",
+    )
+
+
 def dali(folder: Path) -> Epochs:
     """Its pipeline on the CPU; it is endless, so batches are counted."""
-    from nvidia.dali import fn, pipeline_def, tfrecord, types
+    from nvidia.dali import fn, pipeline_def, types
 
     (shard,) = (folder / "camera-packed").glob("*.tfrecord")
     index = folder / "camera.idx"
@@ -360,17 +377,7 @@ def dali(folder: Path) -> Epochs:
 
     @pipeline_def(batch_size=BATCH, num_threads=WORKERS, device_id=None)  # type: ignore[untyped-decorator]
     def pipeline() -> Any:
-        records = fn.readers.tfrecord(
-            path=str(shard),
-            index_path=str(index),
-            features={
-                "image/encoded": tfrecord.FixedLenFeature([], tfrecord.string, ""),
-                "image/class/label": tfrecord.FixedLenFeature([], tfrecord.int64, 0),
-            },
-            random_shuffle=True,
-            initial_fill=SHUFFLE_BUFFER,
-            name="reader",
-        )
+        records = dali_records(shard, index, SHUFFLE_BUFFER)
         images = fn.decoders.image(records["image/encoded"], device="cpu", output_type=types.RGB)
         images = fn.resize(images, resize_x=SIDE, resize_y=SIDE, interp_type=types.INTERP_LINEAR)
         return images, records["image/class/label"]

@@ -11,7 +11,6 @@ from recordsmith.buffers import BytesLike
 from recordsmith.image.decoding.bands import BAND_BYTES
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
-from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.storing.image_options import MOST_PIXELS
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
@@ -30,12 +29,6 @@ def decode_image(data: BytesLike, *, threads: int = 1) -> Pixels:
         CorruptDataError: unreadable-image: the image is damaged, unsupported or too large.
     """
     head = read_image_head(data, max_pixels=None)
-    if head.height * head.width > MOST_PIXELS:
-        raise unreadable(
-            "the image is too large to decode",
-            found=f"{head.width:,} x {head.height:,} pixels",
-            expected=f"at most {MOST_PIXELS:,}",
-        )
     extra = BAND_BYTES if threads > 1 else 0
     with reserve_for_decoding(data, *head[:3], max_pixels=MOST_PIXELS, extra=extra):
         pixels: Any = decode_pixels(data, head, threads=threads)

@@ -77,7 +77,7 @@ def decode_jpeg(
         reserve_more(_DAMAGED_PEAK * height * width)
         data = with_plain_header(bytes(data))
         try:
-            whole = decode_jpeg(data, colours, True, False, 0, 0, 1, None, False)
+            whole = decode_jpeg(data, colours, *_PLAIN_OPTIONS, 0, 0, 1, None, False)
         except ValueError:
             return _decode_unusual(data, is_grey, divisor)
         _check_by_pillow(data, whole.shape, str(error))

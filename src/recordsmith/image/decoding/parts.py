@@ -1,9 +1,9 @@
 """Decode only the part of an image that is used.
 
 A smaller JPEG is cut out of a baseline JPEG: the restart intervals that the window touches where
-the image has tiles (each row of MCUs consists of whole intervals), otherwise the rows down to the
-last one needed. Its pixels are those of the whole image, bit for bit. The first rows of a PNG are
-decoded alone if they are few. Other images are decoded whole.
+the image has tiles (each row of MCUs consists of whole intervals), otherwise rows or the Huffman
+codes of its blocks, whichever is faster. Its pixels are those of the whole image, bit for bit. The
+first rows of a PNG are decoded alone if they are few. Other images are decoded whole.
 
 Damage in the decoded part is found as when the whole image is decoded, which then happens. Damage
 elsewhere goes unnoticed.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.image.decoding.bands import BAND_BYTES, decode_in_bands
@@ -30,6 +30,7 @@ from recordsmith.image.formats.png import is_interlaced
 from recordsmith.image.kernel.cutting import cut_cost, cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
+_FIRST = (0, 0)  # the interval at the start of the scan
 _FEW_ROWS = 2 / 3  # of a PNG; decompressing more of them first takes as long as decoding all
 
 
@@ -75,6 +76,11 @@ class PartFile:
     whole: tuple[BytesLike, ImageHead] | None = None
 
     @property
+    def pixel_count(self) -> int:
+        """How many pixels are decoded, counted at full size."""
+        return self.head.height * self.head.width
+
+    @property
     def unpacked_bytes(self) -> int:
         """Bytes per pixel of the rows of a PNG that are decompressed before they are decoded."""
         return 8 if self.head.format == "png" and self.whole is not None else 0
@@ -93,7 +99,7 @@ class PartFile:
             pixels = decode_pixels(
                 self.data, self.head, channels=channels, bits=bits, divisor=divisor, threads=threads
             )
-            return Part(pixels, self.top, self.left, self.head.height * self.head.width)
+            return Part(pixels, self.top, self.left, self.pixel_count)
         cut: ExactPixels | None = None
         if self.head.format == "png":
             cut = decode_png_rows(bytes(self.data), self.head.height)
@@ -104,19 +110,17 @@ class PartFile:
             if cut is None:
                 cut = decode_cut(self.data, *self.head[1:], **options)
         if cut is not None:
-            pixel_count = self.head.height * self.head.width
-            return Part(convert_pixels(cut, channels, bits), self.top, self.left, pixel_count)
-        data, head = self.whole  # damaged: decoders differ in what they accept of whole images
+            return Part(convert_pixels(cut, channels, bits), self.top, self.left, self.pixel_count)
+        whole = PartFile(*self.whole)  # damaged: decoders differ in what they accept of it
+        data, head = self.whole
         check_size(*head[1:3], max_pixels, problem="is damaged, and too large to decode whole")
         with reserve_for_decoding(
             data, *head[:3], max_pixels=max_pixels, channels=channels, divisor=divisor
         ):
-            pixel_count = head.height * head.width
             reserve_more(
-                peak_bytes(data, head.format, pixel_count, channels=channels, divisor=divisor)
+                peak_bytes(data, head.format, whole.pixel_count, channels=channels, divisor=divisor)
             )
-            pixels = decode_pixels(data, head, channels=channels, bits=bits, divisor=divisor)
-        return Part(pixels, 0, 0, pixel_count)
+            return whole.decode(channels=channels, bits=bits, divisor=divisor)
 
 
 def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int = 1) -> PartFile:
@@ -126,12 +130,22 @@ def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int 
         head: the header of the image, from `read_image_head`.
         divisor: the file will be decoded at 1/`divisor` of its size.
     """
+    return _found(data, head, window, divisor, _FIRST)[0]
+
+
+def _found(
+    data: BytesLike, head: ImageHead, window: Window, divisor: int, interval: tuple[int, int]
+) -> tuple[PartFile, tuple[int, int]]:
+    """As `find_part`; also an interval to find that of windows further below sooner."""
     if head.format == "jpeg" and window[2:] != head[1:3]:
-        cut = cut_jpeg(data, *window, divisor)
+        cut = cut_jpeg(data, *window, divisor, interval)
         if cut is not None:
-            return _cut_file(cut, data, head)
-    row_count = window.top + window.height
-    return find_rows(data, head, row_count if row_count <= _FEW_ROWS * head.height else head.height)
+            file, top, left, height, width, interval = cut
+            part = head._replace(height=height, width=width)
+            return PartFile(file, part, top, left, (data, head)), interval
+    bottom = window.top + window.height
+    rows = find_rows(data, head, bottom if bottom <= _FEW_ROWS * head.height else head.height)
+    return rows, interval
 
 
 def find_rows(data: BytesLike, head: ImageHead, row_count: int) -> PartFile:
@@ -149,31 +163,20 @@ def find_parts(
     One file has all windows, unless files for each of them are decoded faster, or it has more than
     `max_pixels` pixels. Files of single windows are sorted by their top.
     """
-    union, numbers = covering(windows), range(len(windows))
+    union, numbers = covering(windows), [*range(len(windows))]
     is_alone = False
     if head.format == "jpeg" and len(windows) > 1:
         cost = sum(_cost(data, head, window) for window in windows)
         is_alone = cost < _cost(data, head, union)
     if not is_alone:
         file = find_part(data, head, union)
-        pixel_count = file.head.height * file.head.width
-        if head.format != "jpeg" or len(windows) == 1 or pixel_count <= max_pixels:
-            return [(file, list(numbers))]
-    files = []
-    interval = (0, 0)
+        if head.format != "jpeg" or len(windows) == 1 or file.pixel_count <= max_pixels:
+            return [(file, numbers)]
+    files, interval = [], _FIRST
     for number in sorted(numbers, key=lambda number: windows[number].top):
-        cut = cut_jpeg(data, *windows[number], 1, interval)
-        if cut is None:
-            files.append((find_part(data, head, windows[number]), [number]))
-        else:
-            interval = cut[5]
-            files.append((_cut_file(cut, data, head), [number]))
+        file, interval = _found(data, head, windows[number], 1, interval)
+        files.append((file, [number]))
     return files
-
-
-def _cut_file(cut: tuple[Any, ...], data: BytesLike, head: ImageHead) -> PartFile:
-    file, top, left, height, width, _ = cut
-    return PartFile(file, head._replace(height=height, width=width), top, left, (data, head))
 
 
 def has_bands(data: BytesLike, head: ImageHead, height: int) -> bool:

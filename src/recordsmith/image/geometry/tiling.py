@@ -248,10 +248,9 @@ class _Centers:
             np.minimum(np.arange(1, side + 1), np.arange(side, 0, -1)) for side in self.shape[:2]
         )
         depth = np.multiply.outer(down, across)
-        self._depth = depth.astype(
-            np.min_scalar_type(depth.max(initial=1))
-        )  # few bytes for small tiles
-        self._best = np.zeros(sides, self._depth.dtype)
+        few_bytes = np.min_scalar_type(depth.max(initial=1))
+        self._depth = depth.astype(few_bytes)
+        self._best = np.zeros(sides, few_bytes)
 
     def add(self, tile: Array, top: int, left: int) -> None:
         height, width = self.shape[:2]

@@ -3,8 +3,9 @@
 """Cut smaller JPEGs out of larger ones, without decoding them."""
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t, uint8_t
+
+from recordsmith.image.kernel.bytes_object cimport new_bytes, shortened, start_of_bytes
 
 cdef extern from "cutting.h" nogil:
     ctypedef struct jpeg_header:
@@ -22,11 +23,6 @@ cdef extern from "cutting.h" nogil:
                        jpeg_cut *cut)
     size_t cut_write(const uint8_t *data, size_t size, const jpeg_header *header,
                      const jpeg_cut *cut, uint8_t *out, size_t room)
-
-cdef extern from "Python.h":
-    PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
-    char *start_of_bytes "PyBytes_AS_STRING"(PyObject *string)
-    int _PyBytes_Resize(PyObject **string, Py_ssize_t size) except -1
 
 cdef size_t MANY_BYTES = 1 << 18  # from here on other threads run meanwhile
 
@@ -79,10 +75,7 @@ def cut_jpeg(const uint8_t[::1] data not None, int top, int left, int height, in
     else:
         with nogil:
             written = cut_write(start, size, &header, &cut, target, room)
-    if written != room:
-        _PyBytes_Resize(&file, written)
-    result = <object>file
-    Py_DECREF(result)
+    result = shortened(file, written)
     if not written:
         return None
     return (result, cut.top, cut.left, cut.height, cut.width, (cut.first_interval, cut.body))

@@ -3,8 +3,9 @@
 """Write JPEGs again with another restart interval, without decoding them."""
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 from libc.stdint cimport uint8_t
+
+from recordsmith.image.kernel.bytes_object cimport new_bytes, shortened, start_of_bytes
 
 cdef extern from "tiling.h" nogil:
     int TILING_DONE, TILING_UNSUPPORTED, TILING_DAMAGED, TILING_TOO_LARGE, TILING_NO_CODE
@@ -15,11 +16,6 @@ cdef extern from "tiling.h" nogil:
     size_t tiling_room(size_t size)
     int tiling_write(const uint8_t *data, size_t size, int interval, uint8_t *out,
                      size_t *out_size)
-
-cdef extern from "Python.h":
-    PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
-    char *start_of_bytes "PyBytes_AS_STRING"(PyObject *string)
-    int _PyBytes_Resize(PyObject **string, Py_ssize_t size) except -1
 
 DONE, UNSUPPORTED, DAMAGED, TOO_LARGE, NO_CODE = (
     TILING_DONE, TILING_UNSUPPORTED, TILING_DAMAGED, TILING_TOO_LARGE, TILING_NO_CODE
@@ -67,7 +63,4 @@ def with_interval(const uint8_t[::1] data not None, int interval):
     target = <uint8_t *>start_of_bytes(file)
     with nogil:
         code = tiling_write(start, size, interval, target, &written)
-    _PyBytes_Resize(&file, written)
-    result = <object>file
-    Py_DECREF(result)
-    return code, result
+    return code, shortened(file, written)
