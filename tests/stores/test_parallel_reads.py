@@ -31,7 +31,7 @@ def some_ranges(draw: st.DrawFn) -> list[Range]:
     return found
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=40)
 @given(some_ranges())
 def test_requests_read_what_is_wanted(ranges: list[Range]) -> None:
     requests = [*requests_for(enumerate(ranges))]
