@@ -1,4 +1,7 @@
-"""What every store promises: subclass `StoreContract` and return an empty store from `store`."""
+"""What every store promises: subclass `StoreContract` and return an empty store from `store`.
+
+`ReadingContract` is for stores that are read-only, and written in another way.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ ODD_NAMES = ["a b", "é", "e\u0301", "a\nb", "%2F", "-", "...", "..a", "*?[x]", 
 OUTSIDE = ["", ".", "..", "../x", "a/../../x", "/x", "a//b", "a/", "a/.", "x\0y"]
 
 
-class StoreContract:
-    """The tests of a store."""
+class ReadingContract:
+    """The tests of a store that is read; they write by `put` and `delete`."""
 
     @pytest.fixture
     def store(self) -> Store:
@@ -287,6 +290,10 @@ class StoreContract:
         assert {info.key: info for info in store.list()} == {
             key: store.info(key) for key in ("a/x", "y")
         }
+
+
+class StoreContract(ReadingContract):
+    """The tests of a store."""
 
     # -- writing -----------------------------------------------------------------------------------
 
