@@ -66,7 +66,8 @@ class Gcs(Server):
         kept = {"softDeletePolicy": {"retentionDurationSeconds": "0"}}
         self._storage.create_bucket(name, {"name": name, **kept})
         access = {"base_url": self.url(address), "bearer_token": "x"}
-        return ObjectStore(f"gs://{name}", **access, **options)
+        client = {"allow_http": True, **options.pop("client_options", {})}
+        return ObjectStore(f"gs://{name}", client_options=client, **access, **options)
 
     def close(self) -> None:
         self._server.shutdown()
