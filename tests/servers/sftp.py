@@ -14,6 +14,8 @@ from recordsmith.stores.remote import FsspecStore
 
 from .server import HOST, Address, NotInstalledError, Server
 
+_TIMEOUT_SECONDS = 10
+
 
 class Sftp(Server):
     """A server of asyncssh in a thread, with a folder; fsspec reads it by paramiko."""
@@ -61,6 +63,7 @@ class Sftp(Server):
             host, port=port, username="user", password="password",
             look_for_keys=False, allow_agent=False, skip_instance_cache=True, **options,
         )  # fmt: skip
+        files.ftp.get_channel().settimeout(_TIMEOUT_SECONDS)  # paramiko has none by default
         self._clients.append(files)
         folder = f"/{uuid4().hex}"
         os.mkdir(os.path.join(self.folder, os.fsencode(folder[1:])))
