@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import shutil
 import tempfile
@@ -18,7 +19,10 @@ _TIMEOUT_SECONDS = 10
 
 
 class Sftp(Server):
-    """A server of asyncssh in a thread, with a folder; fsspec reads it by paramiko."""
+    """A server of asyncssh in a thread, with a folder; fsspec reads it by paramiko.
+
+    The protocol has times in whole seconds. Each file that is renamed here gets a second of its own.
+    """
 
     is_http = False
 
@@ -39,13 +43,21 @@ class Sftp(Server):
             def validate_password(self, username: str, password: str) -> bool:
                 return (username, password) == ("user", "password")
 
+        seconds = itertools.count(1_600_000_000)
+
+        class Files(asyncssh.SFTPServer):  # type: ignore[misc]
+            def posix_rename(self, oldpath: bytes, newpath: bytes) -> None:
+                second = next(seconds)
+                os.utime(self.map_path(oldpath), (second, second))
+                super().posix_rename(oldpath, newpath)
+
         async def listen() -> Any:
             return await asyncssh.listen(
                 HOST,
                 0,
                 server_factory=Login,
                 server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
-                sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=self.folder),
+                sftp_factory=lambda channel: Files(channel, chroot=self.folder),
             )
 
         self._client = SFTPFileSystem
@@ -76,6 +88,10 @@ class Sftp(Server):
         async def stop() -> None:
             self._listener.close()
             await self._listener.wait_closed()
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
         asyncio.run_coroutine_threadsafe(stop(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -34,9 +34,11 @@ class ReadingContract:
     """The tests of a store that is read; they write by `put` and `delete`.
 
     refused: the odd names that it refuses.
+    many: how many objects are listed.
     """
 
     refused: Collection[str] = ()
+    many = 10_000
 
     @pytest.fixture
     def store(self) -> Store:
@@ -249,8 +251,8 @@ class ReadingContract:
             *[False] * 3,
         ]
 
-    def test_listing_of_10000_keys(self, store: Store) -> None:
-        keys = {f"{number % 7}/{number:05d}.bin" for number in range(10_000)}
+    def test_listing_of_many_keys(self, store: Store) -> None:
+        keys = {f"{number % 7}/{number:05d}.bin" for number in range(self.many)}
         self.fill(store, keys)
         found = [*store.list()]
         assert {info.key for info in found} == keys

@@ -79,6 +79,28 @@ def payloads(seed: int) -> list[bytes]:
 
 OLD, NEW = payloads(1), payloads(2)
 PLACES = [199, 3, 100, 101, 0, 42]
+OF_RANGES = ("other-range", "other-range-lie", "whole")
+
+
+def known_failure(test: str, kind: str, name: str) -> str | None:
+    """What stores do not do yet. A line goes when they do it."""
+    if name not in OF_CONNECTIONS or "written" in test:
+        return None
+    if name == "truncated twice" and kind != "web":
+        return "a listing that is truncated is not read again"
+    if test == "test_listings" and kind == "web" and OF_CONNECTIONS[name].outcome == "right":
+        return "obstore refuses the index pages of nginx, which have no Content-Length"
+    breaks = OF_CONNECTIONS[name].fault.kind in ("refused", "lost", "reset", "status", "silent")
+    if test == "test_listings" and kind != "web" and breaks:
+        return "a listing that breaks is empty, without an error"
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _known_failure(request: pytest.FixtureRequest, kind: str, name: str) -> None:
+    reason = known_failure(request.node.originalname, kind, name)
+    if reason is not None:
+        request.applymarker(pytest.mark.xfail(reason=reason))
 
 
 @contextmanager
@@ -154,9 +176,6 @@ def test_records(servers: Servers, reference: Any, kind: str, name: str) -> None
                 attempt(read_in_order, [OLD, NEW], outcome)
             attempt(read_anywhere, chosen, outcome)
         assert proxy.counters.fault_count
-
-
-OF_RANGES = ("other-range", "other-range-lie", "whole")
 
 
 @pytest.mark.parametrize("kind", HTTP_KINDS)
