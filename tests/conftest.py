@@ -21,6 +21,7 @@ import typer.testing
 from recordsmith.stores import Location
 
 from .places import KINDS, new_place
+from .servers.servers import Servers
 
 # in CI the inputs are the same every time; `make soak` tries new ones, more of them, by its seeds
 hypothesis.settings.register_profile(
@@ -93,6 +94,13 @@ def _load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """tests/servers: real servers, each started when it is first needed."""
+    with Servers() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""What every store promises: subclass `StoreContract` and return an empty store from `store`."""
+"""What every store promises: subclass `StoreContract` and return an empty store from `store`.
+
+`ReadingContract` is for stores that are read-only, and written in another way.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,15 @@ ODD_NAMES = ["a b", "é", "e\u0301", "a\nb", "%2F", "-", "...", "..a", "*?[x]", 
 OUTSIDE = ["", ".", "..", "../x", "a/../../x", "/x", "a//b", "a/", "a/.", "x\0y"]
 
 
-class StoreContract:
-    """The tests of a store.
+class ReadingContract:
+    """The tests of a store that is read; they write by `put` and `delete`.
 
     refused: the odd names that it refuses.
+    many: how many objects are listed.
     """
 
     refused: Collection[str] = ()
+    many = 10_000
 
     @pytest.fixture
     def store(self) -> Store:
@@ -246,8 +251,8 @@ class StoreContract:
             *[False] * 3,
         ]
 
-    def test_listing_of_10000_keys(self, store: Store) -> None:
-        keys = {f"{number % 7}/{number:05d}.bin" for number in range(10_000)}
+    def test_listing_of_many_keys(self, store: Store) -> None:
+        keys = {f"{number % 7}/{number:05d}.bin" for number in range(self.many)}
         self.fill(store, keys)
         found = [*store.list()]
         assert {info.key for info in found} == keys
@@ -296,6 +301,10 @@ class StoreContract:
         assert {info.key: info for info in store.list()} == {
             key: store.info(key) for key in ("a/x", "y")
         }
+
+
+class StoreContract(ReadingContract):
+    """The tests of a store."""
 
     # -- writing -----------------------------------------------------------------------------------
 

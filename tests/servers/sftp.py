@@ -1,0 +1,100 @@
+"""SFTP, by asyncssh."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import shutil
+import tempfile
+import threading
+from typing import Any
+from uuid import uuid4
+
+from recordsmith.stores.remote import FsspecStore
+
+from .server import HOST, Address, NotInstalledError, Server
+
+_TIMEOUT_SECONDS = 10
+
+
+class Sftp(Server):
+    """A server of asyncssh in a thread, with a folder; fsspec reads it by paramiko.
+
+    The protocol has times in whole seconds. Each file that is renamed here gets a second of its own.
+    """
+
+    is_http = False
+
+    def __init__(self) -> None:
+        try:
+            import asyncssh
+            from fsspec.implementations.sftp import SFTPFileSystem
+        except ImportError as error:
+            raise NotInstalledError(error.name) from None
+
+        class Login(asyncssh.SSHServer):  # type: ignore[misc]
+            def begin_auth(self, username: str) -> bool:  # noqa: ARG002
+                return True
+
+            def password_auth_supported(self) -> bool:
+                return True
+
+            def validate_password(self, username: str, password: str) -> bool:
+                return (username, password) == ("user", "password")
+
+        seconds = itertools.count(1_600_000_000)
+
+        class Files(asyncssh.SFTPServer):  # type: ignore[misc]
+            def posix_rename(self, oldpath: bytes, newpath: bytes) -> None:
+                second = next(seconds)
+                os.utime(self.map_path(oldpath), (second, second))
+                super().posix_rename(oldpath, newpath)
+
+        async def listen() -> Any:
+            return await asyncssh.listen(
+                HOST,
+                0,
+                server_factory=Login,
+                server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
+                sftp_factory=lambda channel: Files(channel, chroot=self.folder),
+            )
+
+        self._client = SFTPFileSystem
+        self._clients: list[Any] = []
+        self.folder = os.fsencode(tempfile.mkdtemp())
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._listener = asyncio.run_coroutine_threadsafe(listen(), self._loop).result()
+        self.address = HOST, self._listener.get_port()
+
+    def new_store(self, address: Address | None = None, **options: Any) -> FsspecStore:
+        host, port = address or self.address
+        files = self._client(
+            host, port=port, username="user", password="password",
+            look_for_keys=False, allow_agent=False, skip_instance_cache=True, **options,
+        )  # fmt: skip
+        files.ftp.get_channel().settimeout(_TIMEOUT_SECONDS)  # paramiko has none by default
+        self._clients.append(files)
+        folder = f"/{uuid4().hex}"
+        os.mkdir(os.path.join(self.folder, os.fsencode(folder[1:])))
+        return FsspecStore(files, folder)
+
+    def close(self) -> None:
+        for files in self._clients:
+            files.client.close()
+
+        async def stop() -> None:
+            self._listener.close()
+            await self._listener.wait_closed()
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(stop(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
