@@ -24,6 +24,7 @@ from recordsmith.stores.store import (
 
 from ..raising import raises
 from .contract import StoreContract
+from .counting import CountingStore
 from .delayed import DelayedStore
 
 
@@ -50,6 +51,12 @@ class TestMemoryStore(StoreContract):
     @pytest.fixture
     def store(self) -> Store:
         return MemoryStore()
+
+
+class TestCountingStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return CountingStore()
 
 
 class TestDelayedStore(StoreContract):

@@ -17,6 +17,7 @@ from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
     read_document,
+    read_existing,
     read_note,
     write_atomically,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "folder_error",
     "no_lock_notice",
     "read_document",
+    "read_existing",
     "read_note",
     "write_atomically",
 ]

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from recordsmith.buffers import Int64Array
     from recordsmith.stores.folder_writer import FolderWriter
 
+NO_OBJECT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+"""What the error of an object that does not exist has as its errno."""
+
 Data: TypeAlias = bytes | Iterable[bytes | memoryview]
 """The content of an object: bytes, or pieces end to end."""
 
@@ -59,6 +62,7 @@ class FolderEntry(NamedTuple):
     kind: an object, a folder, a broken link, or a special file: a pipe, a socket or a device.
     size_bytes, version_number: of an object; see `Store.version_number`.
     is_link: of a folder: whether this is a link to it.
+    version: of an object, if the listing of its store has versions; otherwise empty.
     """
 
     name: str
@@ -66,6 +70,7 @@ class FolderEntry(NamedTuple):
     size_bytes: int = 0
     version_number: int = 0
     is_link: bool = False
+    version: str = ""
 
 
 class Store(ABC):
@@ -79,8 +84,16 @@ class Store(ABC):
     can_rename = False
     """Whether finished objects can wait under another name, until all of them are there."""
 
+    can_list = True
+    """Whether the store can list its objects: a web server often cannot."""
+
     concurrency = 1
     """How many reads at the same time are faster than one after another."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether reads are requests over a network, which callers count and save."""
+        return self.concurrency > 1
 
     @abstractmethod
     def name_of(self, key: str) -> str:
@@ -117,7 +130,7 @@ class Store(ABC):
         try:
             self.info(key)
         except FileAccessError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
+            if error.errno not in NO_OBJECT:
                 raise
             return False
         return True
@@ -157,13 +170,16 @@ class Store(ABC):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def open_read(self, key: str) -> ObjectReader:
+    def open_read(self, key: str, info: ObjectInfo | None = None) -> ObjectReader:
         """Open an object for reading, in order and anywhere.
+
+        Args:
+            info: of the version to read, if it is known; this saves a request.
 
         Raises:
             FileAccessError: it does not exist or cannot be read.
         """
-        return RangeReader(self, self.info(key))
+        return RangeReader(self, self.info(key) if info is None else info)
 
     def version_number(self, version: str) -> int:
         """Return a number of at most 63 bits that changes with the content of an object.
@@ -195,14 +211,18 @@ class Store(ABC):
             if slash:
                 found.add(FolderEntry(name, "folder"))
             else:
-                found.add(FolderEntry(name, "object", size_bytes, self.version_number(version)))
+                number = self.version_number(version)
+                found.add(FolderEntry(name, "object", size_bytes, number, version=version))
         return iter(sorted(found))
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
         """Return the objects that match a pattern with `*`, `?`, `[...]` and `**`, sorted."""
-        prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
-        keys = sorted(info.key for info in self.list(prefix))
-        return [(self, key) for key in keys if _matches(key.split("/"), pattern.split("/"))]
+        return [(self, info.key) for info in self.list_matching(pattern)]
+
+    def list_matching(self, pattern: str) -> Sequence[ObjectInfo]:
+        """Return size and version of the objects that match a pattern, sorted."""
+        prefix, parts = re.split(r"[*?[]", pattern, maxsplit=1)[0], pattern.split("/")
+        return sorted(info for info in self.list(prefix) if _matches(info.key.split("/"), parts))
 
     def is_folder(self, key: str) -> bool:
         """Return whether there are objects below a key, or could be: the root is a folder."""
