@@ -153,13 +153,21 @@ def _walk(shard: Shard, work: Work) -> ShardIndex:
 
 
 def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
-    found = None if overwrite else find_index(shard.location)
+    info = shard.info()
+    found = (
+        None
+        if overwrite
+        else find_index(shard.location, info if shard.location.store.is_far else None)
+    )
     index = None if found is None else found.load()
     if found is not None and index is not None:
-        work.advance(shard.size_bytes)
-        return IndexFile(str(shard.location), str(found.location), index.record_count, False)
-    index = _walk(shard, work)
-    location = save_index(shard.location, index) or _raise_reason(shard, index)
+        work.advance(info.size_bytes)
+        is_shared = found.location.store == shard.location.store or not shard.location.store.is_far
+        if is_shared:  # not only in the cache of this user
+            return IndexFile(str(shard.location), str(found.location), index.record_count, False)
+    else:
+        index = _walk(shard, work)
+    location = save_index(shard.location, index, info) or _raise_reason(shard, index)
     return IndexFile(str(shard.location), str(location), index.record_count, True)
 
 

@@ -89,6 +89,7 @@ class Located:
     missing: the shards that should exist.
     ignored: errors that were ignored on request.
     folder: the folder of the manifest.
+    listing: what lies in that folder; None if it cannot be listed.
     """
 
     shards: list[Shard]
@@ -97,6 +98,7 @@ class Located:
     missing: tuple[MissingShard, ...] = ()
     ignored: tuple[CorruptDataError, ...] = ()
     folder: Location | None = None
+    listing: ListedFolder | None = None
 
     @property
     def is_as_in_manifest(self) -> bool:
@@ -166,6 +168,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         missing=tuple(missing for part in parts for missing in part.missing),
         ignored=tuple(error for part in parts for error in part.ignored),
         folder=parts[0].folder if len(parts) == 1 else None,
+        listing=parts[0].listing if len(parts) == 1 else None,
     )
     if split is not None:
         check_split(split, split_names([located]))
@@ -288,7 +291,7 @@ def _locate_unlisted(place: Location) -> Located:
             manifest = read_manifest(place)
             begun = None if manifest is None else read_publish_note(place, BEGUN_NAME)
             if manifest is not None and (begun is None or begun.allows(manifest)):
-                return _packed(place, manifest, None)
+                return _packed(place, manifest)
             if begun is not None:
                 raise _unfinished_error(place)
         return _locate_file(place, place.info())
@@ -494,8 +497,15 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
     numbered: dict[tuple[str, int], set[int]] = {}
     files = [entry for entry in folder.objects if not entry.name.startswith(".")]
     records = _names_of_records(folder, files)
+    has_indexes = INTERNAL_FOLDER in folder.entries
     for name in records:
-        shards.append(Shard(folder.location / name, split_of(name), listed=folder.info_of(name)))
+        shard = Shard(
+            folder.location / name,
+            split_of(name),
+            listed=folder.info_of(name),
+            may_have_index=has_indexes,
+        )
+        shards.append(shard)
         parsed = parse_shard_name(name)
         if parsed is not None:
             numbered.setdefault((parsed.split, parsed.shard_count), set()).add(parsed.number)
@@ -561,33 +571,36 @@ def _missing_numbers(numbers: set[int], count: int) -> list[int]:
 
 
 def _locate_packed(folder: ListedFolder, manifest: Manifest) -> Located:
-    listed = {entry.name: folder.info(entry) for entry in folder.objects}
-    located = _packed(folder.location, manifest, listed)
+    located = _packed(folder.location, manifest, folder)
     if not folder.location.store.can_rename and not located.is_as_in_manifest:
-        now = ListedFolder(folder.location)
-        listed = {entry.name: now.info(entry) for entry in now.objects}
-        located = _packed(folder.location, manifest, listed)
+        located = _packed(folder.location, manifest, ListedFolder(folder.location))
     return located
 
 
-def _packed(
-    folder: Location, manifest: Manifest, listed: Mapping[str, ObjectInfo] | None
-) -> Located:
-    """The shards of a manifest; `listed` has the objects in its folder, None if unknown."""
+def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None = None) -> Located:
+    """The shards of a manifest; of a folder that cannot be listed, all of them."""
     shards = []
     missing = []
+    has_indexes = listing is None or INTERNAL_FOLDER in listing.entries
     for split, entries in manifest.splits.items():
         for entry in entries:
             location = folder / entry.file
-            info = None if listed is None else listed.get(entry.file)
-            if listed is not None and info is None:
+            if listing is not None and not listing.has(entry.file):
                 problem = f"the manifest lists {entry.file}, which is missing"
                 missing.append(_missing_shard(split, location, problem))
                 continue
-            shards.append(
-                Shard(location, split, entry=entry, compression=manifest.compression, listed=info)
+            shard = Shard(
+                location,
+                split,
+                entry=entry,
+                compression=manifest.compression,
+                listed=None if listing is None else listing.info_of(entry.file),
+                may_have_index=has_indexes,
             )
-    return Located(shards, manifest, manifest.class_names, tuple(missing), folder=folder)
+            shards.append(shard)
+    return Located(
+        shards, manifest, manifest.class_names, tuple(missing), folder=folder, listing=listing
+    )
 
 
 def looks_like_records(location: Location) -> bool:

@@ -55,6 +55,7 @@ class Shard:
         compression: Compression | None = None,
         keeps_index: bool = True,
         listed: ObjectInfo | None = None,
+        may_have_index: bool = True,
     ) -> None:
         """
         Args:
@@ -63,11 +64,13 @@ class Shard:
             keeps_index: False for a temporary file, whose index is not saved.
             listed: size and version of the file, if its folder was listed just now. A file over a
                 network is read in this version.
+            may_have_index: False if its folder, over a network, has no folder for indexes.
         """
         self.location = as_location(location)
         self._keeps_index = keeps_index
         self._is_far = self.location.store.is_far
         self._listed_bytes = None if listed is None else listed.size_bytes
+        self._may_have_index = may_have_index
         self._info = listed if self._is_far and listed is not None and listed.version else None
         self.split = split
         self.entry = entry
@@ -152,6 +155,13 @@ class Shard:
             self._compression = detect_compression(self.location.read(0, HEAD_BYTES))
         return self._compression
 
+    def _detect_compression(self, file: ObjectReader) -> Compression:
+        """Detect the compression from the open file, which may hold its first bytes already."""
+        if self._compression is None:
+            self._compression = detect_compression(file.read(HEAD_BYTES))
+            file.seek(0)
+        return self._compression
+
     def check_size(self) -> None:
         """Compare the size of the file with the manifest, and with the number of records.
 
@@ -214,7 +224,10 @@ class Shard:
             return None
         if self._saved is None and not self._is_searched:
             if self._is_far:
-                self._saved, self._is_searched = find_index(self.location, self.info()), True
+                self._saved = find_index(
+                    self.location, self.info(), is_next_to_it=self._may_have_index
+                )
+                self._is_searched = True
             else:
                 self._saved = find_index(self.location)
         saved = self._saved
@@ -308,6 +321,8 @@ class Shard:
         ):
             if skip_bytes:
                 file.seek(skip_bytes)
+            elif self._is_far:
+                compression = self._detect_compression(file)
             for block in read_blocks(file, compression=compression, check_payloads=check_payloads):
                 first = block.position + position
                 seen = first + len(block)
@@ -493,8 +508,8 @@ class Shard:
         """
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")
-        if self.compression == "none":
-            with self.open_read() as file, accessing(self.location):
+        with self.open_read() as file, accessing(self.location):
+            if self._detect_compression(file) == "none":
                 lengths, is_whole = walk(file, report)
                 if not is_whole:
                     with located(self.location):
@@ -502,14 +517,10 @@ class Shard:
                         for _ in read_blocks(file, check_payloads=False):
                             pass
                     raise self._count_error(len(lengths), len(lengths) + 1)
-        else:
-            with (
-                self.open_read() as file,
-                located(self.location),
-                accessing(self.location),
-            ):
-                pieces = [block.lengths for block in read_blocks(file)]
-            lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+            else:
+                with located(self.location):
+                    pieces = [block.lengths for block in read_blocks(file)]
+                lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
         return ShardIndex.from_lengths(lengths, self.compression)
 
     def _build_index(self) -> ShardIndex:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -184,19 +184,28 @@ def load_index(shard: PlaceLike, info: ObjectInfo | None = None) -> ShardIndex |
     return None
 
 
-def find_index(shard: PlaceLike, info: ObjectInfo | None = None) -> SavedIndex | None:
-    """Find the index of a shard, as `load_index`, but read only its head if it is long."""
-    return next(_saved_indexes(as_location(shard), info), None)
+def find_index(
+    shard: PlaceLike, info: ObjectInfo | None = None, *, is_next_to_it: bool = True
+) -> SavedIndex | None:
+    """Find the index of a shard, as `load_index`, but read only its head if it is long.
+
+    Args:
+        is_next_to_it: False to search only the user's cache, for a shard over a network.
+    """
+    return next(_saved_indexes(as_location(shard), info, is_next_to_it), None)
 
 
-def _saved_indexes(shard: Location, info: ObjectInfo | None) -> Iterator[SavedIndex]:
-    locations = index_locations(shard)
+def _saved_indexes(
+    shard: Location, info: ObjectInfo | None, is_next_to_it: bool = True
+) -> Iterator[SavedIndex]:
+    locations: Sequence[Location] = index_locations(shard)
     if shard.store.is_far:
         with suppress(FileAccessError):
             info = shard.info() if info is None else info
         if info is None:
             return
-        locations = index_locations(shard, info.version)[::-1]  # no request if it is in the cache
+        near, cached = index_locations(shard, info.version)
+        locations = (cached, near) if is_next_to_it else (cached,)  # the cache takes no request
     for location in locations:
         with suppress(FileAccessError):
             found = _read_head(location, shard, info)
@@ -205,18 +214,22 @@ def _saved_indexes(shard: Location, info: ObjectInfo | None) -> Iterator[SavedIn
 
 
 def index_pieces(
-    shard: PlaceLike, index: ShardIndex, size: int | None = None
+    shard: PlaceLike,
+    index: ShardIndex,
+    info: ObjectInfo | None = None,
+    *,
+    has_samples: bool = True,
 ) -> tuple[bytes | memoryview, ...]:
-    """The content of an index file for the current file `shard`.
+    """The content of an index file for a shard.
 
     Args:
-        size: of a shard whose bytes are not sampled.
+        info: size and version of the shard, if they are known.
+        has_samples: False if nobody compares its samples.
     """
     location = as_location(shard)
-    samples = 0
-    if size is None:
-        size = location.size()
-        samples = _sample_checksum(location, size)
+    info = location.info() if info is None else info
+    size = info.size_bytes
+    samples = _sample_checksum(location, size, info) if has_samples else 0
     head = _HEADER.pack(
         _MAGIC,
         size,
@@ -229,9 +242,17 @@ def index_pieces(
     return head, struct.pack("<I", crc32c(head)), as_view(table)
 
 
-def save_index(shard: PlaceLike, index: ShardIndex) -> Location | None:
-    """Save an index; return its location, or None if none is writable."""
-    return _save(index_pieces(shard, index), index_locations(shard))
+def save_index(
+    shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None
+) -> Location | None:
+    """Save an index; return its location, or None if none is writable.
+
+    Args:
+        info: size and version of the shard, if they are known.
+    """
+    location = as_location(shard)
+    version = info.version if info is not None and location.store.is_far else ""
+    return _save(index_pieces(location, index, info), index_locations(location, version))
 
 
 def cache_index(shard: Location, index: ShardIndex, info: ObjectInfo) -> Location | None:
@@ -240,7 +261,7 @@ def cache_index(shard: Location, index: ShardIndex, info: ObjectInfo) -> Locatio
     Returns:
         Its location in the user's cache; None if that is not writable.
     """
-    pieces = index_pieces(shard, index, info.size_bytes)
+    pieces = index_pieces(shard, index, info, has_samples=False)
     return _save(pieces, index_locations(shard, info.version)[1:])
 
 
@@ -331,12 +352,12 @@ def _are_frames(offsets: Int64Array) -> bool:
     return True
 
 
-def _sample_checksum(shard: Location, size: int) -> int:
+def _sample_checksum(shard: Location, size: int, info: ObjectInfo | None = None) -> int:
     """CRC-32C over evenly spaced samples, from the first to the last bytes."""
     numbers = np.arange(_SAMPLE_COUNT)
     begins = max(0, size - _SAMPLE_BYTES) * numbers // (_SAMPLE_COUNT - 1)
     length = min(_SAMPLE_BYTES, size)
     samples = np.zeros(_SAMPLE_COUNT * length, np.uint8)
-    with shard.open_read() as file:
+    with shard.open_read(info) as file:
         file.read_pieces(begins, begins + length, numbers * length, samples)
     return crc32c(samples)
