@@ -48,8 +48,12 @@ class CountingStore(DelayedStore):
         """The number of requests of each kind that was used."""
         return dict(Counter(kind for kind, _ in self.asked))
 
+    def before_request(self, kind: str, key: str) -> None:
+        """Called before each request; for subclasses."""
+
     @contextmanager
     def _request(self, kind: str, key: str) -> Iterator[None]:
+        self.before_request(kind, key)
         with self.lock:
             self.asked.append((kind, key))
             number = self.rounds + 1

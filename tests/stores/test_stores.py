@@ -65,7 +65,7 @@ class TestDelayedStore(StoreContract):
         return DelayedStore()
 
 
-class CountingStore(DelayedStore):
+class BusyStore(DelayedStore):
     """Counts how many reads run at the same time."""
 
     reading = most_reading = 0
@@ -84,7 +84,7 @@ class CountingStore(DelayedStore):
 
 
 def test_many_ranges_are_read_at_the_same_time() -> None:
-    store = CountingStore(0.02)
+    store = BusyStore(0.02)
     store.put("x", b"abc")
     ranges = iter([Range("x")] * 10_000)
     reading = store.read_many(ranges)

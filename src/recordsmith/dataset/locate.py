@@ -231,8 +231,10 @@ def check_split(split: str, names: Collection[str]) -> None:
 
 def _locate_one(place: Location, around_defects: bool) -> Located:
     store, is_pattern = place.store, glob.has_magic(str(place))
-    if not store.can_list:
-        return _locate_unlisted(place)
+    if not store.can_list and not looks_like_shard(place.name):
+        located = _locate_by_manifest(place)
+        if located is not None:
+            return located
     # in a store without folders, only a listing shows them: look for an object of that name first
     is_file_name = store.is_far and (is_pattern or looks_like_shard(place.name))
     folder = None if is_file_name else _folder_at(place)
@@ -252,6 +254,8 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
             error.advise(f"Did you mean {similar}?")
         raise
     except FileAccessError as error:
+        if error.errno == errno.EISDIR and not store.can_list:
+            raise _no_shards_error(ListedFolder(place), []) from None
         if error.errno != errno.EINVAL:  # a pipe can be read in order
             raise
     return _locate_file(place, info)
@@ -281,26 +285,18 @@ def _locate_matching(pattern: Location) -> Located:
     )
 
 
-def _locate_unlisted(place: Location) -> Located:
-    """The folder of a manifest or a file, in a store that cannot list its objects.
+def _locate_by_manifest(folder: Location) -> Located | None:
+    """The shards of a manifest, without a listing; None if there is no manifest.
 
-    The sizes of the shards are those in the manifest until each shard is opened.
+    Their sizes are those in the manifest until each shard is opened.
     """
-    try:
-        if not looks_like_shard(place.name):
-            manifest = read_manifest(place)
-            begun = None if manifest is None else read_publish_note(place, BEGUN_NAME)
-            if manifest is not None and (begun is None or begun.allows(manifest)):
-                return _packed(place, manifest)
-            if begun is not None:
-                raise _unfinished_error(place)
-        return _locate_file(place, place.info())
-    except FileAccessError as error:
-        error.advise(
-            "This server does not list its files, so pass a folder that recordsmith packed, or the "
-            "names of the files."
-        )
-        raise
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return None
+    begun = read_publish_note(folder, BEGUN_NAME)
+    if begun is not None and not begun.allows(manifest):
+        raise _unfinished_error(folder)
+    return _packed(folder, manifest)
 
 
 def _locate_file(place: Location, info: ObjectInfo | None) -> Located:
@@ -447,6 +443,9 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
             "If the shards are in one of these folders, pass that folder, or a glob such as "
             f"{folder}/*/*.tfrecord"
         )
+    elif not files and not folder.store.can_list:
+        found = "the server does not list its files"
+        remedy = "Pass the names of the files, or a folder that recordsmith packed."
     elif not files:
         found = "it is empty"
         remedy = "Check the path."
@@ -536,7 +535,7 @@ def _names_of_records(folder: ListedFolder, files: Sequence[FolderEntry]) -> dic
     ]
     ranges = [Range((folder.location / name).key, 0, HEAD_BYTES) for name in unclear]
     try:
-        heads = dict(store.read_many(ranges))
+        heads = {at: bytes(head) for at, head in store.read_many(ranges)}
         found = {name for at, name in enumerate(unclear) if starts_with_frame(heads[at])}
     except ForbiddenFileError:  # of one of them
         found = {name for name in unclear if looks_like_records(folder.location / name)}

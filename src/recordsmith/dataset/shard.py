@@ -70,7 +70,7 @@ class Shard:
         self._keeps_index = keeps_index
         self._is_far = self.location.store.is_far
         self._listed_bytes = None if listed is None else listed.size_bytes
-        self._may_have_index = may_have_index
+        self.may_have_index = may_have_index
         self._info = listed if self._is_far and listed is not None and listed.version else None
         self.split = split
         self.entry = entry
@@ -156,10 +156,9 @@ class Shard:
         return self._compression
 
     def _detect_compression(self, file: ObjectReader) -> Compression:
-        """Detect the compression from the open file, which may hold its first bytes already."""
+        """Detect the compression, from a file that is then read in order."""
         if self._compression is None:
-            self._compression = detect_compression(file.read(HEAD_BYTES))
-            file.seek(0)
+            self._compression = detect_compression(file.read_head(HEAD_BYTES))
         return self._compression
 
     def check_size(self) -> None:
@@ -225,12 +224,16 @@ class Shard:
         if self._saved is None and not self._is_searched:
             if self._is_far:
                 self._saved = find_index(
-                    self.location, self.info(), is_next_to_it=self._may_have_index
+                    self.location, self.info(), is_next_to_it=self.may_have_index
                 )
-                self._is_searched = True
             else:
                 self._saved = find_index(self.location)
+            self._is_searched = self._is_far
         saved = self._saved
+        if saved is not None and self._is_far and self._compression is None:
+            self._compression = (
+                saved.compression
+            )  # records are verified, which shows if it is wrong
         if saved is None or saved.compression != self.compression:
             return None
         if not saved.is_in_memory:
@@ -370,6 +373,8 @@ class Shard:
             if self._has_moved:
                 return False
             self.close()
+            if self._is_far and self.entry is None:
+                self._compression = None  # perhaps of the index
             index = self._build_index()
             if not self._is_index_kept:
                 self._has_moved = True
@@ -525,9 +530,11 @@ class Shard:
 
     def _build_index(self) -> ShardIndex:
         index = self.walk()
-        if self._keeps_index and self.size_bytes >= KEEP_FROM_BYTES:
-            if self._is_far:
-                cache_index(self.location, index, self.info())
-            else:
-                save_index(self.location, index)
+        if not self._keeps_index:
+            return index
+        # one that is wrong next to the shard stays there, so any other is worth keeping
+        if self._is_far and (self._is_index_kept or self.size_bytes >= KEEP_FROM_BYTES):
+            cache_index(self.location, index, self.info())
+        elif not self._is_far and self.size_bytes >= KEEP_FROM_BYTES:
+            save_index(self.location, index)
         return index

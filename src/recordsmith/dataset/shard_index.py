@@ -185,18 +185,26 @@ def load_index(shard: PlaceLike, info: ObjectInfo | None = None) -> ShardIndex |
 
 
 def find_index(
-    shard: PlaceLike, info: ObjectInfo | None = None, *, is_next_to_it: bool = True
+    shard: PlaceLike,
+    info: ObjectInfo | None = None,
+    *,
+    is_next_to_it: bool = True,
+    is_cached: bool = True,
 ) -> SavedIndex | None:
     """Find the index of a shard, as `load_index`, but read only its head if it is long.
 
     Args:
-        is_next_to_it: False to search only the user's cache, for a shard over a network.
+        is_next_to_it, is_cached: where the index of a shard over a network may be: next to it, or
+            in the user's cache.
     """
-    return next(_saved_indexes(as_location(shard), info, is_next_to_it), None)
+    return next(_saved_indexes(as_location(shard), info, is_next_to_it, is_cached), None)
 
 
 def _saved_indexes(
-    shard: Location, info: ObjectInfo | None, is_next_to_it: bool = True
+    shard: Location,
+    info: ObjectInfo | None,
+    is_next_to_it: bool = True,
+    is_cached: bool = True,
 ) -> Iterator[SavedIndex]:
     locations: Sequence[Location] = index_locations(shard)
     if shard.store.is_far:
@@ -205,7 +213,8 @@ def _saved_indexes(
         if info is None:
             return
         near, cached = index_locations(shard, info.version)
-        locations = (cached, near) if is_next_to_it else (cached,)  # the cache takes no request
+        # the cache comes first: it takes no request
+        locations = (*(cached,) * is_cached, *(near,) * is_next_to_it)
     for location in locations:
         with suppress(FileAccessError):
             found = _read_head(location, shard, info)
@@ -224,7 +233,7 @@ def index_pieces(
 
     Args:
         info: size and version of the shard, if they are known.
-        has_samples: False if nobody compares its samples.
+        has_samples: False if its samples are never compared.
     """
     location = as_location(shard)
     info = location.info() if info is None else info

@@ -77,7 +77,7 @@ class Store(ABC):
     """Whether finished objects can wait under another name, until all of them are there."""
 
     can_list = True
-    """Whether the store can list its objects: a web server often cannot."""
+    """Whether one request lists many objects with their sizes: no web server does."""
 
     concurrency = 1
     """How many reads at the same time are faster than one after another: 1 unless each read is a
@@ -407,6 +407,13 @@ class ObjectReader(io.RawIOBase):
             start += size + gap + int.from_bytes(header[:8], "little")
         return int(most)
 
+    def read_head(self, count: int) -> bytes:
+        """Return the first bytes, and stay where the reader is.
+
+        Over a network, the same request gets bytes for the reads that follow.
+        """
+        return self.read_at(0, count)
+
     def read_uncached(self, start: int, stop: int) -> bytes | None:
         """Return bytes as the device has them now, past all caches; None if that is impossible."""
         return self.read_at(start, stop)
@@ -426,10 +433,14 @@ class ObjectReader(io.RawIOBase):
         return True
 
 
+_HEAD_BYTES = 1 << 20
+
+
 class RangeReader(ObjectReader):
     """Reads one version of an object by ranges."""
 
     _ahead: ReadAhead | None = None
+    _head = b""
 
     def __init__(self, store: Store, info: ObjectInfo) -> None:
         self._store = store
@@ -453,11 +464,14 @@ class RangeReader(ObjectReader):
     def readinto(self, target: Any) -> int:
         view = memoryview(target).cast("B")
         stop = self._at + len(view)
-        data = (
-            self.read_at(self._at, stop)
-            if self._ahead is None
-            else self._ahead.read(self._at, stop)
-        )
+        if self._at >= len(self._head):
+            self._head = b""
+        if self._head:
+            data: bytes | memoryview = memoryview(self._head)[self._at : stop]
+        elif self._ahead is None:
+            data = self.read_at(self._at, stop)
+        else:
+            data = self._ahead.read(self._at, stop)
         view[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -475,6 +489,12 @@ class RangeReader(ObjectReader):
             return self._read(start, stop)
         wanted = Range(self._key, start, stop, self._version)
         return bytes(next(data for _, data in self._store.read_many([wanted])))
+
+    def read_head(self, count: int) -> bytes:
+        if self._ahead is None:
+            return self.read_at(0, count)
+        self._head = self.read_at(0, max(count, _HEAD_BYTES))
+        return self._head[:count]
 
     def _read(self, start: int, stop: int) -> bytes:
         return self._store.read(self._key, start, stop, self._version)

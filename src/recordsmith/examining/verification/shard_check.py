@@ -123,8 +123,7 @@ def _check_shard(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindi
             findings.size_bytes = file.size_bytes
             compression: Compression | None = None
             if is_regular:
-                compression = detect_compression(file.read(HEAD_BYTES))
-                file.seek(0)  # over a network, the first bytes are read once
+                compression = detect_compression(file.read_head(HEAD_BYTES))
             if deep is None and compression == "none":
                 checker = _range_check(shard, file, findings.size_bytes, work)
                 _take(findings, [checker.range(0, findings.size_bytes)])
