@@ -35,11 +35,12 @@ class ListedFolder:
             return False
         return (self.location / name).exists() if slash else entry.kind == "object"
 
-    def info_of(self, name: str) -> ObjectInfo | None:
-        """Return size and version of an object, None if its name leads into a folder."""
-        entry = self.entries.get(name)
-        return None if entry is None else self.info(entry)
+    def info_of(self, name: str, location: Location) -> ObjectInfo | None:
+        """Return size and version of an object at its location; None if it is not listed.
 
-    def info(self, entry: FolderEntry) -> ObjectInfo:
-        """Return size and version of an object in the folder; without version if unknown."""
-        return ObjectInfo((self.location / entry.name).key, entry.size_bytes, entry.version)
+        The version is empty if it is unknown.
+        """
+        entry = self.entries.get(name)
+        if entry is None or entry.kind != "object":
+            return None
+        return ObjectInfo(location.key, entry.size_bytes, entry.version)

@@ -397,7 +397,8 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
         for name in split.file_names(info.name):
             location = folder.location / name
             if folder.has(name):
-                shards.append(Shard(location, split.name, listed=folder.info_of(name)))
+                listed = folder.info_of(name, location)
+                shards.append(Shard(location, split.name, listed=listed))
                 continue
             problem = f"{INFO_NAME} lists {name}, which is missing"
             missing.append(_missing_shard(split.name, location, problem))
@@ -498,10 +499,11 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
     records = _names_of_records(folder, files)
     has_indexes = INTERNAL_FOLDER in folder.entries
     for name in records:
+        location = folder.location / name
         shard = Shard(
-            folder.location / name,
+            location,
             split_of(name),
-            listed=folder.info_of(name),
+            listed=folder.info_of(name, location),
             may_have_index=has_indexes,
         )
         shards.append(shard)
@@ -584,7 +586,8 @@ def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None =
     for split, entries in manifest.splits.items():
         for entry in entries:
             location = folder / entry.file
-            if listing is not None and not listing.has(entry.file):
+            info = None if listing is None else listing.info_of(entry.file, location)
+            if listing is not None and info is None:
                 problem = f"the manifest lists {entry.file}, which is missing"
                 missing.append(_missing_shard(split, location, problem))
                 continue
@@ -593,7 +596,7 @@ def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None =
                 split,
                 entry=entry,
                 compression=manifest.compression,
-                listed=None if listing is None else listing.info_of(entry.file),
+                listed=info,
                 may_have_index=has_indexes,
             )
             shards.append(shard)
