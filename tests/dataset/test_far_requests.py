@@ -17,7 +17,13 @@ from recordsmith.cli.head import head
 from recordsmith.dataset import MANIFEST_NAME, Shard, ShardEntry, read_manifest, records_of
 from recordsmith.dataset.manifest import PublishNote, begun_location
 from recordsmith.dataset.shard_index import ShardIndex, index_locations, index_pieces, load_index
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    ForbiddenFileError,
+    OptionError,
+)
 from recordsmith.stores import FolderEntry, Location, ObjectInfo
 from recordsmith.wire import encode_records
 
@@ -389,11 +395,14 @@ def test_a_damaged_index_is_not_used(store: CountingStore, cut: int) -> None:
 
 
 class UnlistedStore(CountingStore):
-    """A web server without index pages."""
+    """A web server without index pages, which it may refuse."""
 
     can_list = False
+    refuses = False
 
-    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:  # noqa: ARG002
+    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        if self.refuses:
+            raise ForbiddenFileError(errno.EACCES, "permission denied", self.name_of(key))
         yield from ()
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:  # noqa: ARG002
@@ -440,12 +449,18 @@ def test_an_unfinished_job_without_listing(unlisted: UnlistedStore, packed: Loca
         rs.open(Location(unlisted, packed.key))
 
 
-def test_no_manifest_and_no_listing(unlisted: UnlistedStore, packed: Location) -> None:
+@pytest.mark.parametrize("refuses", [False, True])
+def test_no_manifest_and_no_listing(
+    unlisted: UnlistedStore, packed: Location, refuses: bool
+) -> None:
     without_manifest(packed)
-    with raises(FileAccessError, errno=errno.ENOENT):
+    unlisted.refuses = refuses
+    with raises(FileAccessError, errno=errno.ENOENT) as caught:
         rs.open(Location(unlisted, packed.key))
-    with raises(OptionError, option="paths"):
-        rs.open(Location(unlisted, ""))
+    assert caught.value.remedy
+    if not refuses:
+        with raises(OptionError, option="paths"):
+            rs.open(Location(unlisted, ""))
     assert len(rs.open(Location(unlisted, f"{packed.key}/train-00001-of-00100.tfrecord"))) == 3
 
 

@@ -67,6 +67,7 @@ from recordsmith.words import first_of
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 
 _NAMED = 5
+_NAME_FILES = "Pass the names of the files, or a folder that recordsmith packed."
 _MOST_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
@@ -249,14 +250,16 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
         folder = _folder_at(place) if is_file_name else None
         if folder is not None:
             return _locate_folder(folder, around_defects)
-        similar = place.similar()
+        similar = place.similar() if store.can_list else None
         if similar is not None:
             error.advise(f"Did you mean {similar}?")
+        elif not store.can_list:
+            error.advise(_NAME_FILES)
         raise
     except FileAccessError as error:
-        if error.errno == errno.EISDIR and not store.can_list:
-            raise _no_shards_error(ListedFolder(place), []) from None
         if error.errno != errno.EINVAL:  # a pipe can be read in order
+            if not store.can_list:
+                error.advise(_NAME_FILES)
             raise
     return _locate_file(place, info)
 
@@ -264,8 +267,14 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
 def _folder_at(place: Location) -> ListedFolder | None:
     """The folder at a place; None if there is none."""
     folder = ListedFolder(place)
-    is_folder = folder.entries if place.store.is_far and place.key else place.is_folder()
-    return folder if is_folder else None
+    if not (place.store.is_far and place.key):
+        return folder if place.is_folder() else None
+    try:
+        return folder if folder.entries else None
+    except FileAccessError:  # web servers often refuse to list
+        if place.store.can_list:
+            raise
+        return None
 
 
 def _locate_matching(pattern: Location) -> Located:
@@ -446,7 +455,7 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
         )
     elif not files and not folder.store.can_list:
         found = "the server does not list its files"
-        remedy = "Pass the names of the files, or a folder that recordsmith packed."
+        remedy = _NAME_FILES
     elif not files:
         found = "it is empty"
         remedy = "Check the path."

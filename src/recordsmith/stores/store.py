@@ -204,9 +204,22 @@ class Store(ABC):
         return [(self, info.key) for info in self.list_matching(pattern)]
 
     def list_matching(self, pattern: str) -> Sequence[ObjectInfo]:
-        """Return size and version of the objects that match a pattern, sorted."""
-        prefix, parts = re.split(r"[*?[]", pattern, maxsplit=1)[0], pattern.split("/")
-        return sorted(info for info in self.list(prefix) if _matches(info.key.split("/"), parts))
+        """Return size and version of the objects that match a pattern, sorted.
+
+        Versions may be empty, as in `list_entries`.
+        """
+        folder, slash, name = pattern.rpartition("/")
+        prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
+        if prefix.startswith(folder + slash) and name != "**":  # directly in the folder
+            entries = (entry for entry in self.list_entries(folder) if entry.kind == "object")
+            found: Iterable[ObjectInfo] = (
+                ObjectInfo(folder + slash + entry.name, entry.size_bytes, entry.version)
+                for entry in entries
+            )
+        else:
+            found = self.list(prefix)
+        parts = pattern.split("/")
+        return sorted(info for info in found if _matches(info.key.split("/"), parts))
 
     def is_folder(self, key: str) -> bool:
         """Return whether there are objects below a key, or could be: the root is a folder."""
