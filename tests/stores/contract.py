@@ -240,10 +240,12 @@ class ReadingContract:
     def test_what_lies_directly_in_a_folder(self, store: Store) -> None:
         for key in ("b", "a/2", "a/1", "a/deep/x", "a/deep/y", "c/d/e"):
             store.put(key, b"x")
-        number = store.version_number(store.info("a/1").version)
+        version = store.info("a/1").version
         first, second, deep = store.list_entries("a")
-        assert first == ("1", "object", 1, number, False)
-        assert (second.name, second.kind, deep) == ("2", "object", ("deep", "folder", 0, 0, False))
+        assert first[:5] == ("1", "object", 1, store.version_number(version), False)
+        assert first.version in ("", version)
+        assert second[:2] == ("2", "object")
+        assert deep == ("deep", "folder", 0, 0, False, "")
         kinds = [("a", "folder"), ("b", "object"), ("c", "folder")]
         assert [entry[:2] for entry in store.list_entries()] == kinds
         assert [store.is_folder(key) for key in ("", "a", "a/deep", "a/1", "d", "x/y")] == [

@@ -24,6 +24,7 @@ from recordsmith.stores.store import (
 
 from ..raising import raises
 from .contract import StoreContract
+from .counting import CountingStore
 from .delayed import DelayedStore
 
 
@@ -52,13 +53,19 @@ class TestMemoryStore(StoreContract):
         return MemoryStore()
 
 
+class TestCountingStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return CountingStore()
+
+
 class TestDelayedStore(StoreContract):
     @pytest.fixture
     def store(self) -> Store:
         return DelayedStore()
 
 
-class CountingStore(DelayedStore):
+class BusyStore(DelayedStore):
     """Counts how many reads run at the same time."""
 
     reading = most_reading = 0
@@ -77,7 +84,7 @@ class CountingStore(DelayedStore):
 
 
 def test_many_ranges_are_read_at_the_same_time() -> None:
-    store = CountingStore(0.02)
+    store = BusyStore(0.02)
     store.put("x", b"abc")
     ranges = iter([Range("x")] * 10_000)
     reading = store.read_many(ranges)

@@ -219,8 +219,8 @@ class ClaimedStore(Store):
     ) -> bytes:
         return self._store.read(key, start, stop, version)
 
-    def open_read(self, key: str) -> ObjectReader:
-        return self._store.open_read(key)
+    def open_read(self, key: str, info: ObjectInfo | None = None) -> ObjectReader:
+        return self._store.open_read(key, info)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._store.list(prefix)

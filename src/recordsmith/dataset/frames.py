@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.stores import Location, ObjectReader
+from recordsmith.stores import Location, ObjectInfo, ObjectReader
 from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_headers, scan
 from recordsmith.wire.stream import BLOCK_BYTES
 
@@ -152,17 +152,20 @@ class ReadFrames:
         return end <= self._size_bytes
 
 
-def open_frames(location: Location, *, may_map: bool) -> FrameReader:
+def open_frames(
+    location: Location, *, may_map: bool, info: ObjectInfo | None = None
+) -> FrameReader:
     """Open a file for random access.
 
     Args:
         may_map: map the file into memory, if its store has such maps.
+        info: size and version of the file, if they are known.
 
     Raises:
         CorruptDataError: the file is empty.
         FileAccessError: it cannot be read.
     """
-    reader = location.open_read()
+    reader = location.open_read(info)
     try:
         if reader.size_bytes == 0:
             raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=location)

@@ -23,6 +23,7 @@ from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
+    SavedIndex,
     ShardIndex,
     find_index,
     index_locations,
@@ -31,7 +32,7 @@ from recordsmith.dataset.shard_index import (
 )
 from recordsmith.errors import ForbiddenFileError, OptionError, accessing, option
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import Location, PlaceLike, as_folder, write_atomically
+from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, write_atomically
 from recordsmith.summaries import Report
 from recordsmith.work import Progress, Work, thread_count
 
@@ -153,14 +154,25 @@ def _walk(shard: Shard, work: Work) -> ShardIndex:
 
 
 def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
-    found = None if overwrite else find_index(shard.location)
+    info = shard.info()
+    found = None if overwrite else _find(shard, info)
     index = None if found is None else found.load()
     if found is not None and index is not None:
-        work.advance(shard.size_bytes)
-        return IndexFile(str(shard.location), str(found.location), index.record_count, False)
-    index = _walk(shard, work)
-    location = save_index(shard.location, index) or _raise_reason(shard, index)
+        work.advance(info.size_bytes)
+        if found.location.store.is_far == shard.location.store.is_far:  # not only in the cache
+            return IndexFile(str(shard.location), str(found.location), index.record_count, False)
+    else:
+        index = _walk(shard, work)
+    location = save_index(shard.location, index, info) or _raise_reason(shard, index)
     return IndexFile(str(shard.location), str(location), index.record_count, True)
+
+
+def _find(shard: Shard, info: ObjectInfo) -> SavedIndex | None:
+    """Find the index next to a shard before that in the user's cache."""
+    if not shard.location.store.is_far:
+        return find_index(shard.location)
+    near = find_index(shard.location, info, is_cached=False) if shard.may_have_index else None
+    return near or find_index(shard.location, info, is_next_to_it=False)
 
 
 def _raise_reason(shard: Shard, index: ShardIndex) -> NoReturn:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from recordsmith.dataset.documents import other_than_text
 from recordsmith.errors import OptionError
-from recordsmith.stores import Location, PlaceLike, as_folder, read_document
+from recordsmith.stores import Location, PlaceLike, as_folder, read_document, read_existing
 
 LABELS_NAME = "labels.txt"
 LABEL_MAP_NAME = "label_map.pbtxt"
@@ -59,10 +59,10 @@ def labels_to_bytes(class_names: Sequence[str | None]) -> bytes:
 
 def read_labels(folder: Location) -> ClassNames | None:
     """Read `labels.txt`; None if it is missing or its labels are not ascending."""
-    location = folder / LABELS_NAME
-    if not location.exists():
+    data = read_existing(folder / LABELS_NAME)
+    if data is None:
         return None
-    lines = read_document(location).decode("utf-8", "surrogateescape").split("\n")
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
     names: list[str | None] = []
     for line in (line.removesuffix("\r") for line in lines if line.strip()):
         label, colon, name = line.partition(":")

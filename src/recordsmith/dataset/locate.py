@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
+from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, read_labels
+from recordsmith.dataset.listed_folder import ListedFolder
 from recordsmith.dataset.manifest import (
     BEGUN_NAME,
     MANIFEST_NAME,
@@ -41,10 +42,10 @@ from recordsmith.dataset.splits import (
     splits_of_folders,
 )
 from recordsmith.dataset.tfds.folder import (
+    FEATURES_NAME,
     INFO_NAME,
     class_names_in,
     innermost_folder,
-    is_tfds_folder,
     is_tfds_info,
     read_info,
 )
@@ -58,14 +59,15 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.wire import HEAD_BYTES
+from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, Range, as_place
+from recordsmith.wire import FRAME_BYTES, HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
 
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 
 _NAMED = 5
+_NAME_FILES = "Pass the names of the files, or a folder that recordsmith packed."
 _MOST_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
@@ -88,6 +90,7 @@ class Located:
     missing: the shards that should exist.
     ignored: errors that were ignored on request.
     folder: the folder of the manifest.
+    listing: what lies in that folder; None if it cannot be listed.
     """
 
     shards: list[Shard]
@@ -96,6 +99,12 @@ class Located:
     missing: tuple[MissingShard, ...] = ()
     ignored: tuple[CorruptDataError, ...] = ()
     folder: Location | None = None
+    listing: ListedFolder | None = None
+
+    @property
+    def is_as_in_manifest(self) -> bool:
+        """Whether all shards are listed with the sizes in their manifest."""
+        return not self.missing and all(shard.has_listed_size for shard in self.shards)
 
     def keep_splits(self, splits: Sequence[str]) -> None:
         """Remove the shards of other splits, and put these in this order."""
@@ -160,6 +169,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         missing=tuple(missing for part in parts for missing in part.missing),
         ignored=tuple(error for part in parts for error in part.ignored),
         folder=parts[0].folder if len(parts) == 1 else None,
+        listing=parts[0].listing if len(parts) == 1 else None,
     )
     if split is not None:
         check_split(split, split_names([located]))
@@ -221,33 +231,84 @@ def check_split(split: str, names: Collection[str]) -> None:
 
 
 def _locate_one(place: Location, around_defects: bool) -> Located:
-    if place.is_folder():
-        return _locate_folder(place, around_defects)
+    store, is_pattern = place.store, glob.has_magic(str(place))
+    if not store.can_list and not looks_like_shard(place.name):
+        located = _locate_by_manifest(place)
+        if located is not None:
+            return located
+    # in a store without folders, only a listing shows them: look for an object of that name first
+    is_file_name = store.is_far and (is_pattern or looks_like_shard(place.name))
+    folder = None if is_file_name else _folder_at(place)
+    if folder is not None:
+        return _locate_folder(folder, around_defects)
+    info = None
     try:
-        place.info()
+        info = place.info()
     except MissingFileError as error:
-        if not glob.has_magic(str(place)):
-            similar = place.similar()
-            if similar is not None:
-                error.advise(f"Did you mean {similar}?")
-            raise
-        # a pattern may match manifests, labels and text indexes as well: ignore them
-        found = [
-            location
-            for location in place.glob()
-            if not (location.is_folder() or _is_companion(location))
-        ]
-        if not found:
-            raise OptionError(
-                f"no file matches {place}", option="paths", value=str(place)
-            ) from None
-        return Located(
-            [Shard(location, split_of(location.name)) for location in found],
-            class_names=_common_labels(found),
-        )
+        if is_pattern:
+            return _locate_matching(place)
+        folder = _folder_at(place) if is_file_name else None
+        if folder is not None:
+            return _locate_folder(folder, around_defects)
+        similar = place.similar() if store.can_list else None
+        if similar is not None:
+            error.advise(f"Did you mean {similar}?")
+        elif not store.can_list:
+            error.advise(_NAME_FILES)
+        raise
     except FileAccessError as error:
         if error.errno != errno.EINVAL:  # a pipe can be read in order
+            if not store.can_list:
+                error.advise(_NAME_FILES)
             raise
+    return _locate_file(place, info)
+
+
+def _folder_at(place: Location) -> ListedFolder | None:
+    """The folder at a place; None if there is none."""
+    folder = ListedFolder(place)
+    if not (place.store.is_far and place.key):
+        return folder if place.is_folder() else None
+    try:
+        return folder if folder.entries else None
+    except FileAccessError:  # web servers often refuse to list
+        if place.store.can_list:
+            raise
+        return None
+
+
+def _locate_matching(pattern: Location) -> Located:
+    """The files that match a pattern, without manifests, labels and text indexes."""
+    listed: dict[Location, ObjectInfo | None]
+    if pattern.store.is_far:
+        infos = pattern.store.list_matching(pattern.key)
+        listed = {Location(pattern.store, info.key): info for info in infos}
+    else:
+        listed = dict.fromkeys(place for place in pattern.glob() if not place.is_folder())
+    found = {place: info for place, info in listed.items() if not _is_companion(place)}
+    if not found:
+        raise OptionError(f"no file matches {pattern}", option="paths", value=str(pattern))
+    return Located(
+        [Shard(place, split_of(place.name), listed=info) for place, info in found.items()],
+        class_names=_common_labels(found),
+    )
+
+
+def _locate_by_manifest(folder: Location) -> Located | None:
+    """The shards of a manifest, without a listing; None if there is no manifest.
+
+    Their sizes are those in the manifest until each shard is opened.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return None
+    begun = read_publish_note(folder, BEGUN_NAME)
+    if begun is not None and not begun.allows(manifest):
+        raise _unfinished_error(folder)
+    return _packed(folder, manifest)
+
+
+def _locate_file(place: Location, info: ObjectInfo | None) -> Located:
     if place.name in (MANIFEST_NAME, LABELS_NAME):
         raise OptionError(
             f"{place} is not a shard but describes a dataset",
@@ -263,7 +324,9 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
             remedy="Open the file that it belongs to, or quote a pattern ('out/train-*'), which "
             "ignores text indexes.",
         )
-    return Located([Shard(place, split_of(place.name))], class_names=read_labels(place.parent))
+    return Located(
+        [Shard(place, split_of(place.name), listed=info)], class_names=read_labels(place.parent)
+    )
 
 
 def _is_companion(location: Location) -> bool:
@@ -285,50 +348,71 @@ def _common_labels(files: Iterable[Location]) -> ClassNames | None:
     return read_labels(folders.pop()) if len(folders) == 1 else None
 
 
-def _locate_folder(folder: Location, around_defects: bool) -> Located:
+def _locate_folder(folder: ListedFolder, around_defects: bool) -> Located:
+    """Find the shards of a folder."""
     try:
-        manifest = read_manifest(folder)
-        is_local = folder.store.can_rename
-        begun = None if is_local else read_publish_note(folder, BEGUN_NAME)
-        if manifest is not None and (begun is None or begun.allows(manifest)):
-            return _locate_packed(folder, manifest)
-        if begun is not None or read_publish_note(folder) is not None:
-            raise _unfinished_error(folder)
-        if not is_local:
-            located = _locate_files(folder)
-            if read_publish_note(folder, BEGUN_NAME) is not None:  # a job has just begun
-                raise _unfinished_error(folder)
-            if not (folder / MANIFEST_NAME).exists():
-                return _locate_tfds(folder) or located
-            return _locate_folder(folder, around_defects)  # or it has just ended
-        return _locate_tfds(folder) or _locate_files(folder)
+        return _locate_finished(folder)
     except CorruptDataError as error:
         if not around_defects:
             raise
         return replace(_locate_files(folder), ignored=(error,))
 
 
-def _locate_tfds(folder: Location) -> Located | None:
+def _locate_finished(folder: ListedFolder) -> Located:
+    """Find the shards of a folder in which no job is writing.
+
+    Where files are renamed, the manifest is read before the folder is listed, as all files of a
+    dataset have their names before its manifest. Elsewhere, a job first writes the note that it
+    has begun, then shards and manifest, and last deletes the note. The folder is listed first,
+    because that shows which documents need a request, then come the manifest and the note:
+
+    - A note: the manifest is complete only if the note allows it.
+    - A manifest and no note: no job was at work between manifest and note, so the manifest is that
+      of a finished job. The listing may be older than that job; it is made again if it disagrees.
+    - Neither in the listing nor later a manifest, and no note in between: a job whose shards were
+      listed would have begun before, and its note or its manifest would be there.
+
+    Raises:
+        CorruptDataError: unfinished-dataset, broken-manifest.
+    """
+    location, renames = folder.location, folder.location.store.can_rename
+    manifest = None
+    if renames or folder.has(MANIFEST_NAME):
+        manifest = read_manifest(location)
+    begun = None if renames else read_publish_note(location, BEGUN_NAME)
+    if manifest is not None and (begun is None or begun.allows(manifest)):
+        return _locate_packed(folder, manifest)
+    has_notes = renames or INTERNAL_FOLDER in folder.entries
+    if begun is not None or (has_notes and read_publish_note(location) is not None):
+        raise _unfinished_error(location)
+    if not renames and read_manifest(location) is not None:  # a job has just ended
+        return _locate_finished(ListedFolder(location))
+    return _locate_tfds(folder) or _locate_files(folder)
+
+
+def _locate_tfds(folder: ListedFolder) -> Located | None:
     """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS.
 
     Raises:
         CorruptDataError: broken-manifest.
     """
-    if not is_tfds_folder(folder):
+    if not (folder.has(FEATURES_NAME) and folder.has(INFO_NAME)):
         return None
-    info = read_info(folder)
+    info = read_info(folder.location)
     if info.file_format != "tfrecord":
         return None
     shards, missing = [], []
     for split in info.splits:
         for name in split.file_names(info.name):
-            location = folder / name
-            if location.exists():
-                shards.append(Shard(location, split.name))
+            location = folder.location / name
+            if folder.has(name):
+                listed = folder.info_of(name, location)
+                shards.append(Shard(location, split.name, listed=listed))
                 continue
             problem = f"{INFO_NAME} lists {name}, which is missing"
             missing.append(_missing_shard(split.name, location, problem))
-    return Located(shards, class_names=class_names_in(folder, info), missing=tuple(missing))
+    names = class_names_in(folder.location, info, list(folder.entries))
+    return Located(shards, class_names=names, missing=tuple(missing))
 
 
 def _missing_shard(split: str, location: Location, problem: str) -> MissingShard:
@@ -350,9 +434,10 @@ def _unfinished_error(folder: Location) -> CorruptDataError:
     )
 
 
-def _no_shards_error(folder: Location, files: list[str]) -> OptionError:
+def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
     """The error for a folder without shards, with its contents."""
-    folders = [name for name in _folders_in(folder) if not name.startswith(".")]
+    folder = listed.location
+    folders = [name for name in listed.folders if not name.startswith(".")]
     other = detect_other_folder(folder, files)
     inner, _ = innermost_folder(folder)
     found = f"found {first_of(files, _NAMED) if files else 'no files'}"
@@ -368,6 +453,9 @@ def _no_shards_error(folder: Location, files: list[str]) -> OptionError:
             "If the shards are in one of these folders, pass that folder, or a glob such as "
             f"{folder}/*/*.tfrecord"
         )
+    elif not files and not folder.store.can_list:
+        found = "the server does not list its files"
+        remedy = _NAME_FILES
     elif not files:
         found = "it is empty"
         remedy = "Check the path."
@@ -379,7 +467,7 @@ def _no_shards_error(folder: Location, files: list[str]) -> OptionError:
     )
 
 
-def _locate_files(folder: Location) -> Located:
+def _locate_files(folder: ListedFolder) -> Located:
     """Find the TFRecord files in a folder, or otherwise in its split folders.
 
     Raises:
@@ -396,34 +484,38 @@ def _locate_files(folder: Location) -> Located:
         raise _no_shards_error(folder, other)
     return Located(
         shards,
-        class_names=read_labels(folder) or _common_names(parts),
+        class_names=_labels_in(folder) or _common_names(parts),
         missing=tuple(missing for part in parts for missing in part.missing),
     )
 
 
-def _folders_in(folder: Location) -> list[str]:
-    return [name for name, kind, *_ in folder.list_entries() if kind == "folder"]
+def _labels_in(folder: ListedFolder) -> ClassNames | None:
+    return read_labels(folder.location) if folder.has(LABELS_NAME) else None
 
 
-def _folders_of_splits(folder: Location) -> list[Location]:
+def _folders_of_splits(folder: ListedFolder) -> list[ListedFolder]:
     """The folders with names of splits; empty if one of them is a dataset itself."""
-    found = [folder / name for name in _folders_in(folder) if is_split_name(name)]
-    return [] if any((below / MANIFEST_NAME).exists() for below in found) else found
+    names = [name for name in folder.folders if is_split_name(name)]
+    found = [ListedFolder(folder.location / name) for name in names]
+    return [] if any(below.has(MANIFEST_NAME) for below in found) else found
 
 
-def _files_of(folder: Location) -> tuple[Located, list[str]]:
+def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
     """The TFRecord files in a folder, and the names of other files."""
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
-    other = []
-    for name, kind, *_ in folder.list_entries():
-        if kind != "object" or name.startswith("."):
-            continue
-        location = folder / name
-        if not looks_like_records(location):
-            other.append(name)
-            continue
-        shards.append(Shard(location, split_of(name)))
+    files = [entry for entry in folder.objects if not entry.name.startswith(".")]
+    records = _names_of_records(folder, files)
+    has_indexes = INTERNAL_FOLDER in folder.entries
+    for name in records:
+        location = folder.location / name
+        shard = Shard(
+            location,
+            split_of(name),
+            listed=folder.info_of(name, location),
+            may_have_index=has_indexes,
+        )
+        shards.append(shard)
         parsed = parse_shard_name(name)
         if parsed is not None:
             numbered.setdefault((parsed.split, parsed.shard_count), set()).add(parsed.number)
@@ -431,15 +523,43 @@ def _files_of(folder: Location) -> tuple[Located, list[str]]:
     missing = []
     for (split, count), numbers in numbered.items():
         for number in _missing_numbers(numbers, count):
-            location = folder / shard_name(split, number, count)
+            location = folder.location / shard_name(split, number, count)
             problem = f"shard {number} of {count} of split {split!r} is missing"
             missing.append(_missing_shard(split, location, problem))
-    return Located(shards, class_names=read_labels(folder), missing=tuple(missing)), other
+    other = [entry.name for entry in files if entry.name not in records]
+    return Located(shards, class_names=_labels_in(folder), missing=tuple(missing)), other
 
 
-def _check_unfinished(folder: Location) -> None:
+def _names_of_records(folder: ListedFolder, files: Sequence[FolderEntry]) -> dict[str, None]:
+    """The names of the TFRecord files, in order; far away, all heads are read in one round."""
+    store = folder.location.store
+    if not store.is_far:
+        return dict.fromkeys(
+            entry.name for entry in files if looks_like_records(folder.location / entry.name)
+        )
+    unclear = [
+        entry.name
+        for entry in files
+        if not looks_like_shard(entry.name)
+        and entry.name not in (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME)
+        and entry.size_bytes >= FRAME_BYTES
+    ]
+    ranges = [Range((folder.location / name).key, 0, HEAD_BYTES) for name in unclear]
+    try:
+        heads = {at: bytes(head) for at, head in store.read_many(ranges)}
+        found = {name for at, name in enumerate(unclear) if starts_with_frame(heads[at])}
+    except ForbiddenFileError:  # of one of them
+        found = {name for name in unclear if looks_like_records(folder.location / name)}
+    return dict.fromkeys(
+        entry.name for entry in files if looks_like_shard(entry.name) or entry.name in found
+    )
+
+
+def _check_unfinished(folder: ListedFolder) -> None:
     """Raise if a folder has only unpublished shards of a job."""
-    internal = folder / INTERNAL_FOLDER
+    if INTERNAL_FOLDER not in folder.entries:
+        return
+    internal = folder.location / INTERNAL_FOLDER
     names = [location.name for location in internal.list()]
     if any(
         name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and not name.startswith(".") for name in names
@@ -450,7 +570,7 @@ def _check_unfinished(folder: Location) -> None:
             "the job that writes this dataset is running or was interrupted, with "
             f"{done:,} complete {'shard' if done == 1 else 'shards'} in {internal}",
             remedy="Rerun the same job to resume, or remove the folder.",
-            path=folder,
+            path=folder.location,
         )
 
 
@@ -460,27 +580,38 @@ def _missing_numbers(numbers: set[int], count: int) -> list[int]:
     return [number for number in range(stop) if number not in numbers][:_MOST_MISSING]
 
 
-def _locate_packed(folder: Location, manifest: Manifest) -> Located:
+def _locate_packed(folder: ListedFolder, manifest: Manifest) -> Located:
+    located = _packed(folder.location, manifest, folder)
+    if not folder.location.store.can_rename and not located.is_as_in_manifest:
+        located = _packed(folder.location, manifest, ListedFolder(folder.location))
+    return located
+
+
+def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None = None) -> Located:
+    """The shards of a manifest; of a folder that cannot be listed, all of them."""
     shards = []
     missing = []
-    sizes = {name: size for name, kind, size, *_ in folder.list_entries() if kind == "object"}
+    has_indexes = listing is None or INTERNAL_FOLDER in listing.entries
     for split, entries in manifest.splits.items():
         for entry in entries:
             location = folder / entry.file
-            if entry.file not in sizes:
+            info = None if listing is None else listing.info_of(entry.file, location)
+            if listing is not None and info is None:
                 problem = f"the manifest lists {entry.file}, which is missing"
                 missing.append(_missing_shard(split, location, problem))
                 continue
-            shards.append(
-                Shard(
-                    location,
-                    split,
-                    entry=entry,
-                    compression=manifest.compression,
-                    listed_bytes=sizes[entry.file],
-                )
+            shard = Shard(
+                location,
+                split,
+                entry=entry,
+                compression=manifest.compression,
+                listed=info,
+                may_have_index=has_indexes,
             )
-    return Located(shards, manifest, manifest.class_names, tuple(missing), folder=folder)
+            shards.append(shard)
+    return Located(
+        shards, manifest, manifest.class_names, tuple(missing), folder=folder, listing=listing
+    )
 
 
 def looks_like_records(location: Location) -> bool:

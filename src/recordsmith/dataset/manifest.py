@@ -21,7 +21,6 @@ from recordsmith.errors import (
     CorruptDataError,
     Defect,
     FileAccessError,
-    MissingFileError,
     option,
 )
 from recordsmith.example import Schema
@@ -32,6 +31,7 @@ from recordsmith.stores import (
     as_folder,
     busy_error,
     read_document,
+    read_existing,
     read_note,
 )
 from recordsmith.wire import COMPRESSIONS, Compression
@@ -187,16 +187,14 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
         CorruptDataError: broken-manifest.
     """
     location = as_folder(folder) / name
-    if not location.exists():
-        return None
     try:
-        data = read_document(location, NOTE_BYTES)
-    except MissingFileError:  # deleted meanwhile
-        return None
+        data = read_existing(location, NOTE_BYTES)
     except FileAccessError as error:
         if error.errno != errno.EFBIG:
             raise
         raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error), path=location) from None
+    if data is None:
+        return None
     try:
         document = json_of(data)
         if not _has_version_1(document):

@@ -21,13 +21,14 @@ from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     SavedIndex,
     ShardIndex,
+    cache_index,
     find_index,
     load_index,
     most_bytes,
     save_index,
 )
 from recordsmith.errors import CorruptDataError, Defect, OptionError, accessing, located
-from recordsmith.stores import PlaceLike, as_location
+from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,
     HEAD_BYTES,
@@ -53,18 +54,24 @@ class Shard:
         entry: ShardEntry | None = None,
         compression: Compression | None = None,
         keeps_index: bool = True,
-        listed_bytes: int | None = None,
+        listed: ObjectInfo | None = None,
+        may_have_index: bool = True,
     ) -> None:
         """
         Args:
             entry: the entry of the shard in a manifest.
             compression: the compression, if it is known.
             keeps_index: False for a temporary file, whose index is not saved.
-            listed_bytes: the size of the file, if its folder was listed just now.
+            listed: size and version of the file, if its folder was listed just now. A file over a
+                network is read in this version.
+            may_have_index: False if its folder, over a network, has no folder for indexes.
         """
         self.location = as_location(location)
         self._keeps_index = keeps_index
-        self._listed_bytes = listed_bytes
+        self._is_far = self.location.store.is_far
+        self._listed_bytes = None if listed is None else listed.size_bytes
+        self.may_have_index = may_have_index
+        self._info = listed if self._is_far and listed is not None and listed.version else None
         self.split = split
         self.entry = entry
         self._record_count = None if entry is None else entry.record_count
@@ -75,6 +82,7 @@ class Shard:
         """Reset everything that can be read again from the file."""
         self._index: ShardIndex | None = None
         self._saved: SavedIndex | None = None  # the head of its file
+        self._is_searched = False  # for a saved index, over a network
         self._is_index_kept = False  # loaded from disk, so it may belong to an older file
         self._has_moved = False  # the file no longer matches the index
         self._frames: FrameReader | None = None
@@ -91,6 +99,7 @@ class Shard:
         not_pickled = (
             "_index",
             "_saved",
+            "_is_searched",
             "_is_index_kept",
             "_has_moved",
             "_frames",
@@ -108,14 +117,48 @@ class Shard:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the file."""
-        return self.location.size()
+        """The size of the file; over a network, of the version that is read."""
+        if not self._is_far:
+            return self.location.size()
+        if self._info is None and self.entry is not None and not self.location.store.can_list:
+            return self.entry.size_bytes
+        return self.info().size_bytes
+
+    def info(self) -> ObjectInfo:
+        """Return size and version of the file; over a network, of the version that is read.
+
+        Raises:
+            FileAccessError: it does not exist or cannot be read.
+            CorruptDataError: shard-size-mismatch, if its folder could not be listed.
+        """
+        if not self._is_far:
+            return self.location.info()
+        if self._info is None:
+            info = self.location.info()
+            if self.entry is not None and not self.location.store.can_list:
+                self._compare_size(info.size_bytes)
+            self._info = info
+        return self._info
+
+    def open_read(self) -> ObjectReader:
+        """Open the file for reading; over a network, in the version of `info`."""
+        return self.location.open_read(self._info_to_open)
+
+    @property
+    def _info_to_open(self) -> ObjectInfo | None:
+        return self.info() if self._is_far else None
 
     @property
     def compression(self) -> Compression:
         """none, gzip or zlib, detected from the first bytes."""
         if self._compression is None:
             self._compression = detect_compression(self.location.read(0, HEAD_BYTES))
+        return self._compression
+
+    def _detect_compression(self, file: ObjectReader) -> Compression:
+        """Detect the compression, from a file that is then read in order."""
+        if self._compression is None:
+            self._compression = detect_compression(file.read_head(HEAD_BYTES))
         return self._compression
 
     def check_size(self) -> None:
@@ -129,15 +172,7 @@ class Shard:
             return
         size = self.size_bytes if self._listed_bytes is None else self._listed_bytes
         self._listed_bytes = None
-        if size != self.entry.size_bytes:
-            raise CorruptDataError(
-                Defect.SHARD_SIZE,
-                "the shard was changed after it was packed",
-                found=f"{size} bytes",
-                expected=f"{self.entry.size_bytes} bytes",
-                remedy=f"Copy or pack it again, or open only this file: {self.location}",
-                path=self.location,
-            )
+        self._compare_size(size)
         most = most_bytes(size, self.compression) // FRAME_BYTES
         if self.entry.record_count > most:
             raise CorruptDataError(
@@ -146,6 +181,22 @@ class Shard:
                 found=f"{self.entry.record_count} records",
                 expected=f"at most {most}",
                 remedy="Fetch the manifest again, or open the shard by name.",
+                path=self.location,
+            )
+
+    @property
+    def has_listed_size(self) -> bool:
+        """Whether the size in the manifest is that in the listing."""
+        return self.entry is not None and self._listed_bytes == self.entry.size_bytes
+
+    def _compare_size(self, size: int) -> None:
+        if self.entry is not None and size != self.entry.size_bytes:
+            raise CorruptDataError(
+                Defect.SHARD_SIZE,
+                "the shard was changed after it was packed",
+                found=f"{size} bytes",
+                expected=f"{self.entry.size_bytes} bytes",
+                remedy=f"Copy or pack it again, or open only this file: {self.location}",
                 path=self.location,
             )
 
@@ -170,10 +221,36 @@ class Shard:
         """The index file, if it is not loaded yet: few of its offsets need not load all."""
         if self._index is not None or not self._keeps_index:
             return None
-        if self._saved is None:
-            self._saved = find_index(self.location)
+        if self._saved is None and not self._is_searched:
+            if self._is_far:
+                self._saved = find_index(
+                    self.location, self.info(), is_next_to_it=self.may_have_index
+                )
+            else:
+                self._saved = find_index(self.location)
+            self._is_searched = self._is_far
         saved = self._saved
-        return saved if saved is not None and saved.compression == self.compression else None
+        if saved is not None and self._is_far and self._compression is None:
+            self._compression = (
+                saved.compression
+            )  # records are verified, which shows if it is wrong
+        if saved is None or saved.compression != self.compression:
+            return None
+        if not saved.is_in_memory:
+            return saved
+        with self._lock:
+            self._saved = None
+            if self._index is None:
+                self._index = saved.load()
+                self._is_index_kept = self._index is not None
+        return None
+
+    def _kept_index(self) -> ShardIndex | None:
+        """Load the index file; None if there is no valid one."""
+        if not self._is_far:
+            return load_index(self.location)
+        saved = self._saved_index()  # looked for only once
+        return self._index if saved is None else saved.load()
 
     def _offset_of(self, number: int) -> int:
         """The offset of a frame, from the index file if that is enough."""
@@ -210,7 +287,7 @@ class Shard:
         """
         with self._lock:
             if self._index is None:
-                kept = load_index(self.location) if self._keeps_index else None
+                kept = self._kept_index() if self._keeps_index else None
                 if kept is not None and kept.compression == self.compression:
                     self._index, self._is_index_kept = kept, True
             if self._index is None:
@@ -241,12 +318,14 @@ class Shard:
         position = start if skip_bytes else 0  # number of the first record to read
         seen = position
         with (
-            self.location.open_read() as file,
+            self.open_read() as file,
             located(self.location, position, skip_bytes),
             accessing(self.location),
         ):
             if skip_bytes:
                 file.seek(skip_bytes)
+            elif self._is_far:
+                compression = self._detect_compression(file)
             for block in read_blocks(file, compression=compression, check_payloads=check_payloads):
                 first = block.position + position
                 seen = first + len(block)
@@ -294,6 +373,8 @@ class Shard:
             if self._has_moved:
                 return False
             self.close()
+            if self._is_far and self.entry is None:
+                self._compression = None  # perhaps of the index
             index = self._build_index()
             if not self._is_index_kept:
                 self._has_moved = True
@@ -414,7 +495,9 @@ class Shard:
     def _open_frames(self) -> FrameReader:
         with self._lock:
             if self._frames is None:
-                self._frames = open_frames(self.location, may_map=self._may_be_mapped)
+                self._frames = open_frames(
+                    self.location, may_map=self._may_be_mapped, info=self._info_to_open
+                )
             return self._frames
 
     def walk(self, report: Callable[[int], None] | None = None) -> ShardIndex:
@@ -430,8 +513,8 @@ class Shard:
         """
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")
-        if self.compression == "none":
-            with self.location.open_read() as file, accessing(self.location):
+        with self.open_read() as file, accessing(self.location):
+            if self._detect_compression(file) == "none":
                 lengths, is_whole = walk(file, report)
                 if not is_whole:
                     with located(self.location):
@@ -439,18 +522,19 @@ class Shard:
                         for _ in read_blocks(file, check_payloads=False):
                             pass
                     raise self._count_error(len(lengths), len(lengths) + 1)
-        else:
-            with (
-                self.location.open_read() as file,
-                located(self.location),
-                accessing(self.location),
-            ):
-                pieces = [block.lengths for block in read_blocks(file)]
-            lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+            else:
+                with located(self.location):
+                    pieces = [block.lengths for block in read_blocks(file)]
+                lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
         return ShardIndex.from_lengths(lengths, self.compression)
 
     def _build_index(self) -> ShardIndex:
         index = self.walk()
-        if self._keeps_index and self.size_bytes >= KEEP_FROM_BYTES:
+        if not self._keeps_index:
+            return index
+        # one that is wrong next to the shard stays there, so any other is worth keeping
+        if self._is_far and (self._is_index_kept or self.size_bytes >= KEEP_FROM_BYTES):
+            cache_index(self.location, index, self.info())
+        elif not self._is_far and self.size_bytes >= KEEP_FROM_BYTES:
             save_index(self.location, index)
         return index

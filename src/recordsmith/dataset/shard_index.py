@@ -6,6 +6,10 @@ of a changed shard is not used, and checksums of itself. A reader that needs few
 head and the blocks that they are in. Files are replaced atomically, so several processes may build
 an index at once.
 
+Of a shard in a store over a network, the samples are not read, and most indexes are one request.
+An index that is built on reading such a shard goes to the cache, by the name and version of the
+shard; its samples are 0.
+
 Layout, little-endian:
     0   8  b"RSINDEX\\2"
     8   8  size of the shard in bytes
@@ -23,7 +27,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -32,7 +36,7 @@ import numpy as np
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
@@ -50,6 +54,7 @@ _DEFLATE_RATIO = 1032  # the maximum expansion of a deflate stream (RFC 1951)
 _MOST_BYTES = 1 << 26  # plus 8 per byte of the shard; limits compressed shards
 _SAMPLE_BYTES = 4096
 _SAMPLE_COUNT = 8
+_FIRST_BYTES = 1 << 20  # of an index over a network: most are shorter
 
 KEEP_FROM_BYTES = 1 << 20
 """Indexes of smaller foreign shards are not saved: building one takes a millisecond."""
@@ -86,13 +91,20 @@ class SavedIndex:
 
     location: of the index file.
     shard_bytes: the size of the shard.
+    beginning: the bytes of the file that were read already.
     """
 
     location: Location
     compression: Compression
     record_count: int
     shard_bytes: int
+    beginning: bytes
     _checksums: Int64Array
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the whole file was read already."""
+        return len(self.beginning) == _table_start(self.record_count) + 8 * (self.record_count + 1)
 
     def offsets(self, start: int, stop: int) -> Int64Array | None:
         """Read where the records start:stop begin, and where the last of them ends.
@@ -103,7 +115,7 @@ class SavedIndex:
         first, last = start // _BLOCK_OFFSETS, stop // _BLOCK_OFFSETS + 1
         table_start = _table_start(self.record_count)
         end = min(last * _BLOCK_OFFSETS, self.record_count + 1)
-        data = self.location.read(table_start + 8 * first * _BLOCK_OFFSETS, table_start + 8 * end)
+        data = self._read(table_start + 8 * first * _BLOCK_OFFSETS, table_start + 8 * end)
         if len(data) != 8 * (end - first * _BLOCK_OFFSETS):
             return None
         found = np.frombuffer(data, "<i8").astype(np.int64, copy=False)
@@ -116,6 +128,11 @@ class SavedIndex:
         if end == self.record_count + 1 and not self._ends_well(int(found[-1])):
             return None
         return found[start - first * _BLOCK_OFFSETS : stop + 1 - first * _BLOCK_OFFSETS]
+
+    def _read(self, start: int, stop: int) -> bytes:
+        data = self.beginning[start:stop]
+        start += len(data)
+        return data if start == stop else data + self.location.read(start, stop)
 
     def _ends_well(self, end: int) -> bool:
         if self.compression == "none":
@@ -138,10 +155,15 @@ def most_bytes(size_bytes: int, compression: Compression) -> int:
     return min(_DEFLATE_RATIO * size_bytes, MAX_DECOMPRESSED_BYTES)
 
 
-def index_locations(shard: PlaceLike) -> tuple[Location, Location]:
-    """The possible locations of an index: next to the shard, and in the user's cache."""
+def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Location]:
+    """The possible locations of an index: next to the shard, and in the user's cache.
+
+    Args:
+        version: of a shard in a store over a network.
+    """
     location = as_location(shard)
-    name = hashlib.sha256(location.identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    identity = f"{location.identity}\0{version}" if version else location.identity
+    name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return (
         location.parent / INTERNAL_FOLDER / f"{location.name}.index",
@@ -149,36 +171,78 @@ def index_locations(shard: PlaceLike) -> tuple[Location, Location]:
     )
 
 
-def load_index(shard: PlaceLike) -> ShardIndex | None:
-    """Load the index of a shard; None if there is no valid one."""
-    for saved in _saved_indexes(as_location(shard)):
+def load_index(shard: PlaceLike, info: ObjectInfo | None = None) -> ShardIndex | None:
+    """Load the index of a shard; None if there is no valid one.
+
+    Args:
+        info: size and version of the shard, if they are known.
+    """
+    for saved in _saved_indexes(as_location(shard), info):
         index = saved.load()
         if index is not None:
             return index
     return None
 
 
-def find_index(shard: PlaceLike) -> SavedIndex | None:
-    """Find the index of a shard, reading only its head; None if there is no valid one."""
-    return next(_saved_indexes(as_location(shard)), None)
+def find_index(
+    shard: PlaceLike,
+    info: ObjectInfo | None = None,
+    *,
+    is_next_to_it: bool = True,
+    is_cached: bool = True,
+) -> SavedIndex | None:
+    """Find the index of a shard, as `load_index`, but read only its head if it is long.
+
+    Args:
+        is_next_to_it, is_cached: where the index of a shard over a network may be: next to it, or
+            in the user's cache.
+    """
+    return next(_saved_indexes(as_location(shard), info, is_next_to_it, is_cached), None)
 
 
-def _saved_indexes(shard: Location) -> Iterator[SavedIndex]:
-    for location in index_locations(shard):
+def _saved_indexes(
+    shard: Location,
+    info: ObjectInfo | None,
+    is_next_to_it: bool = True,
+    is_cached: bool = True,
+) -> Iterator[SavedIndex]:
+    locations: Sequence[Location] = index_locations(shard)
+    if shard.store.is_far:
         with suppress(FileAccessError):
-            found = _read_head(location, shard)
+            info = shard.info() if info is None else info
+        if info is None:
+            return
+        near, cached = index_locations(shard, info.version)
+        # the cache comes first: it takes no request
+        locations = (*(cached,) * is_cached, *(near,) * is_next_to_it)
+    for location in locations:
+        with suppress(FileAccessError):
+            found = _read_head(location, shard, info)
             if found is not None:
                 yield found
 
 
-def index_pieces(shard: PlaceLike, index: ShardIndex) -> tuple[bytes | memoryview, ...]:
-    """The content of an index file for the current file `shard`."""
+def index_pieces(
+    shard: PlaceLike,
+    index: ShardIndex,
+    info: ObjectInfo | None = None,
+    *,
+    has_samples: bool = True,
+) -> tuple[bytes | memoryview, ...]:
+    """The content of an index file for a shard.
+
+    Args:
+        info: size and version of the shard, if they are known.
+        has_samples: False if its samples are never compared.
+    """
     location = as_location(shard)
-    size = location.size()
+    info = location.info() if info is None else info
+    size = info.size_bytes
+    samples = _sample_checksum(location, size, info) if has_samples else 0
     head = _HEADER.pack(
         _MAGIC,
         size,
-        _sample_checksum(location, size),
+        samples,
         COMPRESSIONS.index(index.compression),
         index.record_count,
     )
@@ -187,10 +251,31 @@ def index_pieces(shard: PlaceLike, index: ShardIndex) -> tuple[bytes | memoryvie
     return head, struct.pack("<I", crc32c(head)), as_view(table)
 
 
-def save_index(shard: PlaceLike, index: ShardIndex) -> Location | None:
-    """Save an index; return its location, or None if none is writable."""
-    pieces = index_pieces(shard, index)
-    for location in index_locations(shard):
+def save_index(
+    shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None
+) -> Location | None:
+    """Save an index; return its location, or None if none is writable.
+
+    Args:
+        info: size and version of the shard, if they are known.
+    """
+    location = as_location(shard)
+    version = info.version if info is not None and location.store.is_far else ""
+    return _save(index_pieces(location, index, info), index_locations(location, version))
+
+
+def cache_index(shard: Location, index: ShardIndex, info: ObjectInfo) -> Location | None:
+    """Save the index of a version of a shard over a network, where nothing is written on reading.
+
+    Returns:
+        Its location in the user's cache; None if that is not writable.
+    """
+    pieces = index_pieces(shard, index, info, has_samples=False)
+    return _save(pieces, index_locations(shard, info.version)[1:])
+
+
+def _save(pieces: tuple[bytes | memoryview, ...], locations: Iterable[Location]) -> Location | None:
+    for location in locations:
         # an option error: the hidden folder is a link, which the author of the shard may have made
         with suppress(FileAccessError, OptionError):
             put_index(location, pieces)
@@ -214,36 +299,46 @@ def _table_start(record_count: int) -> int:
     return _HEADER.size + 4 * (record_count // _BLOCK_OFFSETS + 1) + 4
 
 
-def _read_head(location: Location, shard: Location) -> SavedIndex | None:
+def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> SavedIndex | None:
     """Read the head of an index file; None if anything is wrong, because it can be rebuilt.
 
     The file is untrusted: the author of the shard may have made it with matching checksums. Its
     length is checked before memory is allocated.
+
+    Args:
+        info: of the shard, if it is in a store over a network.
     """
-    info = location.info()
-    head = location.read(0, _HEADER.size)
-    if len(head) < _HEADER.size or head[:8] != _MAGIC:
+    is_far = location.store.is_far
+    file_bytes = None if is_far else location.size()  # raises for a pipe, which would block
+    data = location.read(0, _FIRST_BYTES if is_far else _HEADER.size)
+    if len(data) < _HEADER.size or data[:8] != _MAGIC:
         return None
-    _, size, samples, compression, count = _HEADER.unpack(head)
-    if compression >= len(COMPRESSIONS) or shard.size() != size:
+    _, size, samples, compression, count = _HEADER.unpack_from(data)
+    if compression >= len(COMPRESSIONS) or size != (
+        shard.size() if info is None else info.size_bytes
+    ):
         return None
     name = COMPRESSIONS[compression]
     table_start, table_bytes = _table_start(count), 8 * (count + 1)
-    if info.size_bytes != table_start + table_bytes:
+    total = table_start + table_bytes
+    if min(total, _FIRST_BYTES) != len(data) if file_bytes is None else total != file_bytes:
         return None
     if count > most_bytes(size, name) // FRAME_BYTES or table_bytes > _MOST_BYTES + 8 * size:
         return None
-    checksums = location.read(_HEADER.size, table_start)
-    if len(checksums) != table_start - _HEADER.size:
+    if len(data) < table_start:
+        data += location.read(len(data), table_start)
+    checksums = data[_HEADER.size : table_start]
+    if len(data) < table_start:
         return None
-    if crc32c(checksums[:-4], crc32c(head)) != int.from_bytes(checksums[-4:], "little"):
+    if crc32c(data[: table_start - 4]) != int.from_bytes(checksums[-4:], "little"):
         return None
-    if _sample_checksum(shard, size) != samples:
-        return None
-    if size and detect_compression(shard.read(0, HEAD_BYTES)) != name:
-        return None
+    if info is None:
+        if _sample_checksum(shard, size) != samples:
+            return None
+        if size and detect_compression(shard.read(0, HEAD_BYTES)) != name:
+            return None
     blocks = np.frombuffer(checksums[:-4], "<u4").astype(np.int64)
-    return SavedIndex(location, name, count, size, blocks)
+    return SavedIndex(location, name, count, size, data, blocks)
 
 
 def _checksums(offsets: Int64Array) -> list[int]:
@@ -266,12 +361,12 @@ def _are_frames(offsets: Int64Array) -> bool:
     return True
 
 
-def _sample_checksum(shard: Location, size: int) -> int:
+def _sample_checksum(shard: Location, size: int, info: ObjectInfo | None = None) -> int:
     """CRC-32C over evenly spaced samples, from the first to the last bytes."""
     numbers = np.arange(_SAMPLE_COUNT)
     begins = max(0, size - _SAMPLE_BYTES) * numbers // (_SAMPLE_COUNT - 1)
     length = min(_SAMPLE_BYTES, size)
     samples = np.zeros(_SAMPLE_COUNT * length, np.uint8)
-    with shard.open_read() as file:
+    with shard.open_read(info) as file:
         file.read_pieces(begins, begins + length, numbers * length, samples)
     return crc32c(samples)

@@ -20,6 +20,7 @@ from recordsmith.stores.ranges import Range
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
     read_document,
+    read_existing,
     read_note,
     write_atomically,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "is_url",
     "no_lock_notice",
     "read_document",
+    "read_existing",
     "read_note",
     "remote",
     "write_atomically",

@@ -138,9 +138,9 @@ class Location(os.PathLike[str]):
         """Return the bytes start:stop of the object, fewer if it ends before."""
         return self.store.read(self.key, start, stop)
 
-    def open_read(self) -> ObjectReader:
-        """Open the object for reading, in order and anywhere."""
-        return self.store.open_read(self.key)
+    def open_read(self, info: ObjectInfo | None = None) -> ObjectReader:
+        """Open the object for reading, in order and anywhere; of the version `info`, if known."""
+        return self.store.open_read(self.key, info)
 
     def is_folder(self) -> bool:
         """Return whether objects lie below this location."""
@@ -243,6 +243,8 @@ def as_place(place: object) -> Location:
         OptionError: as `as_location`.
     """
     folder = as_folder(place)
+    if isinstance(place, Location) or not isinstance(folder.store, LocalStore):
+        return folder  # a folder and an object of this name have the same location
     return folder if folder.is_folder() else as_location(place)
 
 

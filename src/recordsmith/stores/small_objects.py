@@ -6,7 +6,7 @@ import errno
 
 from recordsmith.errors import FileAccessError
 from recordsmith.stores.location import PlaceLike, as_location
-from recordsmith.stores.store import Data, check_writable, exists_error
+from recordsmith.stores.store import NO_OBJECT, Data, check_writable, exists_error
 
 DOCUMENT_BYTES = 1 << 26
 """The size limit of documents that users write: label maps, schemas, lists of names."""
@@ -35,6 +35,24 @@ def read_document(place: PlaceLike, most_bytes: int | None = None) -> bytes:
             remedy="Check that it is the right file.",
         )
     return data
+
+
+def read_existing(place: PlaceLike, most_bytes: int | None = None) -> bytes | None:
+    """Read a small document in one request; None if it does not exist.
+
+    Raises:
+        FileAccessError: as `read_document`.
+    """
+    location = as_location(place)
+    # a local one may be a pipe without a writer, which would block
+    if not location.store.is_far and not location.exists():
+        return None
+    try:
+        return read_document(location, most_bytes)
+    except FileAccessError as error:
+        if error.errno not in NO_OBJECT:
+            raise
+        return None
 
 
 def read_note(place: PlaceLike) -> bytes:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from recordsmith.buffers import Int64Array
     from recordsmith.stores.folder_writer import FolderWriter
 
+NO_OBJECT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+"""What the error of an object that does not exist has as its errno."""
+
 Data: TypeAlias = bytes | Iterable[bytes | memoryview]
 """The content of an object: bytes, or pieces end to end."""
 
@@ -51,6 +54,7 @@ class FolderEntry(NamedTuple):
     kind: an object, a folder, a broken link, or a special file: a pipe, a socket or a device.
     size_bytes, version_number: of an object; see `Store.version_number`.
     is_link: of a folder: whether this is a link to it.
+    version: of an object, if the listing of its store has versions; otherwise empty.
     """
 
     name: str
@@ -58,6 +62,7 @@ class FolderEntry(NamedTuple):
     size_bytes: int = 0
     version_number: int = 0
     is_link: bool = False
+    version: str = ""
 
 
 class Store(ABC):
@@ -71,9 +76,17 @@ class Store(ABC):
     can_rename = False
     """Whether finished objects can wait under another name, until all of them are there."""
 
+    can_list = True
+    """Whether one request lists many objects with their sizes: no web server does."""
+
     concurrency = 1
     """How many reads at the same time are faster than one after another: 1 unless each read is a
     request over a network."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether reads are requests over a network, which callers count and save."""
+        return self.concurrency > 1
 
     @abstractmethod
     def name_of(self, key: str) -> str:
@@ -110,7 +123,7 @@ class Store(ABC):
         try:
             self.info(key)
         except FileAccessError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
+            if error.errno not in NO_OBJECT:
                 raise
             return False
         return True
@@ -147,13 +160,16 @@ class Store(ABC):
         else:
             yield from read_in_parallel(self, ranges)
 
-    def open_read(self, key: str) -> ObjectReader:
+    def open_read(self, key: str, info: ObjectInfo | None = None) -> ObjectReader:
         """Open an object for reading, in order and anywhere.
+
+        Args:
+            info: of the version to read, if it is known; this saves a request.
 
         Raises:
             FileAccessError: it does not exist or cannot be read.
         """
-        return RangeReader(self, self.info(key))
+        return RangeReader(self, self.info(key) if info is None else info)
 
     def version_number(self, version: str) -> int:
         """Return a number of at most 63 bits that changes with the content of an object.
@@ -185,14 +201,31 @@ class Store(ABC):
             if slash:
                 found.add(FolderEntry(name, "folder"))
             else:
-                found.add(FolderEntry(name, "object", size_bytes, self.version_number(version)))
+                number = self.version_number(version)
+                found.add(FolderEntry(name, "object", size_bytes, number, version=version))
         return iter(sorted(found))
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
         """Return the objects that match a pattern with `*`, `?`, `[...]` and `**`, sorted."""
+        return [(self, info.key) for info in self.list_matching(pattern)]
+
+    def list_matching(self, pattern: str) -> Sequence[ObjectInfo]:
+        """Return size and version of the objects that match a pattern, sorted.
+
+        Versions may be empty, as in `list_entries`.
+        """
+        folder, slash, name = pattern.rpartition("/")
         prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
-        keys = sorted(info.key for info in self.list(prefix))
-        return [(self, key) for key in keys if _matches(key.split("/"), pattern.split("/"))]
+        if prefix.startswith(folder + slash) and name != "**":  # directly in the folder
+            entries = (entry for entry in self.list_entries(folder) if entry.kind == "object")
+            found: Iterable[ObjectInfo] = (
+                ObjectInfo(folder + slash + entry.name, entry.size_bytes, entry.version)
+                for entry in entries
+            )
+        else:
+            found = self.list(prefix)
+        parts = pattern.split("/")
+        return sorted(info for info in found if _matches(info.key.split("/"), parts))
 
     def is_folder(self, key: str) -> bool:
         """Return whether there are objects below a key, or could be: the root is a folder."""
@@ -393,6 +426,13 @@ class ObjectReader(io.RawIOBase):
             start += size + gap + int.from_bytes(header[:8], "little")
         return int(most)
 
+    def read_head(self, count: int) -> bytes:
+        """Return the first bytes, and stay where the reader is.
+
+        Over a network, the same request gets bytes for the reads that follow.
+        """
+        return self.read_at(0, count)
+
     def read_uncached(self, start: int, stop: int) -> bytes | None:
         """Return bytes as the device has them now, past all caches; None if that is impossible."""
         return self.read_at(start, stop)
@@ -412,10 +452,14 @@ class ObjectReader(io.RawIOBase):
         return True
 
 
+_HEAD_BYTES = 1 << 20
+
+
 class RangeReader(ObjectReader):
     """Reads one version of an object by ranges."""
 
     _ahead: ReadAhead | None = None
+    _head = b""
 
     def __init__(self, store: Store, info: ObjectInfo) -> None:
         self._store = store
@@ -439,11 +483,14 @@ class RangeReader(ObjectReader):
     def readinto(self, target: Any) -> int:
         view = memoryview(target).cast("B")
         stop = self._at + len(view)
-        data = (
-            self.read_at(self._at, stop)
-            if self._ahead is None
-            else self._ahead.read(self._at, stop)
-        )
+        if self._at >= len(self._head):
+            self._head = b""
+        if self._head:
+            data: bytes | memoryview = memoryview(self._head)[self._at : stop]
+        elif self._ahead is None:
+            data = self.read_at(self._at, stop)
+        else:
+            data = self._ahead.read(self._at, stop)
         view[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -461,6 +508,12 @@ class RangeReader(ObjectReader):
             return self._read(start, stop)
         wanted = Range(self._key, start, stop, self._version)
         return bytes(next(data for _, data in self._store.read_many([wanted])))
+
+    def read_head(self, count: int) -> bytes:
+        if self._ahead is None:
+            return self.read_at(0, count)
+        self._head = self.read_at(0, max(count, _HEAD_BYTES))
+        return self._head[:count]
 
     def _read(self, start: int, stop: int) -> bytes:
         return self._store.read(self._key, start, stop, self._version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any
@@ -260,10 +260,13 @@ def read_class_names(folder: Location, features: TfdsFeature) -> dict[str, tuple
     return found
 
 
-def class_names_in(folder: Location, info: TfdsInfo) -> ClassNames | None:
-    """The class names of a folder: those of the supervised label, or the only ones."""
-    entries = folder.list_entries()
-    files = [entry.name for entry in entries if entry.name.endswith(LABELS_SUFFIX)]
+def class_names_in(folder: Location, info: TfdsInfo, names: Iterable[str]) -> ClassNames | None:
+    """The class names of a folder: those of the supervised label, or the only ones.
+
+    Args:
+        names: of everything in the folder.
+    """
+    files = [name for name in names if name.endswith(LABELS_SUFFIX)]
     wanted = [f"{path}{LABELS_SUFFIX}" for path in (*reversed(info.supervised), "label")]
     chosen = [name for name in wanted if name in files] or (files if len(files) == 1 else [])
     return _names(folder / chosen[0]) if chosen else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, read_label_map, read_labels
+from recordsmith.dataset.listed_folder import ListedFolder
 from recordsmith.dataset.locate import Located, looks_like_records
 from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import parse_shard_name
@@ -28,7 +29,10 @@ def check_labels(located: Located) -> list[CorruptDataError]:
     if read_labels(folder) != manifest.class_names:
         wrong.append(LABELS_NAME)
     label_map = folder / LABEL_MAP_NAME
-    if label_map.exists():
+    has_label_map = (
+        label_map.exists() if located.listing is None else located.listing.has(LABEL_MAP_NAME)
+    )
+    if has_label_map:
         try:
             if read_label_map(label_map) != manifest.class_names:
                 wrong.append(LABEL_MAP_NAME)
@@ -47,13 +51,13 @@ def check_labels(located: Located) -> list[CorruptDataError]:
 
 def find_extra_shards(located: Located, split: str | None) -> list[CorruptDataError]:
     """Find files that look like shards of the dataset but do not belong to it."""
-    if located.manifest is not None and located.folder is not None:
-        return _find_unlisted(located.folder, located.manifest, split)
+    if located.manifest is not None and located.listing is not None:
+        return _find_unlisted(located.listing, located.manifest, split)
     return _find_mixed_sets(located)
 
 
 def _find_unlisted(
-    folder: Location, manifest: Manifest, split: str | None
+    folder: ListedFolder, manifest: Manifest, split: str | None
 ) -> list[CorruptDataError]:
     counts = {}
     listed = set()
@@ -66,11 +70,11 @@ def _find_unlisted(
             if number is not None:
                 counts[number.split] = (name, len(entries))
     extra = []
-    for name, kind, *_ in folder.list_entries():
-        number = parse_shard_name(name) if kind == "object" else None
+    for name in (entry.name for entry in folder.objects):
+        number = parse_shard_name(name)
         if number is None or name in listed:
             continue
-        location = folder / name
+        location = folder.location / name
         if listed and number.split not in counts:
             continue
         of_split, count = counts.get(

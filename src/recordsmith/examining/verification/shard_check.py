@@ -66,7 +66,7 @@ def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
 
     def check(start: int, stop: int) -> RangeFindings | FileAccessError:
         try:
-            with shard.location.open_read() as file:
+            with shard.open_read() as file:
                 return _range_check(shard, file, size, work).range(start, stop, is_guess=start > 0)
         except FileAccessError as error:
             return error
@@ -74,7 +74,7 @@ def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
     def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
         findings = ShardFindings(str(shard.location), size, compression="none")
         try:
-            with shard.location.open_read() as file:
+            with shard.open_read() as file:
                 checker = _range_check(shard, file, size, work)
                 _take(findings, join_ranges(_raising(parts), ranges, checker))
         except FileAccessError as error:
@@ -119,12 +119,12 @@ def _check_shard(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindi
     """Check a shard with one thread. Compression is detected from the first bytes."""
     findings = ShardFindings(str(shard.location))
     try:
-        with shard.location.open_read() as file, accessing(shard.location):
+        with shard.open_read() as file, accessing(shard.location):
             is_regular = file.seekable()
             findings.size_bytes = file.size_bytes
             compression: Compression | None = None
             if is_regular:
-                compression = detect_compression(file.read_at(0, HEAD_BYTES))
+                compression = detect_compression(file.read_head(HEAD_BYTES))
             if deep is None and compression == "none":
                 checker = _range_check(shard, file, findings.size_bytes, work)
                 _take(findings, [checker.range(0, findings.size_bytes)])

@@ -11,7 +11,7 @@ from recordsmith.dataset import SelectedRecords, Shard, joined_shards
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.reshaping.inputs.cache import LruCache
 from recordsmith.reshaping.inputs.input_shards import InputShard
-from recordsmith.stores import Location
+from recordsmith.stores import Location, ObjectInfo
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.work import Work
 
@@ -96,7 +96,8 @@ class InputRecords:
     def _open(self, shard: InputShard) -> Shard:
         unpacked = self._unpacked.get(shard.number)
         if unpacked is None:
-            return Shard(shard.location, shard.split, compression="none")
+            info = ObjectInfo(shard.location.key, shard.size_bytes, shard.version)
+            return Shard(shard.location, shard.split, compression="none", listed=info)
         return Shard(unpacked, shard.split, compression="none", keeps_index=False)
 
     def _measure(self, shard: InputShard) -> tuple[int, int]:

@@ -188,13 +188,15 @@ def check_separate(out: Location, places: Sequence[Location]) -> None:
         OptionError: `out` is or lies in an input folder, or contains an input file.
     """
     for place in places:
-        if place.is_folder():
+        if place.contains(out):
+            if not place.is_folder():
+                continue
             if out.identity == place.identity:
                 same = "" if out == place else f" {place}"
                 raise _not_separate(out, f"is the input folder{same}")
-            if place.contains(out):
-                raise _not_separate(out, f"lies in the input folder {place}")
-        elif out.identity in (place.parent.identity, place.identity.rpartition("/")[0]):
+            raise _not_separate(out, f"lies in the input folder {place}")
+        parents = (place.parent.identity, place.identity.rpartition("/")[0])
+        if out.identity in parents and not place.is_folder():
             raise _not_separate(out, f"contains the input file {place}")
 
 
@@ -208,7 +210,7 @@ def _not_separate(out: Location, relation: str) -> OptionError:
 
 
 def _input(number: int, shard: Shard, split: str) -> InputShard:
-    info = shard.location.info()
+    info = shard.info()
     return InputShard(
         number,
         shard.location,

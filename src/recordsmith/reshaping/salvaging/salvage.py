@@ -147,7 +147,7 @@ class _Salvage:
         """Return a hash of names, sizes, modification times and manifest of the inputs."""
         found, files = self._found, list[Any]()
         for shard in found.shards:
-            info = shard.location.info()
+            info = shard.info()
             expected = None if shard.entry is None else shard.entry.record_count
             known = (self._names[shard.location], shard.split, expected)
             files.append((shard.location.identity, *known, info.size_bytes, info.version))

@@ -113,13 +113,12 @@ class ShardRecovery:
             shard.split,
             expected_count=None if shard.entry is None else shard.entry.record_count,
         )
-        return salvaged, self._rewrite(shard.location, salvaged, name)
+        return salvaged, self._rewrite(shard, salvaged, name)
 
-    def _rewrite(
-        self, location: Location, salvaged: SalvagedShard, name: str
-    ) -> ShardResult | None:
+    def _rewrite(self, shard: Shard, salvaged: SalvagedShard, name: str) -> ShardResult | None:
+        location = shard.location
         with ExitStack() as stack:
-            opened = stack.enter_context(location.open_read())
+            opened = stack.enter_context(shard.open_read())
             stack.enter_context(accessing(location))
             stack.enter_context(located(location))
             salvaged.size_bytes = opened.size_bytes

@@ -138,7 +138,7 @@ class LocalStore(Store):
         except OSError as error:  # as `accessing`, which takes a microsecond
             raise access_error(error, path) from error
 
-    def open_read(self, key: str) -> LocalReader:
+    def open_read(self, key: str, info: ObjectInfo | None = None) -> LocalReader:  # noqa: ARG002
         return LocalReader(self._path(key), follows_links=self.follows_links)
 
     def version_number(self, version: str) -> int:
@@ -147,9 +147,9 @@ class LocalStore(Store):
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         found = [  # plain tuples, which the garbage collector passes over
-            (name, kind, 0, 0, is_link)
+            (name, kind, 0, 0, is_link, "")
             if status is None
-            else (name, kind, status.st_size, status.st_mtime_ns, False)
+            else (name, kind, status.st_size, status.st_mtime_ns, False, "")
             for name, kind, status, is_link in self._scan(key)
         ]
         found.sort(key=itemgetter(0))

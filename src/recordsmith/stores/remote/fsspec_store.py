@@ -153,8 +153,9 @@ class FsspecStore(Store):
             if info["type"] == "directory":
                 entries.append(FolderEntry(name, "folder"))
             elif not _is_temporary(name):
-                number = self.version_number(_info(name, info).version)
-                entries.append(FolderEntry(name, "object", info["size"], number))
+                version = _info(name, info).version
+                number = self.version_number(version)
+                entries.append(FolderEntry(name, "object", info["size"], number, version=version))
         return iter(sorted(entries))
 
     def is_folder(self, key: str) -> bool:

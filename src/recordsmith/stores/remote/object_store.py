@@ -176,8 +176,9 @@ class ObjectStore(Store):
                    for at in found["common_prefixes"]]  # fmt: skip
         for one in found["objects"]:
             if name := one["path"].removeprefix(prefix):
-                number = self.version_number(object_info(name, one).version)
-                entries.append(FolderEntry(name, "object", one["size"], number))
+                version = object_info(name, one).version
+                number = self.version_number(version)
+                entries.append(FolderEntry(name, "object", one["size"], number, version=version))
         return iter(sorted(entries))
 
     # -- writing -----------------------------------------------------------------------------------

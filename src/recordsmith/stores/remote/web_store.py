@@ -24,6 +24,7 @@ class WebStore(ObjectStore):
     """
 
     is_writable = False
+    can_list = False
 
     def _open(self) -> Any:
         return self._obstore.store.HTTPStore(self._url, **with_defaults(self._options, self._url))
@@ -54,7 +55,9 @@ class WebStore(ObjectStore):
                 yield FolderEntry(name, "folder")
             else:
                 _, size_bytes, version = sizes[name].result()
-                yield FolderEntry(name, "object", size_bytes, self.version_number(version))
+                yield FolderEntry(
+                    name, "object", size_bytes, self.version_number(version), version=version
+                )
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         folder = prefix.rpartition("/")[0]

@@ -1,0 +1,487 @@
+"""Over a network, each request costs a way to the server and back: how many are made, and why."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.cli.head import head
+from recordsmith.dataset import MANIFEST_NAME, Shard, ShardEntry, read_manifest, records_of
+from recordsmith.dataset.manifest import PublishNote, begun_location
+from recordsmith.dataset.shard_index import ShardIndex, index_locations, index_pieces, load_index
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    ForbiddenFileError,
+    OptionError,
+)
+from recordsmith.stores import FolderEntry, Location, ObjectInfo
+from recordsmith.wire import encode_records
+
+from ..raising import raises
+from ..stores.counting import CountingStore
+
+OPENED = {"list": 1, "read": 2}
+"""A listing, the manifest, and the note that a job has begun, which is missing."""
+
+OPENED_WITHOUT_MANIFEST = {"list": 1, "read": 3}
+"""In addition, `labels.txt`."""
+
+SHARDS = 100
+
+
+class RepeatedBytes:
+    """Bytes that are repeated often: an object that does not fit into memory."""
+
+    def __init__(self, piece: bytes, count: int) -> None:
+        self.piece = piece
+        self.count = count
+
+    def __len__(self) -> int:
+        return len(self.piece) * self.count
+
+    def __getitem__(self, chosen: slice) -> bytes:
+        start, stop, _ = chosen.indices(len(self))
+        first = start // len(self.piece)
+        data = self.piece * (-(-stop // len(self.piece)) - first)
+        return data[start - first * len(self.piece) : stop - first * len(self.piece)]
+
+
+@pytest.fixture
+def store() -> CountingStore:
+    return CountingStore()
+
+
+@pytest.fixture
+def folder(store: CountingStore) -> Location:
+    return Location(store, "bucket/out")
+
+
+@pytest.fixture
+def packed(store: CountingStore, folder: Location, numbered: SimpleNamespace) -> Location:
+    """SHARDS shards of 3 records, with a manifest."""
+    numbered.packed(folder, {"train": [3] * SHARDS})
+    store.reset()
+    return folder
+
+
+def without_manifest(folder: Location) -> Location:
+    (folder / MANIFEST_NAME).delete()
+    folder.store.reset()  # type: ignore[attr-defined]
+    return folder
+
+
+def counted(store: CountingStore, function: Callable[[], Any]) -> dict[str, int]:
+    store.reset()
+    function()
+    assert not store.written
+    return store.counts
+
+
+# -- opening ---------------------------------------------------------------------------------------
+
+
+def test_open_and_inspect_of_1000_shards(
+    store: CountingStore, folder: Location, numbered: SimpleNamespace
+) -> None:
+    """One page of a listing shows 1,000 names, so two are needed for the shards and documents."""
+    numbered.packed(folder, {"train": [1] * 1000})
+    expected = {"list": 2, "read": 2}
+    assert counted(store, lambda: rs.open(folder)) == expected
+    assert store.rounds == 4
+    assert counted(store, lambda: rs.inspect(folder)) == expected
+    assert counted(store, lambda: len(rs.open(folder, "train"))) == expected
+
+
+def test_indexes_are_not_listed(store: CountingStore, packed: Location) -> None:
+    rs.index(packed)
+    assert counted(store, lambda: rs.open(packed)) == OPENED
+
+
+def test_open_without_manifest(store: CountingStore, packed: Location) -> None:
+    (packed / "notes.bin").put(b"no record" * 10)
+    (packed / "short").put(b"16 bytes or less")
+    (packed / "index.idx").put(b"")
+    without_manifest(packed)
+    found = counted(store, lambda: rs.open(packed))
+    heads = {"notes.bin", "short"}  # what may be records by size, but not by name
+    assert found == {"list": 1, "read": OPENED_WITHOUT_MANIFEST["read"] + len(heads)}
+    assert {key.rpartition("/")[2] for kind, key in store.asked if kind == "read"} == {
+        *heads,
+        "begun.json",
+        "dataset.json",
+        "labels.txt",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("train-00000-of-00100.tfrecord", {"info": 1, "read": 1}),  # labels.txt
+        ("train-*", {"info": 1, "list": 1, "read": 1}),
+    ],
+)
+def test_open_files(
+    store: CountingStore, packed: Location, name: str, expected: dict[str, int]
+) -> None:
+    assert counted(store, lambda: rs.open(packed / name)) == expected
+    dataset = rs.open(packed / name)
+    assert counted(store, lambda: [shard.size_bytes for shard in dataset.shards]) == {}
+
+
+def test_a_missing_place(store: CountingStore, packed: Location) -> None:
+    """A listing of its own keys, one question for the object, and a listing of similar names."""
+
+    def open_missing() -> None:
+        with raises(FileAccessError, errno=errno.ENOENT):
+            rs.open(packed.parent / "owt")
+
+    assert counted(store, open_missing) == {"list": 2, "info": 1}
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+EACH = SHARDS
+COMMANDS: dict[str, tuple[Callable[[Location], Any], dict[str, int]]] = {
+    # the manifest has counts, sizes, schema and class names
+    "inspect": (rs.inspect, OPENED),
+    "len": (lambda place: len(rs.open(place)), OPENED),
+    # each shard is one range
+    "records": (lambda place: list(rs.open(place).records()), {"list": 1, "read": 2 + EACH}),
+    "stats": (rs.stats, {"list": 1, "read": 2 + EACH}),
+    # `labels.txt` as well
+    "verify": (rs.verify, {"list": 1, "read": 3 + EACH}),
+    "verify --deep": (lambda place: rs.verify(place, deep=True), {"list": 1, "read": 3 + EACH}),
+    # both sides
+    "diff": (lambda place: rs.diff(place, place), {"list": 2, "read": 4 + 2 * EACH}),
+    # an index and a record
+    "one record": (lambda place: rs.open(place)[SHARDS], {"list": 1, "read": 4}),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_requests_of_commands(store: CountingStore, packed: Location, name: str) -> None:
+    command, expected = COMMANDS[name]
+    rs.index(packed)
+    assert counted(store, lambda: command(packed)) == expected
+
+
+def test_export(store: CountingStore, packed: Location, tmp_path: Path) -> None:
+    """The first blocks are read twice: for the columns, and for their values."""
+    found = counted(store, lambda: rs.export(packed, tmp_path / "x.csv", format="csv"))
+    assert found["list"] == 1
+    assert 2 + EACH <= found["read"] <= 2 + EACH + 16
+
+
+WITHOUT_MANIFEST: dict[str, tuple[Callable[[Location], Any], int]] = {
+    "inspect": (rs.inspect, EACH),
+    "records": (lambda place: list(rs.open(place).records()), EACH),
+    "verify": (rs.verify, EACH),
+    "len": (lambda place: len(rs.open(place)), EACH),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_MANIFEST)
+def test_requests_without_manifest(store: CountingStore, packed: Location, name: str) -> None:
+    command, expected = WITHOUT_MANIFEST[name]
+    without_manifest(packed)
+    found = counted(store, lambda: command(packed))
+    assert found == {"list": 1, "read": OPENED_WITHOUT_MANIFEST["read"] + expected}
+
+
+def test_head_of_100_gigabytes(
+    store: CountingStore, numbered: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = encode_records(
+        [rs.encode_example({"id": number, "image": bytes(100_000)}) for number in range(10)]
+    )
+    big: Any = RepeatedBytes(records, 10**11 // len(records) + 1)
+    assert len(big) >= 10**11
+    store.objects["bucket/big.tfrecord"] = big, "1"
+    for number in range(3):
+        store.objects[f"bucket/all/train-{number:05d}-of-00003.tfrecord"] = big, "1"
+
+    def first(place: str) -> None:
+        paths: Any = [Location(store, place)]
+        head(paths, None, None, None, None, None, None, False)
+
+    assert counted(store, lambda: first("bucket/big.tfrecord")) == {"info": 1, "read": 2}
+    assert store.bytes_read <= 2 << 20
+    assert counted(store, lambda: first("bucket/all")) == {"list": 1, "read": 3}
+    assert store.bytes_read <= 2 << 20
+    assert {key for _, key in store.asked if "-of-" in key} == {
+        "bucket/all/train-00000-of-00003.tfrecord"
+    }
+    assert capsys.readouterr().out.count("record 4") == 2
+
+
+# -- rounds ----------------------------------------------------------------------------------------
+
+
+def test_first_batch_of_1000_shards(numbered: SimpleNamespace) -> None:
+    """Two pages of a listing, the manifest and the note, one after the other; then the indexes of
+    32 shards, and their records."""
+    store = CountingStore()
+    folder = numbered.packed(Location(store, "out"), {"train": [3] * 1000})
+    rs.index(folder)
+    store.reset()
+    dataset = rs.open(folder)
+    assert store.rounds == 4
+    next(iter(rs.Loader(dataset, ["id"], batch_size=32, seed=1)))
+    assert {kind for kind, _ in store.asked} == {"list", "read"}
+    for key in {key for kind, key in store.asked if key.endswith(".index")}:
+        assert store.asked.count(("read", key)) == 1
+
+
+# -- jobs at the same time -------------------------------------------------------------------------
+
+
+class ChangingStore(CountingStore):
+    """Calls a function before a request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: dict[tuple[str, str], Callable[[], Any]] = {}
+
+    def before_request(self, kind: str, key: str) -> None:
+        change = self.before.pop((kind, key.rstrip("/").rpartition("/")[2]), None)
+        if change is not None:
+            change()
+
+
+@pytest.mark.parametrize("begins", ["begun.json", "dataset.json"])
+def test_a_job_that_ends_while_its_folder_is_opened(begins: str, numbered: SimpleNamespace) -> None:
+    """The listing is older than the manifest, so it is made again."""
+    store = ChangingStore()
+    folder = numbered.packed(Location(store, "out"), {"train": [1] * 4})
+    whole = dict(store.objects)
+    for name in ("train-00002-of-00004.tfrecord", "train-00003-of-00004.tfrecord"):
+        del store.objects[f"out/{name}"]
+    if begins == "begun.json":
+        del store.objects["out/dataset.json"]
+        begun_location(folder).put(PublishNote("plan").to_bytes())
+
+    def end() -> None:
+        store.objects.clear()
+        store.objects.update(whole)
+
+    store.before["read", begins] = end
+    assert len(rs.open(folder)) == 4
+    assert not store.before
+
+
+def test_a_job_that_begins_after_the_listing(numbered: SimpleNamespace) -> None:
+    store = ChangingStore()
+    folder = numbered.packed(Location(store, "out"), {"train": [1] * 4})
+    note = PublishNote("another plan").to_bytes()
+    store.before["read", "dataset.json"] = lambda: begun_location(folder).put(note)
+    with raises(CorruptDataError, defect=Defect.UNFINISHED_DATASET):
+        rs.open(folder)
+
+
+def test_a_missing_shard_is_reported_after_a_second_listing(
+    store: CountingStore, packed: Location
+) -> None:
+    (packed / "train-00007-of-00100.tfrecord").delete()
+    store.reset()
+    with raises(CorruptDataError, defect=Defect.MISSING_SHARD):
+        rs.open(packed)
+    assert store.counts == {"list": 2, "read": 2}
+
+
+def test_a_shard_that_is_replaced_after_opening(store: CountingStore, packed: Location) -> None:
+    """It is read in the version that was listed, never half old and half new."""
+    dataset = rs.open(packed)
+    store.set(f"{packed.key}/train-00000-of-00100.tfrecord", encode_records([b"other"]))
+    for read in (lambda: list(dataset.records()), lambda: dataset[0]):
+        with raises(FileAccessError, errno=errno.ESTALE):
+            read()
+
+
+# -- indexes ---------------------------------------------------------------------------------------
+
+
+def big_shard(store: CountingStore, count: int = 30, size: int = 50_000) -> Location:
+    location = Location(store, "bucket/big.tfrecord")
+    location.put(encode_records([bytes([number % 256]) * size for number in range(count)]))
+    store.reset()
+    return location
+
+
+def test_an_index_is_cached_for_a_version(store: CountingStore) -> None:
+    """Nothing is written next to the shard, and a second process needs no request for it."""
+    location = big_shard(store)
+    _, cached = index_locations(location, location.info().version)
+    assert bytes(records_of(rs.open(location)).read_record(7)) == bytes([7]) * 50_000
+    assert not store.written
+    assert cached.exists()
+
+    dataset = rs.open(location)
+    assert counted(store, lambda: dataset.read_records([3])) == {"read": 1}
+    location.put(encode_records([bytes([9]) * 50_000] * 30))  # the same size
+    dataset = rs.open(location)
+    assert bytes(dataset.read_records([3])[0]) == bytes([9]) * 50_000
+    assert index_locations(location, location.info().version)[1] != cached
+
+
+def test_recordsmith_index_writes_next_to_the_shard(store: CountingStore) -> None:
+    location = big_shard(store)
+    len(rs.open(location))  # has written it to the cache
+    near, _ = index_locations(location)
+    (file,) = rs.index(location).files
+    assert (file.path, file.is_new) == (str(near), True)
+    assert store.written == [near.key]
+    (file,) = rs.index(location).files
+    assert not file.is_new
+
+
+@pytest.mark.parametrize(("record_count", "requests"), [(1000, 1), (130_000, 1), (140_000, 2)])
+def test_an_index_is_one_request_unless_it_is_longer_than_1_mib(
+    store: CountingStore, record_count: int, requests: int
+) -> None:
+    location = Location(store, "bucket/small.tfrecord")
+    location.put(encode_records([b""] * record_count))
+    rs.index(location)
+    store.reset()
+    index = load_index(location, location.info())
+    assert index is not None
+    assert index.record_count == record_count
+    assert store.counts["read"] == requests
+
+
+def test_a_wrong_index_is_renewed(store: CountingStore) -> None:
+    """Its size matches, and its samples are not read: the frames show that it is wrong."""
+    location = big_shard(store)
+    payloads = [bytes([number]) * 50_000 for number in range(30)]
+    lengths = np.array([len(payload) for payload in payloads])
+    lengths[2:4] += (1, -1)
+    near, _ = index_locations(location)
+    near.put(index_pieces(location, ShardIndex.from_lengths(lengths, "none")))
+    store.reset()
+    with raises(CorruptDataError, defect=Defect.SHARD_SIZE):  # memory for others is allocated
+        rs.open(location).read_records([2, 3])
+    for _ in range(2):  # from the index in the cache
+        found = rs.open(location).read_records([2, 3, 29])
+        assert [bytes(payload) for payload in found] == [payloads[2], payloads[3], payloads[29]]
+    assert not store.written
+
+
+@pytest.mark.parametrize("cut", [0, 10, 31, 40, 100, -1])
+def test_a_damaged_index_is_not_used(store: CountingStore, cut: int) -> None:
+    location = big_shard(store)
+    rs.index(location)
+    near, _ = index_locations(location)
+    data = near.read()
+    near.put(data[:cut])
+    assert load_index(location) is None
+    near.put(data + b"more")
+    assert load_index(location) is None
+    near.put(data[:-1] + bytes([data[-1] ^ 1]))
+    assert load_index(location) is None
+    near.put(data[:24] + struct.pack("<Q", 1 << 60) + data[32:])
+    assert load_index(location) is None
+
+
+# -- without listings ------------------------------------------------------------------------------
+
+
+class UnlistedStore(CountingStore):
+    """A web server without index pages, which it may refuse."""
+
+    can_list = False
+    refuses = False
+
+    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        if self.refuses:
+            raise ForbiddenFileError(errno.EACCES, "permission denied", self.name_of(key))
+        yield from ()
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:  # noqa: ARG002
+        yield from ()
+
+    def is_folder(self, key: str) -> bool:
+        return not key
+
+
+@pytest.fixture
+def unlisted(packed: Location) -> UnlistedStore:
+    store = UnlistedStore()
+    store.objects = packed.store.objects  # type: ignore[attr-defined]
+    return store
+
+
+def test_a_manifest_is_enough(unlisted: UnlistedStore, packed: Location) -> None:
+    """Sizes are those of the manifest until a shard is opened."""
+    folder = Location(unlisted, packed.key)
+    assert counted(unlisted, lambda: rs.inspect(folder)) == {"read": 2}
+    assert rs.inspect(folder).size_bytes == rs.inspect(packed).size_bytes
+    expected = [*rs.open(packed).records()]
+    unlisted.reset()
+    dataset = rs.open(folder)
+    assert [*dataset.records()] == expected
+    assert unlisted.counts == {"read": 2 + SHARDS, "info": SHARDS}
+    report = rs.verify(folder)
+    assert (report.is_good, report.record_count) == (True, 3 * SHARDS)
+
+
+def test_a_shard_of_another_size_than_in_the_manifest(
+    unlisted: UnlistedStore, packed: Location
+) -> None:
+    unlisted.set(f"{packed.key}/train-00001-of-00100.tfrecord", encode_records([b"other"]))
+    dataset = rs.open(Location(unlisted, packed.key))
+    assert dataset[0]["id"] == 0
+    with raises(CorruptDataError, defect=Defect.SHARD_SIZE):
+        dataset[3]
+
+
+def test_an_unfinished_job_without_listing(unlisted: UnlistedStore, packed: Location) -> None:
+    begun_location(packed).put(PublishNote("another plan").to_bytes())
+    with raises(CorruptDataError, defect=Defect.UNFINISHED_DATASET):
+        rs.open(Location(unlisted, packed.key))
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_no_manifest_and_no_listing(
+    unlisted: UnlistedStore, packed: Location, refuses: bool
+) -> None:
+    without_manifest(packed)
+    unlisted.refuses = refuses
+    with raises(FileAccessError, errno=errno.ENOENT) as caught:
+        rs.open(Location(unlisted, packed.key))
+    assert caught.value.remedy
+    if not refuses:
+        with raises(OptionError, option="paths"):
+            rs.open(Location(unlisted, ""))
+    assert len(rs.open(Location(unlisted, f"{packed.key}/train-00001-of-00100.tfrecord"))) == 3
+
+
+# -- the manifest and the listing ------------------------------------------------------------------
+
+
+def test_sizes_and_versions_come_from_the_listing(store: CountingStore, packed: Location) -> None:
+    shards = rs.open(packed).shards
+    store.reset()
+    infos = [shard.info() for shard in shards]
+    assert store.requests == 0
+    assert infos == [shard.location.info() for shard in shards]
+    manifest = read_manifest(packed)
+    assert manifest is not None
+    assert [shard.size_bytes for shard in shards] == [each.size_bytes for each in manifest.shards]
+    assert {shard.compression for shard in shards} == {"none"}
+
+
+def test_a_shard_of_one_file_asks_once(store: CountingStore) -> None:
+    shard = Shard(big_shard(store), "", entry=ShardEntry("big.tfrecord", 30, 1, 0))
+    store.reset()
+    for _ in range(3):
+        assert shard.size_bytes == shard.info().size_bytes
+    assert store.counts == {"info": 1}
