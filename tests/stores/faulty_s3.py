@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from typing_extensions import Self
+
 FAULTS = {
     "reset": "the connection is reset before anything is done",
     "500": "nothing is done, and the answer is 500",
@@ -69,7 +71,7 @@ class FaultyS3:
         assert self._process.stdout is not None
         self.url = f"http://127.0.0.1:{int(self._process.stdout.readline())}"
 
-    def __enter__(self) -> FaultyS3:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -19,13 +19,13 @@ from recordsmith.stores.remote.multipart import (
     MultipartWriter,
     Upload,
 )
-from recordsmith.stores.remote.obstore_module import import_obstore
 from recordsmith.stores.remote.request_errors import (
     BrokenRequestError,
     ConditionError,
     RangeError,
     request_error,
 )
+from recordsmith.stores.remote.runtime import obstore_here
 from recordsmith.stores.store import (
     Data,
     FolderEntry,
@@ -72,7 +72,7 @@ class ObjectStore(Store):
     def __init__(self, url: str, **options: Any) -> None:
         self._url = url.rstrip("/")
         self._options = options
-        import_obstore()
+        obstore_here()
         self._clients: dict[tuple[int, bool], Any] = {}
         self._is_anonymous = False
 
@@ -96,12 +96,12 @@ class ObjectStore(Store):
         return self._obstore.store.from_url(self._url, **with_defaults(options, self._url))
 
     @property
-    def _store(self) -> Any:
-        return self._client(retries=True)
+    def _obstore(self) -> Any:
+        return obstore_here()
 
     @property
-    def _obstore(self) -> Any:
-        return import_obstore()
+    def _store(self) -> Any:
+        return self._client(retries=True)
 
     def _client(self, *, retries: bool) -> Any:
         """Return obstore's store; `retries`: whether it repeats requests that fail."""
@@ -141,14 +141,19 @@ class ObjectStore(Store):
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> bytes:
+        return bytes(self.read_view(key, start, stop, version))
+
+    def read_view(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> memoryview:
         check_range(start, stop)
         check_key(key)
         if start == stop:
             check_version(self.name_of(key), self.info(key).version, version)
-            return b""
+            return memoryview(b"")
         return self._read_call(key, lambda: self._get(key, start, stop, version))
 
-    def _get(self, key: str, start: int, stop: int | None, version: str | None) -> bytes:
+    def _get(self, key: str, start: int, stop: int | None, version: str | None) -> memoryview:
         options: dict[str, Any] = {}
         if stop is not None:
             options["range"] = start, stop
@@ -163,12 +168,12 @@ class ObjectStore(Store):
             )
         except RangeError:  # from the end of the object on
             check_version(name, self.info(key).version, version)
-            return b""
+            return memoryview(b"")
         except ConditionError:
             check_version(name, "", version)
             raise
         check_version(name, object_info(key, result.meta).version, version)
-        data = bytes(self._translated(key, result.bytes))
+        data = memoryview(self._translated(key, result.bytes))
         size = result.meta["size"]
         if len(data) != max(0, (size if stop is None else min(stop, size)) - start):
             raise BrokenRequestError(
