@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import random
 import re
 import struct
@@ -36,6 +37,13 @@ SECRETS = {
     "secret_access_key": "a-very-secret-access-key",
     "session_token": "a-very-secret-session-token",
 }
+
+QUICK = {
+    "recordsmith.stores.remote.multipart.PART_BYTES": 1 << 14,
+    "recordsmith.stores.remote.object_store.PART_BYTES": 1 << 14,
+    "recordsmith.stores.remote.object_store._FIRST_PAUSE_SECONDS": 0.003,
+}
+"""What to set in a process so that small shards have parts, and pauses are short."""
 
 _FASTER = {"init_backoff": 0.005, "max_backoff": 0.05, "base": 2}
 
@@ -144,7 +152,8 @@ class FaultyS3:
         return re.findall("<Key>([^<]*)</Key>", self._ask("GET", f"/{bucket}?uploads").decode())
 
     def _ask(self, method: str, path: str, data: bytes | None = None) -> bytes:
-        headers = {"x-test": "1", "Content-Type": "application/octet-stream"}
+        access = "AWS4-HMAC-SHA256 Credential=x/20200101/us-east-1/s3/aws4_request"
+        headers = {"X-Test": "1", "Authorization": access, "Content-Type": "application/octet"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return bytes(answer.read())
@@ -252,8 +261,8 @@ def _cut(environ: Mapping[str, Any], half: bytes) -> Any:
 
 
 def main() -> None:
-    import moto.s3.responses
-    import moto.settings
+    os.environ["S3_UPLOAD_PART_MIN_SIZE"] = "1"
+    os.environ["MOTO_S3_DEFAULT_KEY_BUFFER_SIZE"] = str(1 << 24)
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -261,7 +270,6 @@ def main() -> None:
         protocol_version = "HTTP/1.1"
 
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
-    moto.settings.S3_UPLOAD_PART_MIN_SIZE = 1
     application = _Faults(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Handler)
     server.daemon_threads = True  # type: ignore[attr-defined]
