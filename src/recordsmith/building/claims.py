@@ -7,7 +7,7 @@ through `ClaimedStore`, so a job changes nothing after another plan has taken ov
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -196,6 +196,9 @@ class ClaimedStore(Store):
         writer = self._store.open_write(key, overwrite=overwrite, is_durable=is_durable)
         writer.check = self.check
         return writer
+
+    def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
+        self._store.copy(old, new, check or self.check)
 
     def delete(self, key: str) -> None:
         delete_checked(self._store, key, self.check)

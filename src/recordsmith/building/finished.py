@@ -3,6 +3,9 @@
 A note lies next to its shard until the dataset is complete. A shard counts as complete if its note
 has the same plan and sample versions, and the file has the size and checksum in the note. If
 anything is wrong with a note, the shard is written again.
+
+Where reads are requests over a network, the note also has the version of the object. As long as the
+object has this version, its bytes are those that were written, so they are not read again.
 """
 
 from __future__ import annotations
@@ -156,8 +159,10 @@ def save_result(
     folder: Location, fingerprint: str, versions: str | None, result: ShardResult
 ) -> None:
     """Write the note that a shard is complete; `fingerprint` is of the job."""
+    is_far = folder.store.concurrency > 1
     document = {
         "version": _VERSION,
+        "object_version": final_location(folder, result.file).info().version if is_far else None,
         "fingerprint": fingerprint,
         "versions_hash": versions,
         "file": result.file,
@@ -197,10 +202,12 @@ def load_result(
     if document.get("versions_hash") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
+    is_far = folder.store.concurrency > 1
     # under its final name if the job was killed while publishing
     for location in (partial_location(folder, file), folder / file):
         with suppress(FileAccessError):
-            if _size_and_checksum(location) == expected:
+            is_same = is_far and location.info().version == document.get("object_version")
+            if is_same or _size_and_checksum(location) == expected:
                 return result
             if location.name != file:
                 location.delete()

@@ -278,14 +278,19 @@ class Store(ABC):
 
         Stores that cannot do this in one step leave a short window, in which it is replaced.
         """
-        matches = self.exists(key) and self.info(key).version == version
+        matches = version_of(self, key) == version
         if matches:
             self.delete(key)
         return matches
 
-    def copy(self, old: str, new: str) -> None:
-        """Copy an object, and replace the object there."""
+    def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
+        """Copy an object, and replace the object there.
+
+        Args:
+            check: as `ObjectWriter.check`.
+        """
         with self.open_read(old) as source, self.open_write(new) as target:
+            target.check = check
             while piece := source.read(_PIECE_BYTES):
                 target.write(piece)
 

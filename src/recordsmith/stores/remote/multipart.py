@@ -2,119 +2,140 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from queue import Queue
+import errno
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from recordsmith.stores.store import Store, WholeWriter, exists_error
+from recordsmith.errors import FileAccessError
+from recordsmith.stores.store import Store, WholeWriter, exists_error, version_of
 
 PART_BYTES = 8 << 20
-"""The size of a part, and up to which an object is written in one request. S3 takes 10,000 parts,
-so an object can have 80 GB."""
+"""The size of a part, and up to which an object is written in one request."""
 
-_PARTS_AT_ONCE = 2
+PARTS_AT_ONCE = 2
+"""How many parts a writer sends at the same time; it holds one more."""
+
+_MOST_PARTS = 10_000
+"""The limit of S3 and Google; Azure has 50,000."""
 
 
 class MultipartWriter(WholeWriter):
     """Writes a small object in one request that can have conditions, a large one in parts.
 
     A large object appears when its last part is there. Its condition is checked just before, since
-    the protocol has none for parts. If the process is killed, the store keeps hidden parts, until
-    the bucket's lifecycle rules remove them.
+    the protocol has none for parts. A writer that fails removes its parts. If the process is
+    killed, the store keeps hidden parts until the bucket's lifecycle rules remove them.
     """
 
     def __init__(
-        self, store: Store, key: str, put: Callable[..., object], *, overwrite: bool
+        self,
+        store: Store,
+        key: str,
+        put: Callable[[bytes], object],
+        begin: Callable[[], Upload],
+        *,
+        overwrite: bool,
     ) -> None:
-        """`put`: writes an object from its key and bytes, or an iterator of pieces."""
-        super().__init__(store, key, lambda data: put(key, data), overwrite=overwrite)
-        self._put_pieces = put
-        self._upload: _Upload | None = None
+        """`put`: writes a small object; `begin`: begins an upload in parts."""
+        super().__init__(store, key, put, overwrite=overwrite)
+        self._begin = begin
+        self._upload: Upload | None = None
 
     def write(self, data: Any) -> int:
-        count = super().write(data)
-        if self._file.tell() >= PART_BYTES:
-            if self._upload is None:
-                self._upload = _Upload(self._put_pieces, self._key)
-            self._upload.write(self._file.getvalue())
-            self._file.seek(0)
-            self._file.truncate()
-        return count
+        view = memoryview(data).cast("B")
+        if self._upload is None:
+            if self._file.tell() + len(view) <= PART_BYTES:
+                return self._file.write(view)
+            self._upload = self._begin()
+            self._upload.write(memoryview(self._file.getvalue()))
+            self._file.close()
+        self._upload.write(view)
+        return len(view)
 
     def tell(self) -> int:
-        return self._file.tell() + (0 if self._upload is None else self._upload.byte_count)
+        return self._file.tell() if self._upload is None else self._upload.byte_count
 
     def seal(self) -> str:
         if self._upload is None or self._is_sealed:
             return super().seal()
-        self._upload.write(self._file.getvalue())
+        self._upload.flush()
+        before = version_of(self._store, self._key)
         if self.check is not None:
             self.check()
-        elif not self._overwrite and self._store.exists(self._key):
+        elif before is not None and not self._overwrite:
             raise exists_error(self._store.name_of(self._key))
-        self._upload.complete()
-        self._is_sealed = True
+        try:
+            self._upload.complete()
+            self._is_sealed = True
+        except BaseException as error:
+            self._is_sealed = self._has_appeared(before)
+            if not (self._is_sealed and isinstance(error, FileAccessError)):
+                raise
         return self._key
 
+    def _has_appeared(self, before: str | None) -> bool:
+        """Return whether the object is there although its completion has failed.
+
+        If the answer to that request was lost, the library repeats it, which fails.
+        """
+        assert self._upload is not None
+        if self.check is not None:
+            self.check()
+        now = version_of(self._store, self._key)
+        is_new = now is not None and now != before
+        return is_new and self._store.size(self._key) == self._upload.byte_count
+
     def discard(self) -> None:
-        if self._upload is not None and not self._is_sealed:
+        if self._upload is not None and not self._is_published:
             self._upload.abort()
         super().discard()
 
 
-class _AbortedError(Exception):
-    """Ends an upload whose object is not wanted."""
+class Upload:
+    """An upload in parts."""
 
+    def __init__(self, writer: Any, name: str, call: Callable[[Callable[[], Any]], Any]) -> None:
+        """Arguments:
 
-class _Upload:
-    """An upload in a thread of its own, which the pieces are passed to."""
-
-    def __init__(self, put: Callable[..., object], key: str) -> None:
+        writer: as `obstore.open_writer` returns it.
+        name: of the object.
+        call: calls a function of it and translates the errors.
+        """
         self.byte_count = 0
-        self._pieces: Queue[bytes | _AbortedError | None] = Queue(1)
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(
-            target=self._run, args=(put, key), name="recordsmith-upload", daemon=True
-        )
-        self._thread.start()
+        self._writer = writer
+        self._name = name
+        self._call = call
+        self._is_open = True
 
-    def write(self, data: bytes) -> None:
-        self.byte_count += len(data)
-        self._pass(data)
+    def write(self, view: memoryview) -> None:
+        self.byte_count += len(view)
+        if self.byte_count > _MOST_PARTS * PART_BYTES:
+            raise FileAccessError(
+                errno.EFBIG,
+                f"it is larger than {_MOST_PARTS * PART_BYTES >> 30:,} GiB, the limit here",
+                self._name,
+                operation="write",
+                remedy="Write smaller shards.",
+            )
+        for start in range(0, len(view), PART_BYTES):  # obstore sends all of a piece at once
+            piece = view[start : start + PART_BYTES]
+            self._call(partial(self._writer.write, piece))
+
+    def flush(self) -> None:
+        """Wait until all complete parts are there."""
+        self._call(self._writer.flush)
 
     def complete(self) -> None:
-        self._pass(None)
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
+        """Send the last part and make the object appear."""
+        self._is_open = False
+        self._call(self._writer.close)
 
     def abort(self) -> None:
-        self._pass(_AbortedError())
-        self._thread.join()
-
-    def _pass(self, piece: bytes | _AbortedError | None) -> None:
-        if self._error is None:
-            self._pieces.put(piece)
-        elif not isinstance(piece, _AbortedError):
-            raise self._error
-
-    def _run(self, put: Callable[..., object], key: str) -> None:
-        try:
-            put(
-                key,
-                self._taken(),
-                use_multipart=True,
-                chunk_size=PART_BYTES,
-                max_concurrency=_PARTS_AT_ONCE,
-            )
-        except BaseException as error:  # noqa: BLE001 - raised by `write` and `complete`
-            self._error = error
-            while not self._pieces.empty():  # a writer that waits goes on
-                self._pieces.get_nowait()
-
-    def _taken(self) -> Iterator[bytes]:
-        while (piece := self._pieces.get()) is not None:
-            if isinstance(piece, _AbortedError):
-                raise piece
-            yield piece
+        """Remove the parts, unless the object is complete. May be called twice."""
+        if self._is_open:
+            self._is_open = False
+            error = KeyboardInterrupt()
+            with suppress(FileAccessError):  # the reason for aborting is of more use
+                self._call(partial(self._writer.__exit__, KeyboardInterrupt, error, None))

@@ -13,7 +13,12 @@ from typing import Any, TypeVar
 
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.stores.remote.credentials import with_credentials
-from recordsmith.stores.remote.multipart import MultipartWriter
+from recordsmith.stores.remote.multipart import (
+    PART_BYTES,
+    PARTS_AT_ONCE,
+    MultipartWriter,
+    Upload,
+)
 from recordsmith.stores.remote.request_errors import (
     BrokenRequestError,
     ConditionError,
@@ -37,12 +42,19 @@ from recordsmith.stores.store import (
 
 Result = TypeVar("Result")
 
+_GOOGLE = ("gs://", "gcs://")
 _CLIENT = {"timeout": "120s", "read_timeout": "30s", "connect_timeout": "10s"}
 _RETRIES = {"max_retries": 8, "retry_timeout": timedelta(minutes=3)}
+_NO_RETRIES = {"max_retries": 0, "retry_timeout": timedelta(0)}
 _ATTEMPTS = 4
 """How often a read is begun that breaks in the middle, beyond what the library retries."""
 
+_WRITE_ATTEMPTS = 9
+"""How often a conditional write is tried, which the library must not repeat."""
+
 _FIRST_PAUSE_SECONDS = 0.1
+_MOST_COPIED_BYTES = 5 << 30
+"""The size up to which S3 copies an object in one request."""
 
 
 class ObjectStore(Store):
@@ -61,7 +73,7 @@ class ObjectStore(Store):
         self._url = url.rstrip("/")
         self._options = options
         obstore_here()
-        self._client: Any = None
+        self._clients: dict[tuple[int, bool], Any] = {}
         self._is_anonymous = False
 
     def __eq__(self, other: object) -> bool:
@@ -78,9 +90,9 @@ class ObjectStore(Store):
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (type(self), self._url, self._options)
 
-    def _open(self) -> Any:
+    def _open(self, options: Mapping[str, Any]) -> Any:
         """Return obstore's store."""
-        options, self._is_anonymous = with_credentials(self._url, self._options)
+        options, self._is_anonymous = with_credentials(self._url, options)
         return self._obstore.store.from_url(self._url, **with_defaults(options, self._url))
 
     @property
@@ -89,9 +101,15 @@ class ObjectStore(Store):
 
     @property
     def _store(self) -> Any:
-        if self._client is None:
+        return self._client(retries=True)
+
+    def _client(self, *, retries: bool) -> Any:
+        """Return obstore's store; `retries`: whether it repeats requests that fail."""
+        which = os.getpid(), retries
+        if which not in self._clients:
+            options = self._options if retries else {**self._options, "retry_config": _NO_RETRIES}
             try:
-                self._client = self._open()
+                self._clients[which] = self._open(options)
             except (self._obstore.exceptions.BaseError, ValueError, TypeError) as error:
                 raise OptionError(
                     f"{self._url} cannot be opened with these options ({type(error).__name__})",
@@ -99,7 +117,7 @@ class ObjectStore(Store):
                     value=sorted(self._options),
                     remedy="Check their names: they are those of obstore.store.from_url.",
                 ) from None
-        return self._client
+        return self._clients[which]
 
     def name_of(self, key: str) -> str:
         return f"{self._url}/{key}" if key else self._url
@@ -112,7 +130,13 @@ class ObjectStore(Store):
 
     def info(self, key: str) -> ObjectInfo:
         check_key(key)
-        return object_info(key, self._read_call(key, lambda: self._obstore.head(self._store, key)))
+        return object_info(key, self._head(key))
+
+    def _head(self, key: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._read_call(
+            key, lambda: self._obstore.head(self._store, key)
+        )
+        return found
 
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
@@ -190,24 +214,86 @@ class ObjectStore(Store):
         overwrite: bool = True,
         is_durable: bool = True,  # noqa: ARG002
     ) -> ObjectWriter:
-        return MultipartWriter(self, key, self._put, overwrite=overwrite)
+        return MultipartWriter(
+            self,
+            key,
+            lambda data: self._put(key, data),
+            lambda: self._begin_upload(key),
+            overwrite=overwrite,
+        )
 
-    def _put(self, key: str, data: Any, **options: Any) -> None:
+    def _begin_upload(self, key: str) -> Upload:
         check_writable(self, self.name_of(check_key(key)))
-        self._translated(key, lambda: self._obstore.put(self._store, key, data, **options), "write")
+        writer = self._obstore.open_writer(
+            self._store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+        )
+        return Upload(
+            writer, self.name_of(key), lambda function: self._translated(key, function, "write")
+        )
+
+    def _put(self, key: str, data: bytes, *, retries: bool = True, **options: Any) -> None:
+        check_writable(self, self.name_of(check_key(key)))
+        client = self._client(retries=retries)
+        self._translated(key, lambda: self._obstore.put(client, key, data, **options), "write")
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         return self._put_if(key, data, "create")
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
-        return self._put_if(key, data, {"e_tag": version})
+        condition = {"e_tag": version}
+        if self._url.startswith(_GOOGLE):  # compares its own number of the version
+            try:
+                found = self._head(key)
+            except MissingFileError:
+                return False
+            if object_info(key, found).version != version:
+                return False
+            condition["version"] = found["version"]
+        return self._put_if(key, data, condition)
 
     def _put_if(self, key: str, data: Data, mode: Any) -> bool:
+        """Write an object under a condition.
+
+        If the answer to a request was lost, the next one may find what the first one has written,
+        so the library repeats no request here.
+        """
+        whole = b"".join(pieces_of(data))
+        is_perhaps_written = False
+        for attempt in range(_WRITE_ATTEMPTS):
+            try:
+                self._put(key, whole, retries=False, mode=mode)
+            except ConditionError:
+                return is_perhaps_written and self._has(key, whole)
+            except MissingFileError:
+                if mode == "create":  # the bucket is missing
+                    raise
+                return False
+            except BrokenRequestError:
+                is_perhaps_written = True
+                if attempt == _WRITE_ATTEMPTS - 1:
+                    raise
+                _pause(attempt)
+            else:
+                return True
+        raise AssertionError
+
+    def _has(self, key: str, data: bytes) -> bool:
+        """Return whether an object has this content."""
         try:
-            self._put(key, b"".join(pieces_of(data)), mode=mode)
-        except (ConditionError, MissingFileError):
+            return self.read(key) == data
+        except MissingFileError:
             return False
-        return True
+
+    def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
+        if not PART_BYTES < self.size(old) <= _MOST_COPIED_BYTES:
+            super().copy(old, new, check)
+            return
+        check_writable(self, self.name_of(check_key(new)))
+        if check is not None:
+            check()
+        self._translated(
+            old, lambda: self._obstore.copy(self._store, old, new, overwrite=True), "write"
+        )
 
     def delete(self, key: str) -> None:
         check_writable(self, self.name_of(check_key(key)))
@@ -224,7 +310,7 @@ class ObjectStore(Store):
             except BrokenRequestError:
                 if attempt == _ATTEMPTS - 1:
                     raise
-            time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
+            _pause(attempt)
         raise AssertionError
 
     def _translated(
@@ -240,8 +326,9 @@ class ObjectStore(Store):
             return function()
         except FileAccessError:
             raise
-        except FileNotFoundError:
-            raise missing_error(name) from None
+        except FileNotFoundError as error:
+            found = request_error(str(error), name, operation=operation)
+            raise (found if isinstance(found, MissingFileError) else missing_error(name)) from None
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
             raise ConditionError(
                 errno.ESTALE, "it was replaced", name, operation=operation
@@ -257,6 +344,11 @@ class ObjectStore(Store):
 def object_info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
     version = found["e_tag"] or f"{found['last_modified'].timestamp():.6f}-{found['size']}"
     return ObjectInfo(key, found["size"], version)
+
+
+def _pause(attempt: int) -> None:
+    """Wait before the next attempt."""
+    time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
 
 
 def _is_etag(version: str) -> bool:

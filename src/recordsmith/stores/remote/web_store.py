@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -26,8 +26,8 @@ class WebStore(ObjectStore):
     is_writable = False
     can_list = False
 
-    def _open(self) -> Any:
-        return self._obstore.store.HTTPStore(self._url, **with_defaults(self._options, self._url))
+    def _open(self, options: Mapping[str, Any]) -> Any:
+        return self._obstore.store.HTTPStore(self._url, **with_defaults(options, self._url))
 
     def name_of(self, key: str) -> str:
         return f"{self._url}/{quote(key)}" if key else self._url

@@ -1,0 +1,208 @@
+"""Writing to S3 while requests fail: the right objects, or an error and none of the upload."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError
+from recordsmith.stores import Store
+from recordsmith.stores.remote import ObjectStore
+
+from ..raising import raises
+from .faulty_s3 import QUICK, FaultyS3
+
+pytest.importorskip("moto")
+pytest.importorskip("obstore")
+
+LARGE = os.urandom(100_000)  # in 7 parts
+OLD = b"old"
+
+PARTS = r"PUT", "partNumber="
+COMPLETION = "POST", "uploadId="
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[FaultyS3]:
+    with FaultyS3() as server:
+        server.make_bucket()
+        yield server
+
+
+@pytest.fixture
+def server(running: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
+    """The server with an empty bucket."""
+    for name, value in QUICK.items():
+        monkeypatch.setattr(name, value)
+    running.requests()
+    yield running
+    running.fail(rate=0)
+    running.delete("")
+
+
+@pytest.fixture
+def store(server: FaultyS3) -> ObjectStore:
+    return ObjectStore("s3://bucket", **server.options())
+
+
+def write(store: Store, key: str, data: bytes, **options: Any) -> None:
+    with store.open_write(key, **options) as file:
+        for start in range(0, len(data), 30_000):
+            file.write(data[start : start + 30_000])
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", r"\?uploads"),
+        ("PUT", "partNumber=1&"),
+        ("PUT", "partNumber=7&"),
+        COMPLETION,
+    ],
+)
+@pytest.mark.parametrize("fault", ["403", "500", "reset"])
+@pytest.mark.parametrize("old", [OLD, None])
+def test_a_failed_upload_leaves_nothing(
+    server: FaultyS3, store: ObjectStore, method: str, path: str, fault: str, old: bytes | None
+) -> None:
+    if old is not None:
+        server.put("x", old)
+    server.fail([fault], method=method, path=path)
+    with raises(FileAccessError, path="s3://bucket/x", operation="write"):
+        write(store, "x", LARGE)
+    assert server.uploads() == []
+    assert server.objects() == ({} if old is None else {"x": old})
+
+
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, GeneratorExit])
+def test_an_abandoned_upload_leaves_nothing(
+    server: FaultyS3, store: ObjectStore, error: type[BaseException]
+) -> None:
+    server.put("x", OLD)
+
+    def abandon() -> None:
+        with store.open_write("x") as file:
+            file.write(LARGE)
+            assert server.uploads() == ["x"]
+            raise error
+
+    with pytest.raises(error):
+        abandon()
+    assert (server.uploads(), server.objects()) == ([], {"x": OLD})
+
+
+def test_a_large_object_that_must_not_be_replaced(server: FaultyS3, store: ObjectStore) -> None:
+    write(store, "x", LARGE, overwrite=False)
+    with raises(OptionError, option="overwrite"):
+        write(store, "x", LARGE[::-1], overwrite=False)
+    writer = store.open_write("y")
+    writer.write(LARGE)
+    assert (writer.seal(), store.read("y"), writer.tell()) == ("y", LARGE, len(LARGE))
+    writer.discard()
+    assert (server.uploads(), server.objects()) == ([], {"x": LARGE})
+
+
+def test_the_check_comes_after_the_parts_and_before_the_object(
+    server: FaultyS3, store: ObjectStore
+) -> None:
+    def check() -> bool:
+        sent = [one for one in server.requests() if "partNumber" in one.query]
+        assert len(sent) == len(LARGE) >> 14
+        raise FileAccessError(16, "another job has taken over", "x")
+
+    writer = store.open_write("x")
+    writer.check = check
+    writer.write(LARGE)
+    with raises(FileAccessError, errno=16):
+        writer.publish()
+    writer.discard()
+    assert (server.uploads(), server.objects()) == ([], {})
+
+
+def _put_if_match(store: ObjectStore) -> bool:
+    return store.put_if_match("old", b"new", store.info("old").version)
+
+
+OPERATIONS: dict[str, tuple[str, str, Callable[[ObjectStore], Any], dict[str, bytes]]] = {
+    "put": ("PUT", "", lambda store: store.put("x", b"new"), {"x": b"new", "old": OLD}),
+    "replace": ("PUT", "", lambda store: store.put("old", b"new"), {"old": b"new"}),
+    "absent": ("PUT", "", lambda store: store.put_if_absent("x", b"1"), {"x": b"1", "old": OLD}),
+    "match": ("PUT", "", _put_if_match, {"old": b"new"}),
+    "delete": ("POST", r"\?delete", lambda store: store.delete("old"), {}),
+    "part": (*PARTS, lambda store: write(store, "old", LARGE), {"old": LARGE}),
+    "begin": ("POST", "uploads", lambda store: write(store, "old", LARGE), {"old": LARGE}),
+    "complete": (*COMPLETION, lambda store: write(store, "old", LARGE), {"old": LARGE}),
+    "new": (*COMPLETION, lambda store: write(store, "x", LARGE), {"x": LARGE, "old": OLD}),
+}
+"""Name -> method and path of the request that fails once, what is done, and the objects then."""
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("fault", ["reset", "500", "503", "lost", "done-500"])
+def test_a_request_that_fails_once_is_repeated(
+    server: FaultyS3, store: ObjectStore, name: str, fault: str
+) -> None:
+    method, path, operate, expected = OPERATIONS[name]
+    server.put("old", OLD)
+    server.fail([fault], method=method, path=path, most=1)
+    assert operate(store) in (True, None)
+    assert sum(one.fault == fault for one in server.requests()) == 1
+    assert server.objects() == expected
+
+
+@pytest.mark.parametrize("fault", ["reset", "500", "lost", "done-500"])
+def test_what_another_writer_has_written_is_not_ours(
+    server: FaultyS3, store: ObjectStore, fault: str
+) -> None:
+    server.put("old", OLD)
+    version = store.info("old").version
+    server.put("old", b"theirs")
+    server.fail([fault], method="PUT", most=1)
+    assert not store.put_if_absent("old", b"mine")
+    server.fail([fault], method="PUT", most=1)
+    assert not store.put_if_match("old", b"mine", version)
+    assert server.objects() == {"old": b"theirs"}
+
+
+def test_a_large_object_is_copied_by_the_server(server: FaultyS3, store: ObjectStore) -> None:
+    server.put("x", LARGE)
+    server.requests()
+    checks: list[int] = []
+    store.copy("x", "y", lambda: bool(checks.append(1)))
+    assert [(one.method, one.key) for one in server.requests()] == [("HEAD", "x"), ("PUT", "y")]
+    assert (len(checks), server.objects()) == (1, {"x": LARGE, "y": LARGE})
+
+
+def test_a_bucket_that_is_missing(server: FaultyS3) -> None:
+    store = ObjectStore("s3://another-bucket", **server.options())
+    for write_to in (
+        lambda: store.put("x", b""),
+        lambda: store.put_if_absent("x", b""),
+        lambda: write(store, "x", LARGE),
+    ):
+        with raises(MissingFileError, match="bucket"):
+            write_to()
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="forked processes cannot")
+def test_forked_processes_read_and_write(server: FaultyS3, store: ObjectStore) -> None:
+    store.put("x", b"")
+
+    def generation(number: int) -> None:
+        """Write, and have a child that does so too."""
+        store.put(str(number), store.read("x"))
+        if number < 3:
+            child = os.fork()
+            if child == 0:
+                try:
+                    generation(number + 1)
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+
+    generation(1)
+    assert {*server.objects()} == {"x", "1", "2", "3"}
