@@ -113,6 +113,11 @@ class ReadAhead:
         """Cancel what is read ahead."""
         self._drop()
 
+    def forget(self) -> None:
+        """Forget what is read ahead, without waiting for it."""
+        self._pieces.clear()
+        self._next, self._window = -1, 0
+
     def _drop(self) -> None:
         while self._pieces:
             self._pieces.popleft().data.cancel()
@@ -149,10 +154,13 @@ def read_later(read: Callable[..., Result], *arguments: object) -> Future[Result
         return _pool[1].submit(read, *arguments)
 
 
-def _renew_lock() -> None:
+def _begin_in_child() -> None:
+    """Renew the lock, and forget what threads read ahead that exist in the parent only."""
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()
+    for reader in list(_readers):
+        reader.forget()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_begin_in_child)

@@ -11,9 +11,10 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from recordsmith.errors import FileAccessError, MissingExtraError, MissingFileError, OptionError
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import MultipartWriter
+from recordsmith.stores.remote.obstore_module import import_obstore
 from recordsmith.stores.remote.request_errors import (
     BrokenRequestError,
     ConditionError,
@@ -59,7 +60,7 @@ class ObjectStore(Store):
     def __init__(self, url: str, **options: Any) -> None:
         self._url = url.rstrip("/")
         self._options = options
-        self._obstore = import_obstore()
+        import_obstore()  # raises at once if it is missing
         self._client: tuple[int, Any] | None = None
         self._is_anonymous = False
 
@@ -81,6 +82,10 @@ class ObjectStore(Store):
         """Return obstore's store."""
         options, self._is_anonymous = with_credentials(self._url, self._options)
         return self._obstore.store.from_url(self._url, **with_defaults(options, self._url))
+
+    @property
+    def _obstore(self) -> Any:
+        return import_obstore()
 
     @property
     def _store(self) -> Any:
@@ -264,18 +269,3 @@ def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:
 
 def _reopened(kind: type[ObjectStore], url: str, options: dict[str, Any]) -> ObjectStore:
     return kind(url, **options)
-
-
-def import_obstore() -> Any:
-    """Return the module.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    try:
-        import obstore
-        import obstore.exceptions
-        import obstore.store
-    except ImportError:
-        raise MissingExtraError("remote", "obstore") from None
-    return obstore
