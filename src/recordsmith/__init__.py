@@ -47,6 +47,7 @@ _HOMES = {
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder ImagePairs LabelMe "
         "Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
+    "stores": "remote",
     "wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -12,8 +12,8 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import ExitStack, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -32,6 +32,7 @@ from recordsmith.cli.head import head
 from recordsmith.cli.index import index
 from recordsmith.cli.inspect import inspect
 from recordsmith.cli.lint import lint
+from recordsmith.cli.options import parse_size
 from recordsmith.cli.pack import pack
 from recordsmith.cli.query import query
 from recordsmith.cli.reshard import reshard
@@ -68,6 +69,20 @@ _Quiet = Annotated[
     bool,
     typer.Option("-q", "--quiet", help="Hide progress, hints and summaries."),
 ]
+
+_REMOTE_OPTIONS = {
+    name: typer.Option(help=text, metavar=metavar, rich_help_panel="Remote files")
+    for name, metavar, text in (
+        (
+            "store_options",
+            "JSON",
+            'Options for the stores of URLs, such as \'{"region": "eu-west-1"}\'.',
+        ),
+        ("cache", "FOLDER", "A local folder that keeps what is read from URLs."),
+        ("cache_bytes", "SIZE", "Size limit of this folder. [default: 10GiB]"),
+    )
+}
+_WITHOUT_PATHS = {"cache", "demo", "version"}
 
 _DEFECTS, _INVALID_COMMAND, _INTERRUPTED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
@@ -120,15 +135,18 @@ def _root(
 
 
 def _reporting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --quiet, and print an error as one paragraph and exit with its code."""
+    """Add --quiet and options of remote files; print errors as one paragraph, exit with a code."""
 
     @functools.wraps(command)
     def run(*args: Any, quiet: bool = False, **kwargs: Any) -> None:
+        given = {name: kwargs.pop(name, None) for name in _REMOTE_OPTIONS}
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by __main__
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        before = manifest_identity(command.__name__, kwargs)
+        before, variables = None, ExitStack()
         try:
+            variables.enter_context(_remote_options(given))
             with ExitStack() as stack:
+                before = manifest_identity(command.__name__, kwargs)
                 if quiet:
                     stack.enter_context(console.quiet())
                 if quiet and command.__name__ in _WRITING and not kwargs.get("json"):
@@ -156,14 +174,54 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             console.print_error(f"cannot write the output: {error.strerror or error}")
             _end_quietly(_INVALID_COMMAND)
+        finally:
+            variables.close()
 
     signature = introspection.signature(command, eval_str=True)
-    option = introspection.Parameter(
-        "quiet", introspection.Parameter.KEYWORD_ONLY, default=False, annotation=_Quiet
+    added: dict[str, tuple[Any, Any]] = {"quiet": (_Quiet, False)}
+    if command.__name__ not in _WITHOUT_PATHS:
+        added |= {
+            name: (Annotated[str | None, option], None) for name, option in _REMOTE_OPTIONS.items()
+        }
+    run.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[
+            *signature.parameters.values(),
+            *(
+                introspection.Parameter(
+                    name, introspection.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+                )
+                for name, (kind, default) in added.items()
+            ),
+        ]
     )
-    with_quiet = [*signature.parameters.values(), option]
-    run.__signature__ = signature.replace(parameters=with_quiet)  # type: ignore[attr-defined]
     return run
+
+
+@contextmanager
+def _remote_options(given: Mapping[str, str | None]) -> Iterator[None]:
+    """Set options of remote files as variables, which worker processes inherit.
+
+    Raises:
+        OptionError: one of them is invalid.
+    """
+    values = {name: value for name, value in given.items() if value is not None}
+    if "store_options" in values:
+        from recordsmith.stores.remote.settings import parse_store_options
+
+        parse_store_options(values["store_options"])
+    if "cache_bytes" in values:
+        values["cache_bytes"] = str(parse_size(values["cache_bytes"], "cache_bytes"))
+    variables = {f"RECORDSMITH_{name.upper()}": value for name, value in values.items()}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _end_quietly(code: int = _PIPE_CLOSED) -> NoReturn:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +20,26 @@ from recordsmith.dataset.locate import (
 )
 from recordsmith.dataset.split_slices import SplitPart, is_split_slice, parse_split
 from recordsmith.example import Schema
+from recordsmith.stores import is_url, remote
 
 
-def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - named as users say it
+def open(  # noqa: A001 - named as users say it
+    paths: Paths,
+    split: str | None = None,
+    *,
+    store_options: Mapping[str, Any] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    cache_bytes: int | None = None,
+) -> Dataset:
     """Open TFRecord files as one dataset.
 
     Args:
-        paths: a file, a folder, a glob pattern, or a list of these.
+        paths: a file, a folder, a glob pattern, or a list of these; each a path, a URL such as
+            `s3://bucket/flowers`, or a location as `remote` returns it.
         split: open only this split, according to the manifest or to file names; or a part of it,
             or several, as in TensorFlow Datasets: `train[:80%]`, `train[100:200]`, `train[-10%:]`,
             `train+validation`. A percentage of the records is rounded to the nearest whole number.
+        store_options, cache, cache_bytes: of all URLs in `paths`; see `remote`.
 
     Returns:
         The dataset. Opening reads only names, sizes and the manifest; without a manifest, also the
@@ -42,6 +54,8 @@ def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - nam
     Example:
         dataset = rs.open("out", split="train[:80%]")
     """
+    if (store_options, cache, cache_bytes) != (None, None, None):
+        paths = _with_options(paths, store_options, cache, cache_bytes)
     if split is not None and is_split_slice(split):
         located = locate(paths)
         known = split_names([located])
@@ -53,6 +67,24 @@ def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - nam
         located.check_whole()
         return _parts_of(_dataset(located, names, paths), parts)
     return _dataset(locate_whole(paths, split), None if split is None else [split], paths)
+
+
+def _with_options(
+    paths: Paths,
+    store_options: Mapping[str, Any] | None,
+    cache: str | os.PathLike[str] | None,
+    cache_bytes: int | None,
+) -> Paths:
+    """Return the paths, with options for those that are URLs."""
+    if isinstance(paths, str) and is_url(paths):
+        return remote(paths, store_options=store_options, cache=cache, cache_bytes=cache_bytes)
+    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Sequence):
+        return paths
+    return [
+        place
+        for path in paths
+        for place in as_places(_with_options(path, store_options, cache, cache_bytes))
+    ]
 
 
 def dataset_of(paths_or_dataset: Paths | Dataset, split: str | None = None) -> Dataset:

@@ -281,18 +281,24 @@ def remote(
     *,
     store_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    cache: PathLike | None = None,
+    cache_bytes: int | None = None,
 ) -> Location:
     """Return the location of an object or folder behind a network, for use instead of a path.
 
     A URL without options can be passed itself. Credentials come from where the tools of each cloud
-    look for them.
+    look for them. What is not given comes from the variables `RECORDSMITH_STORE_OPTIONS` (a JSON
+    object), `RECORDSMITH_CACHE` and `RECORDSMITH_CACHE_BYTES`.
 
     Args:
         url: such as `s3://bucket/folder`, `gs://…`, `az://container/…` or `https://host/folder`;
             with `filesystem`, a path in it. Other schemes are those of fsspec.
         store_options: of the store, such as `{"region": "eu-west-1"}`: as of
-            `obstore.store.from_url`, or of the file system of fsspec.
+            `obstore.store.from_url`, or of the file system of fsspec. Options below a URL apply to
+            what begins with it: `{"s3://bucket": {"region": "eu-west-1"}}`.
         filesystem: a file system of fsspec or pyarrow.
+        cache: a local folder that keeps what is read, shared by processes and datasets.
+        cache_bytes: the size limit of the folder; None means 10 GiB.
 
     Raises:
         OptionError: the URL or an option is invalid.
@@ -301,9 +307,28 @@ def remote(
     Example:
         dataset = rs.open(rs.remote("s3://bucket/flowers", store_options={"region": "eu-west-1"}))
     """
-    from recordsmith.stores.remote import FsspecStore, locate_url
+    from recordsmith.stores.remote import (
+        FsspecStore,
+        cached_store,
+        locate_url,
+        options_for,
+        read_settings,
+    )
 
+    settings = read_settings()
+    store: Store
+    if store_options is not None and not isinstance(store_options, Mapping):
+        raise OptionError(  # without the value, which may be secret
+            option="store_options", expected="a dict such as {'region': 'eu-west-1'}"
+        )
     if filesystem is not None:
-        key = url.strip("/")
-        return Location(FsspecStore(filesystem, url[: len(url) - len(url.lstrip("/"))]), key)
-    return Location(*locate_url(url, store_options or {}))
+        head = url[: len(url) - len(url.lstrip("/"))]
+        store, key = FsspecStore(filesystem, head), url.strip("/")
+    else:
+        options = options_for(url, settings.store_options) | options_for(url, store_options or {})
+        store, key = locate_url(url, options)
+    folder = settings.cache if cache is None else os.fspath(cache)
+    if folder is not None:
+        most_bytes = settings.cache_bytes if cache_bytes is None else cache_bytes
+        store = cached_store(store, os.path.expanduser(folder), most_bytes)
+    return Location(store, key)

@@ -118,6 +118,12 @@ class ReadAhead:
             self._pieces.popleft().data.cancel()
         self._window = 0
 
+    def forget(self) -> None:
+        """Forget what is read ahead, without waiting for it."""
+        self._pieces.clear()
+        self._recent.clear()
+        self._window = 0
+
     def _fill(self, start: int) -> None:
         """Read ahead from the last piece that is read ahead, or from `start`."""
         start = self._pieces[-1].stop if self._pieces else start
@@ -149,10 +155,13 @@ def read_later(read: Callable[..., Result], *arguments: object) -> Future[Result
         return _pool[1].submit(read, *arguments)
 
 
-def _renew_lock() -> None:
+def _begin_in_child() -> None:
+    """Renew the lock, and forget what threads read ahead that exist in the parent only."""
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()
+    for reader in list(_readers):
+        reader.forget()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_begin_in_child)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -53,7 +54,7 @@ class FsspecStore(Store):
     concurrency = 8
 
     def __init__(self, filesystem: Any, folder: str = "") -> None:
-        self._files = _as_fsspec(filesystem)
+        self._opened = os.getpid(), _as_fsspec(filesystem)
         self._folder = folder.rstrip("/")
         self._lock = threading.Lock()
 
@@ -95,6 +96,15 @@ class FsspecStore(Store):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FsspecStore, (self._files, self._folder)
+
+    @property
+    def _files(self) -> Any:
+        """The file system, opened again in a forked process: connections are not shared."""
+        process, files = self._opened
+        if process != os.getpid():
+            files = pickle.loads(pickle.dumps(files))  # noqa: S301 - its own bytes
+            self._opened = os.getpid(), files
+        return files
 
     def name_of(self, key: str) -> str:
         return self._files.unstrip_protocol(self._path(key))  # type: ignore[no-any-return]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -43,11 +45,26 @@ def locate_url(url: str, options: Mapping[str, Any]) -> tuple[Store, str]:
     root = f"{parts.scheme}://{parts.netloc}"
     key = (unquote(parts.path) if is_web else url[len(root) :]).strip("/")
     kind = WebStore if is_web else ObjectStore
-    store = _opened(kind, root) if not options else kind(root, **options)
-    return store, check_key(key) if key else ""
+    return _open(kind, root, options), check_key(key) if key else ""
+
+
+def _open(kind: type[ObjectStore], root: str, options: Mapping[str, Any]) -> ObjectStore:
+    """Return the store of a bucket or server, which is opened once for equal options."""
+    try:
+        return _opened(kind, root, json.dumps(options, sort_keys=True))
+    except TypeError:  # with objects that find credentials
+        return kind(root, **options)
 
 
 @lru_cache(256)
-def _opened(kind: type[ObjectStore], root: str) -> ObjectStore:
+def _opened(kind: type[ObjectStore], root: str, options: str) -> ObjectStore:
     """The store of a bucket, opened once: its connections stay open."""
-    return kind(root)
+    return kind(root, **json.loads(options))
+
+
+@lru_cache(256)
+def cached_store(store: Store, folder: str, most_bytes: int) -> Store:
+    """Return a store that keeps what it reads from another one in a local folder."""
+    module = importlib.import_module("recordsmith.stores.cache")
+    found: Store = module.CachedStore(store, folder, most_bytes)
+    return found

@@ -1,0 +1,87 @@
+"""Options of all URLs of a process, from variables that its worker processes inherit.
+
+The command line sets them from its options, so that a job is configured in one place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from recordsmith.errors import OptionError
+
+STORE_OPTIONS = "RECORDSMITH_STORE_OPTIONS"
+CACHE = "RECORDSMITH_CACHE"
+CACHE_BYTES = "RECORDSMITH_CACHE_BYTES"
+
+DEFAULT_CACHE_BYTES = 10 << 30
+
+
+class Settings(NamedTuple):
+    """What the variables of this process say."""
+
+    store_options: Mapping[str, Any]
+    cache: str | None
+    cache_bytes: int
+
+
+def read_settings() -> Settings:
+    """Read the variables.
+
+    Raises:
+        OptionError: one of them is invalid.
+    """
+    size = os.environ.get(CACHE_BYTES) or str(DEFAULT_CACHE_BYTES)
+    if not (size.isascii() and size.isdigit() and len(size) < 19 and int(size)):
+        raise OptionError(
+            f"the variable {CACHE_BYTES} is invalid", value=size, expected="a number of bytes"
+        )
+    options = os.environ.get(STORE_OPTIONS)
+    return Settings(
+        parse_store_options(options, f"the variable {STORE_OPTIONS} is invalid") if options else {},
+        os.environ.get(CACHE) or None,
+        int(size),
+    )
+
+
+def parse_store_options(text: str, problem: str = "") -> dict[str, Any]:
+    """Parse the options of stores, which may be secret, so no error shows them.
+
+    Raises:
+        OptionError: it is not a JSON object.
+    """
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError):
+        options = None
+    if not isinstance(options, dict):
+        raise OptionError(
+            problem,
+            option="store_options",
+            expected='a JSON object such as {"region": "eu-west-1"} or '
+            '{"s3://bucket": {"region": "eu-west-1"}}',
+        )
+    return options
+
+
+def options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a URL; those below a URL apply to what begins with it.
+
+    Raises:
+        OptionError: those below a URL are not an object.
+    """
+    found = {name: value for name, value in options.items() if "://" not in name}
+    for prefix in sorted(name for name in options if "://" in name):  # longer ones override
+        below = options[prefix]
+        if not isinstance(below, Mapping):
+            raise OptionError(
+                f"the options of {prefix} are a {type(below).__name__}",
+                option="store_options",
+                expected="an object",
+            )
+        folder = prefix if prefix.endswith("/") else f"{prefix}/"
+        if f"{url}/".startswith(folder):
+            found |= below
+    return found
