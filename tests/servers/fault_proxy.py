@@ -312,7 +312,9 @@ def _read_request(reader: socket.SocketIO) -> _Request | None:
     if not headers:
         return None
     method, path, _ = headers[""].split(" ", 2)
-    found = re.fullmatch(r"bytes=(\d+)-(\d*)", headers.get("range") or headers.get("x-ms-range", ""))
+    found = re.fullmatch(
+        r"bytes=(\d+)-(\d*)", headers.get("range") or headers.get("x-ms-range", "")
+    )
     wanted = (int(found[1]), int(found[2] or 1 << 62)) if found else None
     if headers.get("transfer-encoding", "").lower() == "chunked":
         raw += _read_chunks(reader)[0]

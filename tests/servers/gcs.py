@@ -144,9 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         found = urlsplit(self.path)
         name, _, key = found.path[1:].partition("/")
         self.key = unquote(key)
-        self.query = {
-            part: values[0] for part, values in parse_qs(found.query, True).items()
-        }
+        self.query = {part: values[0] for part, values in parse_qs(found.query, True).items()}
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.bucket: _Bucket = self.server.bucket_of(unquote(name))
         try:

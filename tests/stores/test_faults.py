@@ -84,15 +84,6 @@ OF_RANGES = ("other-range", "other-range-lie", "whole")
 
 def known_failure(test: str, kind: str, name: str) -> str | None:
     """What stores do not do yet. A line goes when they do it."""
-    if name not in OF_CONNECTIONS or "written" in test:
-        return None
-    if name == "truncated twice" and kind != "web":
-        return "a listing that is truncated is not read again"
-    if test == "test_listings" and kind == "web" and OF_CONNECTIONS[name].outcome == "right":
-        return "obstore refuses the index pages of nginx, which have no Content-Length"
-    breaks = OF_CONNECTIONS[name].fault.kind in ("refused", "lost", "reset", "status", "silent")
-    if test == "test_listings" and kind != "web" and breaks:
-        return "a listing that breaks is empty, without an error"
     return None
 
 

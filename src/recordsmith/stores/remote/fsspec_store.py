@@ -7,7 +7,7 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +34,7 @@ from recordsmith.stores.store import (
     pieces_of,
 )
 
+_ATTEMPTS = 4
 _TEMPORARY = ".tmp-"
 _VERSIONS = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified",
              "modified", "created", "updated")  # fmt: skip
@@ -56,7 +57,7 @@ class FsspecStore(Store):
     def __init__(self, filesystem: Any, folder: str = "") -> None:
         self._opened = os.getpid(), _as_fsspec(filesystem)
         self._folder = folder.rstrip("/")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> tuple[FsspecStore, str]:
@@ -106,6 +107,13 @@ class FsspecStore(Store):
             self._opened = os.getpid(), files
         return files
 
+    @property
+    def _is_serial(self) -> bool:
+        """Whether calls from several threads mix up their answers, as with SFTP."""
+        return not (
+            self._files.async_impl or _is_arrow(self._files) or "memory" in self._files.protocol
+        )
+
     def name_of(self, key: str) -> str:
         return self._files.unstrip_protocol(self._path(key))  # type: ignore[no-any-return]
 
@@ -125,18 +133,17 @@ class FsspecStore(Store):
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> bytes:
         check_range(start, stop)
-        found = self.info(key)
-        check_version(self.name_of(key), found.version, version)
-        stop = found.size_bytes if stop is None else min(stop, found.size_bytes)
-        if start >= stop:
-            return b""
-        with self._translating(key):
-            data = bytes(self._files.cat_file(self._path(key), start=start, end=stop))
-        if len(data) != stop - start:
-            raise FileAccessError(
-                errno.EIO, f"{len(data)} of {stop - start} bytes arrived", self.name_of(key)
-            )
-        return data
+        for _ in range(_ATTEMPTS):
+            found = self.info(key)
+            check_version(self.name_of(key), found.version, version)
+            end = found.size_bytes if stop is None else min(stop, found.size_bytes)
+            if start >= end:
+                return b""
+            with self._translating(key):
+                data = bytes(self._files.cat_file(self._path(key), start=start, end=end))
+            if len(data) == end - start:
+                return data  # otherwise it was perhaps replaced in between
+        raise FileAccessError(errno.EIO, "its size is not as listed", self.name_of(key))
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         folder = prefix.rpartition("/")[0]
@@ -192,7 +199,7 @@ class FsspecStore(Store):
         with self._translating(key, "write"):
             self._files.makedirs(folder, exist_ok=True)
             if self._files.isdir(path):
-                raise folder_error(self.name_of(key))
+                self._remove_empty_folders(path)
             if not self._can_rename_files:
                 self._files.pipe_file(path, data)
                 return
@@ -204,6 +211,17 @@ class FsspecStore(Store):
                 with suppress(Exception):
                     self._files.rm_file(temporary)
                 raise
+
+    def _remove_empty_folders(self, path: str) -> None:
+        """Remove a folder of empty folders, which is in the way of a file.
+
+        Raises:
+            OptionError: it has files.
+        """
+        if _is_arrow(self._files) or any(files for *_, files in self._files.walk(path)):
+            raise folder_error(path)  # pyarrow removes folders with all that is in them
+        for folder, *_ in reversed([*self._files.walk(path)]):
+            self._files.rmdir(folder)
 
     @property
     def _can_rename_files(self) -> bool:
@@ -249,7 +267,8 @@ class FsspecStore(Store):
             FileAccessError: it failed.
         """
         try:
-            yield
+            with self._lock if self._is_serial else nullcontext():
+                yield
         except RecordsmithError:
             raise
         except FileNotFoundError:
@@ -266,6 +285,10 @@ class FsspecStore(Store):
                 self.name_of(key),
                 operation=operation,
             ) from None
+
+
+def _is_arrow(files: Any) -> bool:
+    return type(files).__module__ == "fsspec.implementations.arrow"
 
 
 def _is_temporary(key: str) -> bool:

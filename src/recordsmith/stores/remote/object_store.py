@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from recordsmith.stores.remote.multipart import (
 from recordsmith.stores.remote.request_errors import (
     BrokenRequestError,
     ConditionError,
+    NoRangesError,
     RangeError,
     request_error,
 )
@@ -43,6 +45,9 @@ from recordsmith.stores.store import (
 Result = TypeVar("Result")
 
 _GOOGLE = ("gs://", "gcs://")
+_AZURE = ("az://", "azure://", "adl://", "abfs://", "abfss://")
+_CONTROL = re.compile(r"[\x01-\x1f\x7f]")
+_TIME = "time:"
 _CLIENT = {"timeout": "120s", "read_timeout": "30s", "connect_timeout": "10s"}
 _RETRIES = {"max_retries": 8, "retry_timeout": timedelta(minutes=3)}
 _NO_RETRIES = {"max_retries": 0, "retry_timeout": timedelta(0)}
@@ -72,6 +77,7 @@ class ObjectStore(Store):
     def __init__(self, url: str, **options: Any) -> None:
         self._url = url.rstrip("/")
         self._options = options
+        self._refused = "\\" if url.startswith(_AZURE) else ""  # it makes a slash of it
         obstore_here()
         self._clients: dict[tuple[int, bool], Any] = {}
         self._is_anonymous = False
@@ -119,6 +125,16 @@ class ObjectStore(Store):
                 ) from None
         return self._clients[which]
 
+    def _checked(self, key: str) -> str:
+        """Return a valid key.
+
+        Raises:
+            OptionError: as `check_key`; or it has a character that the store cannot have.
+        """
+        if (self._refused and self._refused in key) or _CONTROL.search(key):
+            raise OptionError(f"{key!r:.200} is not a valid key in {self._url}", value=key)
+        return check_key(key)
+
     def name_of(self, key: str) -> str:
         return f"{self._url}/{key}" if key else self._url
 
@@ -129,7 +145,7 @@ class ObjectStore(Store):
     # -- reading -----------------------------------------------------------------------------------
 
     def info(self, key: str) -> ObjectInfo:
-        check_key(key)
+        self._checked(key)
         return object_info(key, self._head(key))
 
     def _head(self, key: str) -> Mapping[str, Any]:
@@ -147,7 +163,7 @@ class ObjectStore(Store):
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> memoryview:
         check_range(start, stop)
-        check_key(key)
+        self._checked(key)
         if start == stop:
             check_version(self.name_of(key), self.info(key).version, version)
             return memoryview(b"")
@@ -159,15 +175,18 @@ class ObjectStore(Store):
             options["range"] = start, stop
         elif start:
             options["range"] = {"offset": start}
-        if version is not None and _is_etag(version):
-            options["if_match"] = version
+        if version is not None and (tag := _tag(version)) is not None:
+            options["if_match"] = tag
         name = self.name_of(key)
         try:
             result = self._translated(
                 key, lambda: self._obstore.get(self._store, key, options=options or None)
             )
-        except RangeError:  # from the end of the object on
-            check_version(name, self.info(key).version, version)
+        except RangeError as error:  # from the end of the object on
+            info = self.info(key)
+            check_version(name, info.version, version)
+            if isinstance(error, NoRangesError) and info.size_bytes:
+                raise
             return memoryview(b"")
         except ConditionError:
             check_version(name, "", version)
@@ -183,13 +202,25 @@ class ObjectStore(Store):
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         folder, slash, _ = prefix.rpartition("/")
-        pages = self._read_call(
-            prefix, lambda: self._obstore.list(self._store, folder + slash or None, chunk_size=1000)
-        )
-        while page := self._read_call(prefix, lambda: next(iter(pages), None)):
+        last: str | None = None
+        pages: Any = None
+
+        def next_page() -> Any:
+            nonlocal pages
+            pages = pages or self._obstore.list(
+                self._store, folder + slash or None, offset=last, chunk_size=1000
+            )
+            try:
+                return next(iter(pages), None)
+            except BaseException:
+                pages = None  # it would end here without an error
+                raise
+
+        while page := self._read_call(prefix, next_page):
             for found in page:
-                if found["path"].startswith(prefix):
-                    yield object_info(found["path"], found)
+                last = found["path"]
+                if last.startswith(prefix):
+                    yield object_info(last, found)
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         prefix = f"{key}/" if key else ""
@@ -223,7 +254,7 @@ class ObjectStore(Store):
         )
 
     def _begin_upload(self, key: str) -> Upload:
-        check_writable(self, self.name_of(check_key(key)))
+        check_writable(self, self.name_of(self._checked(key)))
         writer = self._obstore.open_writer(
             self._store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
@@ -232,7 +263,7 @@ class ObjectStore(Store):
         )
 
     def _put(self, key: str, data: bytes, *, retries: bool = True, **options: Any) -> None:
-        check_writable(self, self.name_of(check_key(key)))
+        check_writable(self, self.name_of(self._checked(key)))
         client = self._client(retries=retries)
         self._translated(key, lambda: self._obstore.put(client, key, data, **options), "write")
 
@@ -240,7 +271,8 @@ class ObjectStore(Store):
         return self._put_if(key, data, "create")
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
-        condition = {"e_tag": version}
+        self._checked(key)
+        condition = {"e_tag": _tag(version)}
         if self._url.startswith(_GOOGLE):  # compares its own number of the version
             try:
                 found = self._head(key)
@@ -288,7 +320,7 @@ class ObjectStore(Store):
         if not PART_BYTES < self.size(old) <= _MOST_COPIED_BYTES:
             super().copy(old, new, check)
             return
-        check_writable(self, self.name_of(check_key(new)))
+        check_writable(self, self.name_of(self._checked(new)))
         if check is not None:
             check()
         self._translated(
@@ -296,7 +328,7 @@ class ObjectStore(Store):
         )
 
     def delete(self, key: str) -> None:
-        check_writable(self, self.name_of(check_key(key)))
+        check_writable(self, self.name_of(self._checked(key)))
         with suppress(MissingFileError):
             self._translated(key, lambda: self._obstore.delete(self._store, key), "delete")
 
@@ -342,8 +374,10 @@ class ObjectStore(Store):
 
 
 def object_info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
-    version = found["e_tag"] or f"{found['last_modified'].timestamp():.6f}-{found['size']}"
-    return ObjectInfo(key, found["size"], version)
+    """Return what an answer says; the version is the ETag, or time and size."""
+    tag = found["e_tag"]
+    version = f"{_TIME}{found['last_modified'].timestamp():.6f}-{found['size']}"
+    return ObjectInfo(key, found["size"], tag.strip('"') if tag else version)
 
 
 def _pause(attempt: int) -> None:
@@ -351,8 +385,9 @@ def _pause(attempt: int) -> None:
     time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
 
 
-def _is_etag(version: str) -> bool:
-    return version[-1:] == '"' and not version.startswith("W/")
+def _tag(version: str) -> str | None:
+    """Return the ETag for a condition; None if there is none that can be compared."""
+    return None if version.startswith((_TIME, "W/")) else f'"{version}"'
 
 
 def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:

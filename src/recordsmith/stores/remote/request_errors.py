@@ -29,6 +29,7 @@ _CONDITIONS = (  # of the transport, by what the libraries say
     ("tcp connect error", "the server cannot be reached"),
     ("error decoding response body", "the connection broke in the middle of the data"),
     ("error sending request", "the connection broke"),
+    ("invalid list response", "the list that the server sent is incomplete"),
     ("Content-Range", "the server sent another range than requested"),
     ("partial response", "the server sent another range than requested"),
 )
@@ -41,6 +42,10 @@ class ConditionError(FileAccessError):
 
 class RangeError(FileAccessError):
     """A range begins at or behind the end of an object."""
+
+
+class NoRangesError(RangeError):
+    """The server sends only whole objects."""
 
 
 class BrokenRequestError(FileAccessError):
@@ -67,6 +72,11 @@ def request_error(
                 errno.ENOENT, f"the bucket does not exist ({code})", name, operation=operation
             )
         return error
+    if "Range request not supported" in text:
+        return NoRangesError(
+            errno.ENOTSUP, "the server sends only whole files", name, operation=operation,
+            remedy="Use a server that answers requests for ranges, such as nginx or Apache.",
+        )  # fmt: skip
     if status == 416 or code == "InvalidRange":
         return RangeError(errno.EINVAL, "the range lies behind the end", name, operation=operation)
     if status == 412:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
-from html.parser import HTMLParser
+from contextlib import suppress
 from typing import Any
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import quote
 
-from recordsmith.errors import FileAccessError, MissingFileError
+from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError
 from recordsmith.stores.parallel_reads import read_later
+from recordsmith.stores.remote.index_page import read_index_page
 from recordsmith.stores.remote.object_store import ObjectStore, object_info, with_defaults
-from recordsmith.stores.store import EntryKind, FolderEntry, ObjectInfo, check_key
+from recordsmith.stores.store import EntryKind, FolderEntry, ObjectInfo
 
-_PAGE_BYTES = 1 << 24
 _PAGE_SUFFIXES = (".html", ".htm")
 
 
@@ -33,15 +33,19 @@ class WebStore(ObjectStore):
         return f"{self._url}/{quote(key)}" if key else self._url
 
     def info(self, key: str) -> ObjectInfo:
-        found = self._request(check_key(key), {"head": True})
-        if _is_page(key, found):
+        found = self._read_call(
+            self._checked(key),
+            lambda: self._obstore.get(self._store, key, options={"head": True}),
+        )
+        is_page = found.attributes.get("Content-Type", "").startswith("text/html")
+        if is_page and not key.endswith(_PAGE_SUFFIXES):
             raise FileAccessError(errno.EISDIR, "it is a folder", self.name_of(key))
         return object_info(key, found.meta)
 
     def is_folder(self, key: str) -> bool:
         try:
-            return not key or _is_page(key, self._request(key, {"head": True}))
-        except MissingFileError:
+            return not key or bool(self._names(key))
+        except ForbiddenFileError:  # without an index page
             return False
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
@@ -67,51 +71,15 @@ class WebStore(ObjectStore):
                 if kind == "folder":
                     yield from self.list(f"{key}/")
                 else:
-                    yield self.info(key)
+                    with suppress(MissingFileError):  # deleted meanwhile
+                        yield self.info(key)
 
     def _names(self, key: str) -> Sequence[tuple[str, EntryKind]]:
         """The names in a folder and their kinds, from its index page; none if it is missing."""
+        client = self._options.get("client_options", {})
+        headers, timeout = client.get("default_headers", {}), client.get("timeout", "30s")
+        url = f"{self.name_of(key)}/"
         try:
-            found = self._request(key, {})
+            return sorted(self._read_call(key, lambda: read_index_page(url, headers, timeout)))
         except MissingFileError:
             return []
-        if not _is_page(key, found):
-            return []
-        if found.meta["size"] > _PAGE_BYTES:
-            raise FileAccessError(errno.EFBIG, "its index page is too large", self.name_of(key))
-        page = _Links(f"{self.name_of(key)}/")
-        page.feed(bytes(found.bytes()).decode(errors="replace"))
-        return sorted(page.names)
-
-    def _request(self, key: str, options: dict[str, Any]) -> Any:
-        return self._read_call(
-            key, lambda: self._obstore.get(self._store, key, options=options or None)
-        )
-
-
-def _is_page(key: str, found: Any) -> bool:
-    """Whether a server has answered with an index page, not with a file."""
-    kind = found.attributes.get("Content-Type", "")
-    return kind.startswith("text/html") and not key.endswith(_PAGE_SUFFIXES)
-
-
-class _Links(HTMLParser):
-    """The names that an index page links to and that lie directly below it."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__()
-        self.names: set[tuple[str, EntryKind]] = set()
-        self._url = url
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        link = dict(attrs).get("href")
-        if tag != "a" or not link:
-            return
-        base, found = urlsplit(self._url), urlsplit(urljoin(self._url, link))
-        if found[:2] != base[:2] or not found.path.startswith(base.path) or found.query:
-            return
-        name = unquote(found.path[len(base.path) :])
-        kind: EntryKind = "folder" if name.endswith("/") else "object"
-        name = name.rstrip("/")
-        if name not in ("", ".", "..") and not {"/", "\0"} & {*name}:
-            self.names.add((name, kind))

@@ -1,0 +1,117 @@
+"""The pages by which web servers list a folder.
+
+Servers make them while they send them, without stating a length, which obstore needs. So they are
+read with the standard library.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from datetime import timedelta
+from html.parser import HTMLParser
+from http.client import HTTPException
+from urllib.parse import unquote, urljoin, urlsplit
+
+from recordsmith.errors import FileAccessError
+from recordsmith.stores.remote.request_errors import request_error
+from recordsmith.stores.store import EntryKind
+
+_MOST_PAGE_BYTES = 1 << 24
+_DEFAULT_SECONDS = 30.0
+_UNITS = {"ms": 0.001, "s": 1, "sec": 1, "seconds": 1, "m": 60, "min": 60, "minutes": 60}
+
+
+def read_index_page(
+    url: str, headers: Mapping[str, str], timeout: str | timedelta
+) -> set[tuple[str, EntryKind]]:
+    """Return the names that a folder's page links to and that lie directly in the folder.
+
+    Args:
+        url: of the folder, with a slash at its end.
+        headers: sent to this server only, not to one that it redirects to.
+        timeout: as of obstore, such as `30s`.
+
+    Raises:
+        FileAccessError: there is no such page, or the server fails.
+    """
+    request = urllib.request.Request(url, headers={"User-Agent": "recordsmith"})  # noqa: S310
+    for name, value in headers.items():
+        request.add_unredirected_header(name, value)
+    seconds = _seconds(timeout)
+    deadline = time.monotonic() + seconds
+    data = b""
+    try:
+        with _opener().open(request, timeout=seconds) as answer:
+            links = _Links(answer.url)
+            if answer.headers.get_content_type() != "text/html":
+                return links.names
+            while (piece := answer.read1(1 << 16)) and len(data) <= _MOST_PAGE_BYTES:
+                data += piece
+                if time.monotonic() > deadline:
+                    raise TimeoutError("timed out")
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise request_error(f"status code: {error.code}", url, operation="read") from None
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: of a redirection
+        raise request_error(f"error sending request: {error}", url, operation="read") from None
+    if len(data) > _MOST_PAGE_BYTES:
+        raise FileAccessError(None, "its index page is too large", url)
+    links.feed(data.decode(errors="replace"))
+    if not links.is_complete:
+        raise request_error("error decoding response body", url, operation="read")
+    return links.names
+
+
+def _seconds(timeout: str | timedelta) -> float:
+    if isinstance(timeout, timedelta):
+        return timeout.total_seconds()
+    found = re.fullmatch(r"([0-9.]{1,9}) ?([a-z]{1,9})", timeout)
+    return float(found[1]) * _UNITS[found[2]] if found and found[2] in _UNITS else _DEFAULT_SECONDS
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Return what opens HTTP only: the usual one follows a redirection to FTP."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPRedirectHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPErrorProcessor,
+    ):
+        opener.add_handler(handler())
+    return opener
+
+
+class _Links(HTMLParser):
+    """The names that a page links to and that lie directly below it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.names: set[tuple[str, EntryKind]] = set()
+        self.is_complete = False
+        self._url = url
+
+    def handle_endtag(self, tag: str) -> None:
+        self.is_complete |= tag == "html"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        link = dict(attrs).get("href")
+        if tag != "a" or not link:
+            return
+        try:
+            base, found = urlsplit(self._url), urlsplit(urljoin(self._url, link))
+        except ValueError:
+            return
+        if found[:2] != base[:2] or not found.path.startswith(base.path) or found.query:
+            return
+        name = unquote(found.path[len(base.path) :])
+        kind: EntryKind = "folder" if name.endswith("/") else "object"
+        name = name.removesuffix("/")
+        if name not in ("", ".", "..") and not {"/", "\0"} & {*name}:
+            self.names.add((name, kind))
