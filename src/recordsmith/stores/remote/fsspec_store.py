@@ -7,7 +7,7 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from typing import Any
 
@@ -114,6 +114,9 @@ class FsspecStore(Store):
             self._files.async_impl or _is_arrow(self._files) or "memory" in self._files.protocol
         )
 
+    def _in_turn(self) -> AbstractContextManager[object]:
+        return self._lock if self._is_serial else nullcontext()
+
     def name_of(self, key: str) -> str:
         return self._files.unstrip_protocol(self._path(key))  # type: ignore[no-any-return]
 
@@ -134,16 +137,31 @@ class FsspecStore(Store):
     ) -> bytes:
         check_range(start, stop)
         for _ in range(_ATTEMPTS):
-            found = self.info(key)
-            check_version(self.name_of(key), found.version, version)
-            end = found.size_bytes if stop is None else min(stop, found.size_bytes)
-            if start >= end:
-                return b""
-            with self._translating(key):
-                data = bytes(self._files.cat_file(self._path(key), start=start, end=end))
-            if len(data) == end - start:
-                return data  # otherwise it was perhaps replaced in between
-        raise FileAccessError(errno.EIO, "its size is not as listed", self.name_of(key))
+            with self._in_turn():
+                data = self._read(key, start, stop, version)
+            if data is not None:
+                return data
+        raise FileAccessError(errno.EIO, "it changed while it was read", self.name_of(key))
+
+    def _read(self, key: str, start: int, stop: int | None, version: str | None) -> bytes | None:
+        """Return bytes of one version; None if the object changed meanwhile."""
+        wanted = self.info(key).version if version is None else version
+        data, error = b"", None
+        try:
+            with self._translating(check_key(key)):
+                if start != stop:
+                    path = self._path(key)
+                    data = bytes(self._files.cat_file(path, start=start, end=stop))
+        except FileAccessError as raised:
+            error = raised
+        found = self.info(key)  # afterwards: what was read is of this version
+        check_version(self.name_of(key), found.version, version)
+        end = found.size_bytes if stop is None else min(stop, found.size_bytes)
+        if found.version == wanted and len(data) == max(0, end - start):
+            return data
+        if error is not None and start < end:
+            raise error
+        return None
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         folder = prefix.rpartition("/")[0]
@@ -267,7 +285,7 @@ class FsspecStore(Store):
             FileAccessError: it failed.
         """
         try:
-            with self._lock if self._is_serial else nullcontext():
+            with self._in_turn():
                 yield
         except RecordsmithError:
             raise

@@ -21,6 +21,7 @@ from recordsmith.stores.remote.request_errors import request_error
 from recordsmith.stores.store import EntryKind
 
 _MOST_PAGE_BYTES = 1 << 24
+_INVALID = re.compile(r"[/\x00-\x1f\x7f]")
 _DEFAULT_SECONDS = 30.0
 _UNITS = {"ms": 0.001, "s": 1, "sec": 1, "seconds": 1, "m": 60, "min": 60, "minutes": 60}
 
@@ -113,5 +114,5 @@ class _Links(HTMLParser):
         name = unquote(found.path[len(base.path) :])
         kind: EntryKind = "folder" if name.endswith("/") else "object"
         name = name.removesuffix("/")
-        if name not in ("", ".", "..") and not {"/", "\0"} & {*name}:
+        if name not in ("", ".", "..") and not _INVALID.search(name):
             self.names.add((name, kind))

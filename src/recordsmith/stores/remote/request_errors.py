@@ -77,7 +77,7 @@ def request_error(
             errno.ENOTSUP, "the server sends only whole files", name, operation=operation,
             remedy="Use a server that answers requests for ranges, such as nginx or Apache.",
         )  # fmt: skip
-    if status == 416 or code == "InvalidRange":
+    if status == 416 or code == "InvalidRange" or "StartTooLarge" in text:
         return RangeError(errno.EINVAL, "the range lies behind the end", name, operation=operation)
     if status == 412:
         return ConditionError(errno.ESTALE, "it was replaced", name, operation=operation)
