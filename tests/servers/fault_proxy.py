@@ -16,11 +16,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Literal, NamedTuple, TypeAlias
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from .server import HOST, Address
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Kind: TypeAlias = Literal[
     "latency",  # each response waits
@@ -312,7 +313,9 @@ def _read_request(reader: socket.SocketIO) -> _Request | None:
     if not headers:
         return None
     method, path, _ = headers[""].split(" ", 2)
-    found = re.fullmatch(r"bytes=(\d+)-(\d*)", headers.get("range") or headers.get("x-ms-range", ""))
+    found = re.fullmatch(
+        r"bytes=(\d+)-(\d*)", headers.get("range") or headers.get("x-ms-range", "")
+    )
     wanted = (int(found[1]), int(found[2] or 1 << 62)) if found else None
     if headers.get("transfer-encoding", "").lower() == "chunked":
         raw += _read_chunks(reader)[0]

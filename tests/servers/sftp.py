@@ -21,10 +21,8 @@ _TIMEOUT_SECONDS = 10
 class Sftp(Server):
     """A server of asyncssh in a thread, with a folder; fsspec reads it by paramiko.
 
-    The protocol has times in whole seconds. Each file that is renamed here gets a second of its own.
+    Its times are whole seconds, so each file that is renamed gets a second of its own.
     """
-
-    is_http = False
 
     def __init__(self) -> None:
         try:
@@ -33,7 +31,12 @@ class Sftp(Server):
         except ImportError as error:
             raise NotInstalledError(error.name) from None
 
+        connections: list[Any] = []
+
         class Login(asyncssh.SSHServer):  # type: ignore[misc]
+            def connection_made(self, conn: Any) -> None:
+                connections.append(conn)
+
             def begin_auth(self, username: str) -> bool:  # noqa: ARG002
                 return True
 
@@ -62,6 +65,7 @@ class Sftp(Server):
 
         self._client = SFTPFileSystem
         self._clients: list[Any] = []
+        self._connections = connections
         self.folder = os.fsencode(tempfile.mkdtemp())
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -88,10 +92,9 @@ class Sftp(Server):
         async def stop() -> None:
             self._listener.close()
             await self._listener.wait_closed()
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for connection in self._connections:
+                connection.abort()
+                await connection.wait_closed()
 
         asyncio.run_coroutine_threadsafe(stop(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
