@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 _MOST_THREADS = 64
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
-_AHEAD_BYTES = 32 << 20
+_AHEAD_BYTES = 26 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
 
 _FIRST_AHEAD_BYTES = 2 * REQUEST_BYTES
