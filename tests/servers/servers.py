@@ -30,6 +30,7 @@ CLASSES = {
     "gcs": "Gcs",
     "web": "Web",
     "sftp": "Sftp",
+    "sshfs": "Sshfs",
     "memory_files": "MemoryFiles",
 }
 """Kind of store, which is a module here -> its server."""

@@ -15,6 +15,8 @@ from .contract import ReadingContract, StoreContract
 _LISTS_NOTHING = "obstore refuses the index pages of nginx, which have no Content-Length"
 _WRITES_NOTHING = "obstore needs the generation of an object for a condition, besides the ETag"
 _MIXES_UP = "paramiko loses responses when several threads read"
+_READS_ALL = "sshfs ignores the range that cat_file() is passed"
+_WRITES_IN_PLACE = "sshfs renames by _mv(), so files are written in place, and seen half-written"
 _NEW_LINE = "obstore refuses line breaks in keys"
 _QUOTES = "Azure lists ETags without quotes, which info() has"
 FAILING = {
@@ -34,6 +36,19 @@ FAILING = {
     ("Sftp", "test_a_range_that_fails_ends_many"): _MIXES_UP,
     ("Sftp", "test_no_update_is_lost"): _MIXES_UP,
     ("Sftp", "test_a_reader_gets_one_version"): _MIXES_UP,
+    **{
+        ("Sshfs", f"test_{name}"): _READS_ALL
+        for name in (
+            *(f"ranges_are_slices[{start}]" for start in (0, 1, 2, 255, 256, 5119)),
+            *(f"headers_are_followed[{gap}]" for gap in (0, 4)),
+            "many_ranges_have_their_index",
+            "an_open_object_is_a_file",
+            "pieces_go_to_their_places",
+            "an_object_that_is_replaced_while_it_is_open",
+        )
+    },
+    ("Sshfs", "test_a_reader_gets_one_version"): _WRITES_IN_PLACE,
+    ("Sshfs", "test_folders_in_the_way"): "a folder stays when its last file is deleted",
     ("Web", "test_empty_objects"): "a range of an empty object gets the whole object",
     ("Web", "test_entries_have_sizes_and_versions"): _LISTS_NOTHING,
     ("Web", "test_what_lies_directly_in_a_folder"): _LISTS_NOTHING,
@@ -91,6 +106,10 @@ class TestWeb(OverServer, ReadingContract):
 
 class TestSftp(OverServer, StoreContract):
     kind = "sftp"
+
+
+class TestSshfs(OverServer, StoreContract):
+    kind = "sshfs"
 
 
 class TestMemoryFiles(OverServer, StoreContract):
