@@ -16,11 +16,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Literal, NamedTuple, TypeAlias
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from .server import HOST, Address
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Kind: TypeAlias = Literal[
     "latency",  # each response waits
@@ -174,12 +175,12 @@ class FaultProxy(AbstractContextManager["FaultProxy"]):
         if kind in ("reset", "truncated"):
             client.sendall((head + body)[: len(head) + len(body) // 2 if body else len(head) // 2])
             return kind == "reset" and _reset(client)
+        self._count(byte_count=len(body))
         client.sendall(head)
         if fault is not None and kind in ("slow", "drip"):
             self._send_slowly(client, body, 1 if kind == "drip" else fault.bytes_per_second)
         else:
             client.sendall(body)
-        self._count(byte_count=len(body))
         return True
 
     def _send_slowly(self, client: socket.socket, body: bytes, bytes_per_second: int) -> None:

@@ -2,8 +2,8 @@
 
 The emulator has the objects and their resources: generations, hashes, times. Its own server has
 only the JSON API, without preconditions and ETags. The XML API here follows
-https://cloud.google.com/storage/docs/xml-api: get and head with ranges and conditions, put, copy and
-delete with `x-goog-if-generation-match`, listing with `list-type=2`, multipart uploads.
+https://cloud.google.com/storage/docs/xml-api: get and head with ranges and conditions, put, copy
+and delete with `x-goog-if-generation-match`, listing with `list-type=2`, multipart uploads.
 Not here: signatures, access control, and the limits of rates.
 """
 
@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import uuid4
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
 from recordsmith.stores.remote import ObjectStore
@@ -237,7 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
         parts = self._upload()
         self._check_generation(self._current())
         chosen = []
-        for part in _elements(ElementTree.fromstring(self.body), "Part"):
+        for part in _elements(ET.fromstring(self.body), "Part"):
             number, etag = (next(_elements(part, name)).text for name in ("PartNumber", "ETag"))
             if number is None or parts.get(int(number), (None,))[0] != etag:
                 raise _Error(400, "InvalidPart")
@@ -299,7 +299,7 @@ def _text(value: str) -> str:
     return escape(value, {"\n": "&#10;", "\r": "&#13;"})
 
 
-def _elements(element: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
+def _elements(element: ET.Element, name: str) -> Iterator[ET.Element]:
     """The elements below one, in any namespace."""
     return (one for one in element.iter() if one.tag.rpartition("}")[2] == name)
 

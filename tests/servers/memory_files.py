@@ -13,8 +13,6 @@ from .server import Address, NotInstalledError, Server
 class MemoryFiles(Server):
     """Files in the memory of this process."""
 
-    is_http = False
-
     def __init__(self) -> None:
         try:
             from fsspec.implementations.memory import MemoryFileSystem

@@ -11,11 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TypeAlias
-
-from typing_extensions import Any, Self
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recordsmith.stores import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Address: TypeAlias = tuple[str, int]
 
@@ -31,7 +32,6 @@ class Server(AbstractContextManager["Server"], ABC):
     """A running server, until the `with` block ends."""
 
     address: Address
-    is_http = True
 
     @abstractmethod
     def new_store(self, address: Address | None = None, **options: Any) -> Store:

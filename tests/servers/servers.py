@@ -8,16 +8,21 @@ By hand, `with Servers() as servers: store = servers.new_store("s3")`; in tests,
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from typing_extensions import Any, Self
 
+from recordsmith.errors import MissingExtraError
 from recordsmith.stores import Store
 
 from .server import Address, NotInstalledError, Server
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 CLASSES = {
     "s3": "S3",
@@ -41,12 +46,15 @@ class Servers:
 
     def __getitem__(self, kind: str) -> Server:
         if kind not in self._running:
-            self._running[kind] = self._stack.enter_context(_start(kind))
+            module = import_module(f"{__package__}.{kind}")
+            with _skipping():
+                self._running[kind] = self._stack.enter_context(getattr(module, CLASSES[kind])())
         return self._running[kind]
 
     def new_store(self, kind: str, address: Address | None = None, **options: Any) -> Store:
         """Return an empty store: see `Server.new_store`."""
-        return self[kind].new_store(address, **options)
+        with _skipping():
+            return self[kind].new_store(address, **options)
 
     def __enter__(self) -> Self:
         return self
@@ -60,12 +68,12 @@ class Servers:
         self._stack.close()
 
 
-def _start(kind: str) -> Server:
+@contextmanager
+def _skipping() -> Iterator[None]:
+    """Skip a test of what is not installed."""
     try:
-        module = import_module(f"{__package__}.{kind}")
-        server: Server = getattr(module, CLASSES[kind])()
-    except NotInstalledError as error:
+        yield
+    except (NotInstalledError, MissingExtraError) as error:
         if "RECORDSMITH_ALL_SERVERS" in os.environ:
             raise
-        pytest.skip(f"{error} is not installed")
-    return server
+        pytest.skip(f"not installed: {error}")

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import threading
+from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
 
@@ -21,19 +22,23 @@ _TIMEOUT_SECONDS = 10
 class Sftp(Server):
     """A server of asyncssh in a thread, with a folder; fsspec reads it by paramiko.
 
-    The protocol has times in whole seconds. Each file that is renamed here gets a second of its own.
+    Its times are whole seconds, so each file that is written gets a second of its own.
     """
-
-    is_http = False
 
     def __init__(self) -> None:
         try:
             import asyncssh
-            from fsspec.implementations.sftp import SFTPFileSystem
+
+            self._client = self._import_client()
         except ImportError as error:
             raise NotInstalledError(error.name) from None
 
+        connections: list[Any] = []
+
         class Login(asyncssh.SSHServer):  # type: ignore[misc]
+            def connection_made(self, conn: Any) -> None:
+                connections.append(conn)
+
             def begin_auth(self, username: str) -> bool:  # noqa: ARG002
                 return True
 
@@ -46,10 +51,11 @@ class Sftp(Server):
         seconds = itertools.count(1_600_000_000)
 
         class Files(asyncssh.SFTPServer):  # type: ignore[misc]
-            def posix_rename(self, oldpath: bytes, newpath: bytes) -> None:
-                second = next(seconds)
-                os.utime(self.map_path(oldpath), (second, second))
-                super().posix_rename(oldpath, newpath)
+            def close(self, file_obj: Any) -> None:
+                if file_obj.writable():
+                    second = next(seconds)
+                    os.utime(file_obj.fileno(), (second, second))
+                super().close(file_obj)
 
         async def listen() -> Any:
             return await asyncssh.listen(
@@ -60,8 +66,8 @@ class Sftp(Server):
                 sftp_factory=lambda channel: Files(channel, chroot=self.folder),
             )
 
-        self._client = SFTPFileSystem
-        self._clients: list[Any] = []
+        self._at_end = ExitStack()
+        self._connections = connections
         self.folder = os.fsencode(tempfile.mkdtemp())
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -69,29 +75,34 @@ class Sftp(Server):
         self._listener = asyncio.run_coroutine_threadsafe(listen(), self._loop).result()
         self.address = HOST, self._listener.get_port()
 
+    def _import_client(self) -> Any:
+        from fsspec.implementations.sftp import SFTPFileSystem
+
+        def connect(host: str, **options: Any) -> Any:
+            files = SFTPFileSystem(host, look_for_keys=False, allow_agent=False, **options)
+            files.ftp.get_channel().settimeout(_TIMEOUT_SECONDS)  # paramiko has none by default
+            self._at_end.callback(files.client.close)
+            return files
+
+        return connect
+
     def new_store(self, address: Address | None = None, **options: Any) -> FsspecStore:
         host, port = address or self.address
-        files = self._client(
-            host, port=port, username="user", password="password",
-            look_for_keys=False, allow_agent=False, skip_instance_cache=True, **options,
-        )  # fmt: skip
-        files.ftp.get_channel().settimeout(_TIMEOUT_SECONDS)  # paramiko has none by default
-        self._clients.append(files)
+        login = {"username": "user", "password": "password", "skip_instance_cache": True}
+        files = self._client(host, port=port, **login, **options)
         folder = f"/{uuid4().hex}"
         os.mkdir(os.path.join(self.folder, os.fsencode(folder[1:])))
         return FsspecStore(files, folder)
 
     def close(self) -> None:
-        for files in self._clients:
-            files.client.close()
+        self._at_end.close()
 
         async def stop() -> None:
             self._listener.close()
             await self._listener.wait_closed()
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for connection in self._connections:
+                connection.abort()
+                await connection.wait_closed()
 
         asyncio.run_coroutine_threadsafe(stop(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)

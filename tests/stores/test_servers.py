@@ -62,6 +62,9 @@ class TestWeb(OverServer, ReadingContract):
 class TestSftp(OverServer, StoreContract):
     refused = ()
     kind = "sftp"
+    many = 300  # its listings have no pages
+
+
 
 
 class TestMemoryFiles(OverServer, StoreContract):

@@ -27,6 +27,7 @@ _CONDITIONS = (  # of the transport, by what the libraries say
     ("timed out", "the server did not answer in time"),
     ("certificate", "the certificate of the server is not trusted"),
     ("tcp connect error", "the server cannot be reached"),
+    ("body error", "the connection broke in the middle of the data"),
     ("error decoding response body", "the connection broke in the middle of the data"),
     ("error sending request", "the connection broke"),
     ("invalid list response", "the list that the server sent is incomplete"),
