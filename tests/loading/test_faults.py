@@ -31,8 +31,9 @@ def damaged(numbered: Any, place: Location) -> SimpleNamespace:
         31: without,
         47: {**numbered.features(47), "corner": [1, 2, 3]},
     }
-    dataset = rs.open(numbered.write(place / "data", [15, 30, 15], changed))
-    numbered.damage(dataset, [2, 3, 40])
+    folder = numbered.write(place / "data", [15, 30, 15], changed)
+    numbered.damage(rs.open(folder), [2, 3, 40])
+    dataset = rs.open(folder)
     bad = {
         2: "payload-crc-mismatch",
         3: "payload-crc-mismatch",
