@@ -65,8 +65,6 @@ class TestSftp(OverServer, StoreContract):
     many = 300  # its listings have no pages
 
 
-
-
 class TestMemoryFiles(OverServer, StoreContract):
     refused = ()
     kind = "memory_files"

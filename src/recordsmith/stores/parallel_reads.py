@@ -7,9 +7,10 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_MOST_THREADS = 64
+_THREADS = 64
+_IDLE_SECONDS = 2.0
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 26 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
@@ -142,23 +144,61 @@ class _Piece(NamedTuple):
 
 
 _readers: weakref.WeakSet[ReadAhead] = weakref.WeakSet()
-_pool: tuple[int, ThreadPoolExecutor] | None = None
-_lock = threading.Lock()
+
+
+class _Pool:
+    """Daemon threads that read, so that a program ends while a server does not answer."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[object, ...]]] = (
+            SimpleQueue()
+        )
+        self._lock = threading.Lock()
+        self._thread_count = self._call_count = 0
+
+    def submit(self, function: Callable[..., Result], *arguments: object) -> Future[Result]:
+        future: Future[Result] = Future()
+        with self._lock:
+            self._call_count += 1
+            is_short = self._thread_count < min(self._call_count, _THREADS)
+            self._thread_count += is_short
+        if is_short:
+            threading.Thread(target=self._run, name="network-read", daemon=True).start()
+        self._calls.put((future, function, arguments))
+        return future
+
+    def _run(self) -> None:
+        while True:
+            try:
+                future, function, arguments = self._calls.get(timeout=_IDLE_SECONDS)
+            except Empty:
+                with self._lock:
+                    if self._thread_count > self._call_count:
+                        self._thread_count -= 1
+                        return
+                continue
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(function(*arguments))
+                except BaseException as error:  # noqa: BLE001 - raised where the result is used
+                    future.set_exception(error)
+            del future, function, arguments
+            with self._lock:
+                self._call_count -= 1
+
+
+_pool = _Pool()
 
 
 def read_later(read: Callable[..., Result], *arguments: object) -> Future[Result]:
     """Call a function that reads in a thread of this process."""
-    global _pool  # noqa: PLW0603 - one for each process
-    with _lock:
-        if _pool is None or _pool[0] != os.getpid():  # threads are not forked
-            _pool = os.getpid(), ThreadPoolExecutor(_MOST_THREADS, "recordsmith-read")
-        return _pool[1].submit(read, *arguments)
+    return _pool.submit(read, *arguments)
 
 
 def _begin_in_child() -> None:
-    """Renew the lock, and forget what threads read ahead that exist in the parent only."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
+    """Forget the threads of the parent, and what they read ahead."""
+    global _pool  # noqa: PLW0603
+    _pool = _Pool()
     for reader in list(_readers):
         reader.forget()
 

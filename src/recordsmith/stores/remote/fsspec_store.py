@@ -35,6 +35,7 @@ from recordsmith.stores.store import (
 )
 
 _ATTEMPTS = 4
+_TIMEOUT_SECONDS = 60.0
 _TEMPORARY = ".tmp-"
 _VERSIONS = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified",
              "modified", "created", "updated")  # fmt: skip
@@ -55,7 +56,7 @@ class FsspecStore(Store):
     concurrency = 8
 
     def __init__(self, filesystem: Any, folder: str = "") -> None:
-        self._opened = os.getpid(), _as_fsspec(filesystem)
+        self._opened = os.getpid(), _with_deadline(_as_fsspec(filesystem))
         self._folder = folder.rstrip("/")
         self._lock = threading.RLock()
 
@@ -103,7 +104,7 @@ class FsspecStore(Store):
         """The file system, opened again in a forked process: connections are not shared."""
         process, files = self._opened
         if process != os.getpid():
-            files = pickle.loads(pickle.dumps(files))  # noqa: S301 - its own bytes
+            files = _with_deadline(pickle.loads(pickle.dumps(files)))  # noqa: S301 - its own bytes
             self._opened = os.getpid(), files
         return files
 
@@ -244,7 +245,8 @@ class FsspecStore(Store):
     @property
     def _can_rename_files(self) -> bool:
         """Whether the file system renames files; others copy them, and most write them whole."""
-        return type(self._files).mv is not _import_fsspec().AbstractFileSystem.mv
+        is_own = type(self._files).mv is not _import_fsspec().AbstractFileSystem.mv
+        return is_own or hasattr(self._files, "_mv")
 
     def _rename(self, old: str, new: str) -> None:
         """Rename a file, and remove another one that is in the way where that is necessary."""
@@ -303,6 +305,14 @@ class FsspecStore(Store):
                 self.name_of(key),
                 operation=operation,
             ) from None
+
+
+def _with_deadline(files: Any) -> Any:
+    """Set a deadline for the answers of SFTP, which has none."""
+    connection = getattr(files, "ftp", None)
+    if hasattr(connection, "get_channel"):
+        connection.get_channel().settimeout(_TIMEOUT_SECONDS)
+    return files
 
 
 def _is_arrow(files: Any) -> bool:

@@ -392,7 +392,8 @@ def _tag(version: str) -> str | None:
 
 def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:
     """Add what is not set: deadlines and retries, and that an endpoint may be without TLS."""
-    endpoint = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL") or url
+    endpoint = options.get("endpoint") or options.get("base_url")
+    endpoint = endpoint or os.environ.get("AWS_ENDPOINT_URL") or url
     client = {**_CLIENT, **options.get("client_options", {})}
     if endpoint.startswith("http://"):
         client.setdefault("allow_http", True)
