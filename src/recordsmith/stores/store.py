@@ -82,6 +82,11 @@ class Store(ABC):
     concurrency = 1
     """How many reads at the same time are faster than one after another."""
 
+    @property
+    def is_far(self) -> bool:
+        """Whether reads are requests over a network, which callers count and save."""
+        return self.concurrency > 1
+
     @abstractmethod
     def name_of(self, key: str) -> str:
         """Return the name of an object for messages: a path or URL."""
