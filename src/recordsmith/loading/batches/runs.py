@@ -16,8 +16,8 @@ Runs: TypeAlias = Callable[[int, Int64Array], "Int64Array | None"]
 no runs."""
 
 
-class Segment(NamedTuple):
-    """The records begin:end of a step, all of one run."""
+class StepPart(NamedTuple):
+    """The records begin:end of a step, which are in one run."""
 
     step: Step
     begin: int
@@ -31,20 +31,20 @@ class Segment(NamedTuple):
 
     @property
     def completes_step(self) -> bool:
-        """Whether it is the last segment of its step."""
+        """Whether it is the last part of its step."""
         return self.end == len(self.step.positions)
 
 
-def segments(steps: Iterable[Step], runs: Runs) -> Iterator[Segment]:
-    """Yield the segments of steps, in order; without runs, each step is one."""
+def step_parts(steps: Iterable[Step], runs: Runs) -> Iterator[StepPart]:
+    """Yield the parts of steps, in order; without runs, each step is one part."""
     run: object = None
     for number, step in enumerate(steps):
         of_places = runs(step.epoch, step.places)
         if of_places is None or not len(of_places):
             run = run if of_places is not None else number
-            yield Segment(step, 0, len(step.positions), run)
+            yield StepPart(step, 0, len(step.positions), run)
             continue
         cuts = [0, *(np.flatnonzero(np.diff(of_places)) + 1).tolist(), len(of_places)]
         for begin, end in pairwise(cuts):
             run = (step.epoch, int(of_places[begin]))
-            yield Segment(step, begin, end, run)
+            yield StepPart(step, begin, end, run)

@@ -22,7 +22,7 @@ from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import SelectedRecords, Shard
 from recordsmith.errors import CorruptDataError, Defect, accessing, located
 from recordsmith.example import BytesArray
-from recordsmith.loading.batches.runs import Runs, segments
+from recordsmith.loading.batches.runs import Runs, step_parts
 from recordsmith.loading.order.schedule import Step
 from recordsmith.wire import RecordBlock, read_blocks
 
@@ -117,13 +117,13 @@ class SequentialReader:
         current: object = None
         complete: list[Step] = []
         needed: list[Int64Array] = [np.empty(0, np.int64)]
-        for segment in segments(steps, self._runs):
-            if segment.run != current:
-                yield complete, np.concatenate(needed), segment.step if segment.begin else None
-                current, complete, needed = segment.run, [], []
-            needed.append(segment.positions)
-            if segment.completes_step:
-                complete.append(segment.step)
+        for part in step_parts(steps, self._runs):
+            if part.run != current:
+                yield complete, np.concatenate(needed), part.step if part.begin else None
+                current, complete, needed = part.run, [], []
+            needed.append(part.positions)
+            if part.completes_step:
+                complete.append(part.step)
         yield complete, np.concatenate(needed), None
 
     def _read_run(
