@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import ShardWriter, records_of
+from recordsmith.dataset import ShardWriter, gather, records_of
 from recordsmith.stores import LocalStore, Location, PlaceLike, as_location
 from recordsmith.wire import encode_record
 
@@ -483,10 +483,6 @@ def test_positions_are_integers_or_a_mask(dataset: rs.Dataset, data: Any) -> Non
     assert records_of(dataset).read_frames(positions).tolist() == [
         encode_record(p) for p in expected
     ]
-    begins = np.cumsum([0, *map(len, expected)])
-    out = np.empty(begins[-1], np.uint8)
-    records_of(dataset).copy_records(positions, begins[:-1], out)
-    assert out.tobytes() == b"".join(expected)
 
 
 @pytest.mark.parametrize("positions", [
@@ -500,8 +496,6 @@ def test_positions_that_are_not_integers(dataset: rs.Dataset, positions: Any) ->
                  examples.batch):  # fmt: skip
         with pytest.raises(rs.OptionError):
             read(positions)
-    with pytest.raises(rs.OptionError):
-        records_of(dataset).copy_records(positions, np.zeros(2, np.int64), np.zeros(1000, np.uint8))
 
 
 @pytest.mark.parametrize("position", [0, 5, -1, np.int64(7)])
@@ -624,7 +618,7 @@ def test_records_are_copied_to_given_offsets(dataset: rs.Dataset) -> None:
     positions = [14, -15, 7]
     payloads = [records_of(dataset).read_record(position) for position in positions]
     out = np.full(3 * 1000, 255, np.uint8)
-    records_of(dataset).copy_records(positions, np.array([2000, 0, 1000]), out)
+    gather(records_of(dataset).by_shard(positions), np.array([2000, 0, 1000]), out)
     for payload, place in zip(payloads, (2000, 0, 1000), strict=True):
         assert out[place : place + len(payload)].tobytes() == payload
         assert (out[place + len(payload) : place + 1000] == 255).all()

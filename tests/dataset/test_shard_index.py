@@ -349,7 +349,7 @@ def test_indexes_are_loaded_in_threads(
     expected = [*rs.open(tmp_path / "data").records()]
     order = [39, 0, 17, 22, 8, 13, 31, 28]
     assert dataset.read_records(order).tolist() == [expected[position] for position in order]
-    assert all(shard.has_index for shard in dataset.shards)
+    assert all(shard.is_prepared for shard in dataset.shards)
 
 
 def test_the_index_file_is_looked_up_once(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,7 +106,11 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 
 def own_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name[:12] == "recordsmith-"]
+    """Threads of engines; those that read over a network are of the process, and stay."""
+    return [
+        thread.name for thread in threading.enumerate()
+        if re.fullmatch(r"recordsmith-\d+", thread.name)
+    ]  # fmt: skip
 
 
 @pytest.fixture

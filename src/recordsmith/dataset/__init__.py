@@ -48,6 +48,7 @@ from recordsmith.dataset.selected_records import (
 )
 from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.shard_sequence import Faults, ShardGroup, gather, payload_sizes
 from recordsmith.dataset.splits import is_split_name, tells_split
 from recordsmith.dataset.writer import ShardWriter
 
@@ -61,6 +62,7 @@ __all__ = [
     "ClassNames",
     "Dataset",
     "DatasetSource",
+    "Faults",
     "IndexFile",
     "IndexReport",
     "LocatedBlock",
@@ -71,11 +73,13 @@ __all__ = [
     "SelectedRecords",
     "Shard",
     "ShardEntry",
+    "ShardGroup",
     "ShardWriter",
     "begun_location",
     "carried_class_names",
     "class_names_of",
     "dataset_of",
+    "gather",
     "index",
     "integer_positions",
     "is_shard_name",
@@ -86,6 +90,7 @@ __all__ = [
     "labels_to_bytes",
     "open",
     "parse_shard_name",
+    "payload_sizes",
     "preview_schema",
     "publish_note_location",
     "read_label_map",

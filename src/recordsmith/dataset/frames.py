@@ -1,24 +1,26 @@
-"""Random access to the frames of a file, by reading or by memory mapping.
+"""Random access to the frames of a file, by reading, by memory mapping or over a network.
 
 Reading costs a system call for each run of adjacent frames. Mapping is faster for small records,
 but every touched page counts as memory of the process, so a map grows to the size of its file. The
-caller decides which files to map (`maps_well`).
+caller decides which files to map (`maps_well`). Over a network, the frames of many objects are read
+in one parallel round (`gather_together`).
 
-Both readers are thread-safe and keep the file open while they exist.
+All readers are thread-safe. Files stay open while their reader exists.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.stores import Location, ObjectInfo, ObjectReader
+from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
 from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_headers, scan
 from recordsmith.wire.stream import BLOCK_BYTES
 
@@ -28,6 +30,9 @@ _REPORT_BYTES = 64 << 20
 _GROUP_BYTES = (
     1 << 20
 )  # read together, so that frames are still in the cache when they are verified
+_GAP_BYTES = 16 << 10
+"""Frames with a smaller gap between them are one range: its bytes cost less than a range in Python.
+The store merges over larger gaps, where that is faster."""
 
 
 class FrameReader(Protocol):
@@ -152,6 +157,91 @@ class ReadFrames:
         return end <= self._size_bytes
 
 
+class FarFrames:
+    """Reads frames of one version of an object over a network."""
+
+    def __init__(self, store: Store, info: ObjectInfo) -> None:
+        self.store = store
+        self._info = info
+
+    def range(self, begin: int, end: int) -> Range:
+        """Return a range of the object."""
+        return Range(self._info.key, begin, end, self._info.version)
+
+    def view(self, begin: int, end: int) -> memoryview | None:
+        if end > self._info.size_bytes:
+            return None
+        data = self.store.read(*self.range(begin, end))
+        return memoryview(data) if len(data) == end - begin else None
+
+    def gather(
+        self,
+        begins: Int64Array,
+        ends: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+        *,
+        whole: bool = False,
+    ) -> int:
+        request = FarRequest(self, begins, ends, places)
+        return 0 if gather_together([request], out, whole=whole) else len(begins)
+
+
+class FarRequest(NamedTuple):
+    """Frames of one object; see `FrameReader.gather`."""
+
+    frames: FarFrames
+    begins: Int64Array
+    ends: Int64Array
+    places: Int64Array
+
+
+class _Run(NamedTuple):
+    """Frames that are read as one range: their rows in a request, ascending in the object."""
+
+    request: int
+    rows: Int64Array
+    start: int
+
+
+def gather_together(
+    requests: Sequence[FarRequest], out: npt.NDArray[np.uint8], *, whole: bool = False
+) -> list[tuple[int, int]]:
+    """Copy the payloads of frames of many objects, in one parallel round for each store.
+
+    Args:
+        out: as of `FrameReader.gather`.
+
+    Returns:
+        The frames that are invalid: the number of the request, and the row in it.
+
+    Raises:
+        FileAccessError: an object cannot be read, or was replaced.
+    """
+    by_store: dict[Store, tuple[list[Range], list[_Run]]] = {}
+    for number, (frames, begins, ends, _) in enumerate(requests):
+        ranges, runs = by_store.setdefault(frames.store, ([], []))
+        order = np.argsort(begins, kind="stable")
+        starts, stops = begins[order], ends[order]
+        cuts = (np.flatnonzero(starts[1:] > stops[:-1] + _GAP_BYTES) + 1).tolist()
+        for low, high in pairwise([0, *cuts, len(order)]):
+            start = int(starts[low])
+            ranges.append(frames.range(start, int(stops[high - 1])))
+            runs.append(_Run(number, order[low:high], start))
+    failed = []
+    for store, (ranges, runs) in by_store.items():
+        for index, data in store.read_many(ranges):
+            number, rows, start = runs[index]
+            _, begins, ends, places = requests[number]
+            begins, ends, places = begins[rows] - start, ends[rows] - start, places[rows]
+            done = gather(data, begins, ends, places, out, whole=whole)
+            while done < len(rows):
+                failed.append((number, int(rows[done])))
+                done += 1
+                done += gather(data, begins[done:], ends[done:], places[done:], out, whole=whole)
+    return sorted(failed)
+
+
 def open_frames(
     location: Location, *, may_map: bool, info: ObjectInfo | None = None
 ) -> FrameReader:
@@ -165,10 +255,15 @@ def open_frames(
         CorruptDataError: the file is empty.
         FileAccessError: it cannot be read.
     """
+    if location.store.is_far:
+        info = location.info() if info is None else info
+        if info.size_bytes == 0:
+            raise _empty_error(location)
+        return FarFrames(location.store, info)
     reader = location.open_read(info)
     try:
         if reader.size_bytes == 0:
-            raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=location)
+            raise _empty_error(location)
         mapped = reader.map() if may_map else None
     except BaseException:
         reader.close()
@@ -177,6 +272,10 @@ def open_frames(
         return ReadFrames(reader)
     reader.close()
     return MappedFrames(mapped)
+
+
+def _empty_error(location: Location) -> CorruptDataError:
+    return CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=location)
 
 
 def walk(

@@ -32,6 +32,8 @@ class OpenShards:
 
     def use(self, shard: Shard) -> None:
         """Call before a record of this shard is read by position."""
+        if shard.location.store.is_far:
+            return  # neither open nor mapped
         with self._lock:
             if shard in self._mapped_bytes:
                 self._mapped_bytes.move_to_end(shard)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -32,13 +33,21 @@ from recordsmith.dataset.selection import (
     one_place,
 )
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shard_sequence import ShardGroup, ShardSequence, payload_sizes
+from recordsmith.dataset.shard_sequence import (
+    Faults,
+    ShardGroup,
+    ShardSequence,
+    gather,
+    payload_sizes,
+)
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import BytesArray
 from recordsmith.wire import FRAME_BYTES, RecordBlock
+from recordsmith.work import Work
 
 _PLACES_AT_ONCE = 8192
 _GROUP_BYTES = 4 << 20  # of scattered records that are read together
+_GROUPS_AHEAD = 4  # groups that are read at the same time over a network
 
 
 class RecordLocation(NamedTuple):
@@ -238,38 +247,30 @@ class SelectedRecords:
         return bytes(self.read(index)[2])
 
     def read_records(
-        self, positions: Positions, allocate: AllocateBytes = empty_bytes
+        self,
+        positions: Positions,
+        allocate: AllocateBytes = empty_bytes,
+        faults: Faults | None = None,
     ) -> BytesArray:
-        """Read the payloads at many places, as `Dataset.read_records`."""
+        """Read the payloads at many places, as `Dataset.read_records`.
+
+        Args:
+            faults: receives the errors of damaged records; see `gather`.
+        """
         wanted: Any = positions
         if not (type(positions) is list and len(positions) == 1 and type(positions[0]) is int):
             wanted = integer_positions(positions, len(self))
-        if len(wanted) == 1:  # faster than arrays for one record
+        if len(wanted) == 1 and faults is None:  # faster than arrays for one record
             payload = np.frombuffer(self.read(int(wanted[0]))[2], np.uint8)
             buffer = allocate(len(payload))
             buffer[:] = payload
             return BytesArray(buffer, np.array([0, len(payload)]))
-        return _gathered(self._records, self.positions.at(wanted), allocate)
+        return _gathered(self._records, self.positions.at(wanted), allocate, faults)
 
     def read_frames(self, positions: Positions) -> BytesArray:
         """Read whole frames at many places, with verified checksums, as `read_records`."""
         wanted = integer_positions(positions, len(self))
         return _gathered(self._records, self.positions.at(wanted), whole=True)
-
-    def copy_records(
-        self, positions: Positions, places: Int64Array, out: npt.NDArray[np.uint8]
-    ) -> None:
-        """Copy the payloads at many places into a buffer.
-
-        Args:
-            positions: as in `read_records`.
-            places: int64, (count,): the offset of each payload in `out`.
-            out: uint8, large enough for all payloads; see `record_sizes`.
-
-        Raises:
-            IndexError, OptionError, CorruptDataError: as in `read_records`.
-        """
-        self._records.gather(self.by_shard(positions), places, out)
 
     def record_sizes(self, positions: Positions) -> Int64Array:
         """Return the payload sizes at many places from the indexes: int64, (count,)."""
@@ -418,9 +419,26 @@ class SelectedRecords:
 def scattered_blocks(records: ShardSequence, positions: Int64Array) -> Iterator[LocatedBlock]:
     """Yield records at any positions of plain shards, as much at a time as is fast.
 
+    Over a network, the next groups of records are read meanwhile.
+
     Raises:
         CorruptDataError: a record is damaged; after all records before it.
     """
+    groups = _cut_by_size(records, positions)
+    read = partial(_read_together, records)
+    if any(shard.location.store.is_far for shard in records.shards):
+        each = Work(_GROUPS_AHEAD, None).in_order(read, groups, ahead=_GROUPS_AHEAD)
+    else:
+        each = (read(group) for group in groups)
+    with closing(each):
+        for block, fault in each:
+            yield block
+            if fault is not None:
+                raise fault
+
+
+def _cut_by_size(records: ShardSequence, positions: Int64Array) -> Iterator[Int64Array]:
+    """Yield positions in groups of about `_GROUP_BYTES`."""
     for start in range(0, len(positions), _PLACES_AT_ONCE):
         chosen = positions[start : start + _PLACES_AT_ONCE]
         stops = np.cumsum(payload_sizes(len(chosen), records.group(chosen)))
@@ -428,30 +446,27 @@ def scattered_blocks(records: ShardSequence, positions: Int64Array) -> Iterator[
         while begin < len(chosen):
             before = int(stops[begin - 1]) if begin else 0
             end = max(begin + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
-            yield from _read_together(records, chosen[begin:end])
+            yield chosen[begin:end]
             begin = end
 
 
-def _read_together(records: ShardSequence, positions: Int64Array) -> Iterator[LocatedBlock]:
-    try:
-        payloads = _gathered(records, positions)
-    except CorruptDataError:
-        for at in range(len(positions)):  # those before the damaged one are good
-            payload = records.read(int(positions[at]))[2]
-            start, length = np.zeros(1, np.int64), np.array([len(payload)])
-            yield LocatedBlock(
-                RecordBlock(payload, start, length, 0, 0), (records, positions[at : at + 1])
-            )
-        return
-    offsets = payloads.offsets
+def _read_together(
+    records: ShardSequence, positions: Int64Array
+) -> tuple[LocatedBlock, CorruptDataError | None]:
+    """Return the records up to the first damaged one, and its error."""
+    faults: Faults = {}
+    payloads = _gathered(records, positions, faults=faults)
+    first = min(faults, default=len(positions))
+    offsets = payloads.offsets[: first + 1]
     block = RecordBlock(as_view(payloads.buffer), offsets[:-1], np.diff(offsets), 0, 0)
-    yield LocatedBlock(block, (records, positions))
+    return LocatedBlock(block, (records, positions[:first])), faults.get(first)
 
 
 def _gathered(
     records: ShardSequence,
     positions: Int64Array,
     allocate: AllocateBytes = empty_bytes,
+    faults: Faults | None = None,
     *,
     whole: bool = False,
 ) -> BytesArray:
@@ -459,7 +474,7 @@ def _gathered(
     sizes = payload_sizes(len(positions), groups)
     offsets = offsets_from_lengths(sizes + FRAME_BYTES if whole else sizes)
     data = allocate(int(offsets[-1]))
-    records.gather(groups, offsets[:-1], data, whole=whole)
+    gather(groups, offsets[:-1], data, whole=whole, faults=faults)
     return BytesArray(data, offsets)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
-from recordsmith.dataset.frames import FrameReader, maps_well, open_frames, walk
+from recordsmith.dataset.frames import (
+    FarFrames,
+    FarRequest,
+    FrameReader,
+    maps_well,
+    open_frames,
+    walk,
+)
 from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
@@ -274,9 +282,15 @@ class Shard:
         return range(self.record_count)
 
     @property
-    def has_index(self) -> bool:
-        """Whether its index is in memory."""
-        return self._index is not None
+    def is_prepared(self) -> bool:
+        """Whether its index is in memory and, over a network, its version is known."""
+        return self._index is not None and not (self._info is None and self._is_far)
+
+    def prepare(self) -> None:
+        """Read what random access needs: the index and, over a network, the version."""
+        if self._is_far:
+            self.info()
+        _ = self.index
 
     @property
     def index(self) -> ShardIndex:
@@ -348,11 +362,22 @@ class Shard:
     def read(self, number: int) -> memoryview:
         """Read the payload of one record, as a read-only copy.
 
+        Over a network, a record that fails verification is read again.
+
         Raises:
             OptionError: the shard is compressed.
             CorruptDataError: the record is damaged, or the file has changed since it was opened.
         """
         self._check_plain()
+        if self._is_far:
+            with suppress(CorruptDataError):
+                payload = self._read_at(number)
+                if payload is not None:
+                    return payload
+        return self.read_again(number)
+
+    def read_again(self, number: int) -> memoryview:
+        """Read a record of an uncompressed shard that failed verification; raises as `read`."""
         payload = self._read_at(number)
         if payload is None and self._renew_index():
             payload = self._read_at(number)
@@ -418,11 +443,26 @@ class Shard:
         begins, ends = offsets[numbers], offsets[numbers + 1]
         done = self._open_frames().gather(begins, ends, places, out, whole=whole)
         for i in range(done, len(numbers)):  # one by one, to raise the specific error
-            payload = self.read(int(numbers[i]))
-            if len(payload) != ends[i] - begins[i] - FRAME_BYTES:
-                raise self._changed_error(int(numbers[i]))
-            copied = np.frombuffer(encode_record(payload) if whole else payload, np.uint8)
-            out[places[i] : places[i] + len(copied)] = copied
+            size = int(ends[i] - begins[i]) - FRAME_BYTES
+            self.copy_again(int(numbers[i]), size, int(places[i]), out, whole=whole)
+
+    def copy_again(
+        self, number: int, size: int, place: int, out: npt.NDArray[np.uint8], *, whole: bool
+    ) -> None:
+        """Copy a record that failed verification to out[place:], if its size is as expected."""
+        payload = self.read_again(number)
+        if len(payload) != size:
+            raise self._changed_error(number)
+        copied = np.frombuffer(encode_record(payload) if whole else payload, np.uint8)
+        out[place : place + len(copied)] = copied
+
+    def far_request(self, numbers: Int64Array, places: Int64Array) -> FarRequest:
+        """Return the request for some records over a network; args and errors as of `gather`."""
+        self._check_plain()
+        offsets = self._offsets_of(numbers)
+        frames = self._open_frames()
+        assert isinstance(frames, FarFrames)
+        return FarRequest(frames, offsets[numbers], offsets[numbers + 1], places)
 
     @property
     def maps_well(self) -> bool:

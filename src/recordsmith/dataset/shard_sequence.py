@@ -5,14 +5,17 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset.frames import gather_together
 from recordsmith.dataset.open_shards import OpenShards
 from recordsmith.dataset.shard import Shard
+from recordsmith.errors import CorruptDataError
+from recordsmith.wire import FRAME_BYTES
 from recordsmith.work import Work, thread_count
 
 
@@ -21,11 +24,17 @@ class ShardGroup(NamedTuple):
 
     members: int64, (n,): their indexes in the request; or a slice.
     numbers: int64, (n,): their record numbers in the shard.
+    opened: to note that the shard is used.
     """
 
     shard: Shard
     members: Int64Array | slice
     numbers: Int64Array
+    opened: OpenShards
+
+
+Faults: TypeAlias = dict[int, CorruptDataError]
+"""The errors of damaged records, by their index in a request."""
 
 
 class ShardSequence:
@@ -75,14 +84,14 @@ class ShardSequence:
         if not positions.size:
             return []
         if len(self.shards) == 1:
-            return [ShardGroup(self.shards[0], slice(None), positions)]
+            return [ShardGroup(self.shards[0], slice(None), positions, self._open)]
         of_shard = self.shard_numbers(positions)
         assert self._starts_array is not None
         numbers = positions - self._starts_array[of_shard]
         grouped = of_shard.argsort(kind="stable")
         cuts = np.flatnonzero(np.diff(of_shard[grouped])) + 1
         return [
-            ShardGroup(self.shards[of_shard[members[0]]], members, numbers[members])
+            ShardGroup(self.shards[of_shard[members[0]]], members, numbers[members], self._open)
             for members in np.split(grouped, cuts)
         ]
 
@@ -97,18 +106,71 @@ class ShardSequence:
         self._open.use(shard)
         return shard, number, shard.read(number)
 
-    def gather(
-        self,
-        groups: Sequence[ShardGroup],
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        *,
-        whole: bool = False,
-    ) -> None:
-        """Copy payloads, or whole frames, to out[places[i]:]; raises as `Shard.gather`."""
-        for shard, members, numbers in groups:
-            self._open.use(shard)
-            shard.gather(numbers, places[members], out, whole=whole)
+
+def gather(
+    groups: Sequence[ShardGroup],
+    places: Int64Array,
+    out: npt.NDArray[np.uint8],
+    *,
+    whole: bool = False,
+    faults: Faults | None = None,
+) -> None:
+    """Copy payloads, or whole frames, to out[places[i]:].
+
+    Records over a network are read in one parallel round. One that fails verification is read
+    again, alone, before it counts as damaged: a proxy may have returned other bytes.
+
+    Args:
+        faults: receives the errors of damaged records, whose bytes are undefined; None to raise
+            the first one.
+
+    Raises:
+        OptionError, CorruptDataError, FileAccessError: as `Shard.gather`.
+    """
+    far: list[ShardGroup] = []
+    for group in groups:
+        if group.shard.location.store.is_far:
+            far.append(group)
+            continue
+        group.opened.use(group.shard)
+        try:
+            group.shard.gather(group.numbers, places[group.members], out, whole=whole)
+        except CorruptDataError:
+            if faults is None:
+                raise
+            _gather_singly(group, places, out, faults, whole=whole)
+    requests = [group.shard.far_request(group.numbers, places[group.members]) for group in far]
+    for at, row in gather_together(requests, out, whole=whole):
+        group, (_, begins, ends, own_places) = far[at], requests[at]
+        number, size = int(group.numbers[row]), int(ends[row] - begins[row]) - FRAME_BYTES
+        try:
+            group.shard.copy_again(number, size, int(own_places[row]), out, whole=whole)
+        except CorruptDataError as error:
+            if faults is None:
+                raise
+            faults[_members(group, places)[row]] = error.with_traceback(None)
+
+
+def _gather_singly(
+    group: ShardGroup,
+    places: Int64Array,
+    out: npt.NDArray[np.uint8],
+    faults: Faults,
+    *,
+    whole: bool,
+) -> None:
+    """Copy the records of a shard one by one, and collect the errors."""
+    for row, member in enumerate(_members(group, places)):
+        try:
+            group.shard.gather(
+                group.numbers[row : row + 1], places[member : member + 1], out, whole=whole
+            )
+        except CorruptDataError as error:
+            faults[member] = error.with_traceback(None)  # it would keep the buffer alive
+
+
+def _members(group: ShardGroup, places: Int64Array) -> list[int]:
+    return np.arange(len(places))[group.members].tolist()  # type: ignore[no-any-return]
 
 
 def record_counts(shards: Sequence[Shard]) -> list[int]:
@@ -123,9 +185,13 @@ def record_counts(shards: Sequence[Shard]) -> list[int]:
 
 
 def _call_in_threads(function: Callable[[Shard], Any], shards: Sequence[Shard]) -> None:
-    """Call a function for each shard; if several fail, raise the error of the first."""
+    """Call a function for each shard; if several fail, raise the error of the first.
+
+    Shards over a network have as many threads as their store takes requests at the same time.
+    """
     if len(shards) > 1:
-        work = Work(thread_count(None), None)
+        concurrency = max(shard.location.store.concurrency for shard in shards)
+        work = Work(max(thread_count(None), min(len(shards), concurrency)), None)
         for _ in work.in_order(function, shards, ahead=2 * work.threads):
             pass
 
@@ -133,8 +199,8 @@ def _call_in_threads(function: Callable[[Shard], Any], shards: Sequence[Shard]) 
 def payload_sizes(count: int, groups: Sequence[ShardGroup]) -> Int64Array:
     """Return the payload sizes of a request of `count` positions: int64, (count,)."""
     sizes = np.empty(count, np.int64)
-    unread = [group.shard for group in groups if not group.shard.has_index]
-    _call_in_threads(lambda shard: shard.index, unread)
-    for shard, members, numbers in groups:
+    unread = [group.shard for group in groups if not group.shard.is_prepared]
+    _call_in_threads(Shard.prepare, unread)
+    for shard, members, numbers, _ in groups:
         sizes[members] = shard.sizes(numbers)
     return sizes

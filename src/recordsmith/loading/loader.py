@@ -13,16 +13,16 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError, option
-from recordsmith.loading.batches.batch import BatchJob, BatchResult
+from recordsmith.loading.batches.ahead_reader import FetchedSteps
+from recordsmith.loading.batches.batch import BatchJob, BatchResult, HeldRecords
 from recordsmith.loading.batches.batch_maker import batch_maker
 from recordsmith.loading.batches.engine import Engine
-from recordsmith.loading.batches.sequential_reader import HeldRecords
 from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
@@ -39,6 +39,8 @@ from recordsmith.loading.reading import plan_reading
 from recordsmith.work import processor_count
 
 _NAMES_SHOWN = 8
+
+HeldSteps: TypeAlias = "Iterable[tuple[Step, HeldRecords | None]]"
 
 
 class Loader:
@@ -386,9 +388,17 @@ class Loader:
         self._begun_count += 1
         number = self._begun_count
         undo = partial(self._undo, number, before)
-        jobs = self._jobs(self._schedule.steps(progress, skipped_count))
+        steps = self._schedule.steps(progress, skipped_count)
+        held: HeldSteps = ((step, None) for step in steps)
+        if self._reader is not None:
+            held = self._reader.read(steps)
         self._tally = Tally()
-        engine = Engine(jobs, threads=self._thread_count, prefetch=self._prefetch)
+        engine = Engine(
+            self._jobs(held),
+            threads=self._thread_count,
+            prefetch=self._prefetch,
+            upstream=held if isinstance(held, FetchedSteps) else None,
+        )
         deliver = partial(self._deliver, number)
         end = partial(self._end, number, self._schedule.end(progress))
         return IterationParts(engine, self._tally, deliver, end, undo)
@@ -424,10 +434,7 @@ class Loader:
             self._progress = result.after
         return result.batch
 
-    def _jobs(self, steps: Iterator[Step]) -> Iterator[BatchJob]:
-        held: Iterable[tuple[Step, HeldRecords | None]] = ((step, None) for step in steps)
-        if self._reader is not None:
-            held = self._reader.read(steps)
+    def _jobs(self, held: HeldSteps) -> Iterator[BatchJob]:
         memory = RecycledMemory(self._prefetch + 2)  # as many batches as a loop has at once
         threads = self._thread_count // (1 + self._prefetch)
         for step, records in held:

@@ -1,4 +1,5 @@
-"""Plans how a loader reads a dataset: its order and steps, and a reader for compressed shards.
+"""Plans how a loader reads a dataset: its order and steps, and a reader for compressed shards and
+for shards over a network.
 
 Checks that the shards can be read in that order.
 """
@@ -11,6 +12,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
 from recordsmith.errors import OptionError, option
+from recordsmith.loading.batches.ahead_reader import AheadReader
 from recordsmith.loading.batches.sequential_reader import SequentialReader
 from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
 from recordsmith.loading.order.buffer_shuffle import BufferOrder, BufferShuffle
@@ -28,8 +30,8 @@ def plan_reading(
     buckets: BucketBySize | None,
     epochs: int | None,
     **share: Any,
-) -> tuple[Schedule, SequentialReader | None]:
-    """Return the steps in which a loader reads, and its reader for compressed shards, if any.
+) -> tuple[Schedule, SequentialReader | AheadReader | None]:
+    """Return the steps in which a loader reads, and what reads their records in advance, if any.
 
     Args:
         share: as of `RankShare`.
@@ -54,10 +56,20 @@ def plan_reading(
         dataset, shuffle=shuffle, seed=seed, buckets=buckets, step_size=rank_share.step_size
     )
     schedule = Schedule(order, rank_share, epochs, _selection_of(dataset))
-    if isinstance(dataset, Mix) or compressed_shard(dataset) is None:
-        return schedule, None
-    runs = order.runs if isinstance(order, BufferOrder) else None
-    return schedule, SequentialReader(records_of(dataset), runs)
+    if isinstance(dataset, Dataset) and compressed_shard(dataset) is not None:
+        return schedule, SequentialReader(records_of(dataset), order.runs)
+    if is_far(dataset):
+        records = dataset if isinstance(dataset, Mix) else records_of(dataset)
+        return schedule, AheadReader(records, order.runs)
+    return schedule, None
+
+
+def is_far(dataset: Dataset | Mix) -> bool:
+    """Return whether a shard of the dataset is read over a network."""
+    datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
+    return any(
+        shard.location.store.is_far for one in datasets for shard in records_of(one).all_shards
+    )
 
 
 def _selection_of(dataset: Dataset | Mix) -> Any:

@@ -21,7 +21,6 @@ from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import CorruptDataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
-from recordsmith.loading.batches.sequential_reader import HeldRecords
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
     UserFunctions,
@@ -56,6 +55,20 @@ class RecordSource(Protocol):
 
     def locate_record(self, position: int) -> RecordLocation:
         """Return the file, number and offset of a record."""
+
+
+class HeldRecords(Protocol):
+    """The records of one step, which were read in advance.
+
+    seconds: how long reading took before the step was returned, for it or for later ones.
+    """
+
+    seconds: float
+
+    def read_records(
+        self, positions: Int64Array, allocate: AllocateBytes = empty_bytes
+    ) -> BytesArray:
+        """Return the payloads at many positions of the step."""
 
 
 @dataclass(frozen=True)

@@ -44,18 +44,36 @@ class Job(Protocol[Made_co]):
         """Return the result, when all rows are filled."""
 
 
+class Upstream(Protocol):
+    """What the jobs of an engine wait for, which an engine ends before its threads."""
+
+    def close(self) -> None:
+        """End all waiting, now and later. Called repeatedly, and from any thread."""
+
+    def abandon(self) -> None:
+        """End all waiting without a lock, which this thread may hold during a collection."""
+
+
 class Engine(Generic[Made_co]):
     """Runs jobs in threads and returns their results in order."""
 
-    def __init__(self, jobs: Iterator[Job[Made_co]], *, threads: int, prefetch: int) -> None:
+    def __init__(
+        self,
+        jobs: Iterator[Job[Made_co]],
+        *,
+        threads: int,
+        prefetch: int,
+        upstream: Upstream | None = None,
+    ) -> None:
         """Create an engine. It starts when the first result is requested.
 
         Args:
             jobs: read one after the other, from any thread.
             threads: how many threads; 0 to work in the caller's.
             prefetch: how many jobs may be begun ahead of the one requested.
+            upstream: what the next job may wait for, such as another engine.
         """
-        self._shared = _Shared(jobs, threads, prefetch)
+        self._shared = _Shared(jobs, threads, prefetch, upstream)
         self._process = os.getpid()
         weakref.finalize(self, self._shared.abandon)
 
@@ -86,6 +104,10 @@ class Engine(Generic[Made_co]):
         May be called repeatedly, and from any thread.
         """
         self._shared.stop()
+
+    def abandon(self) -> None:
+        """Let the threads end, without waiting for them and without a lock."""
+        self._shared.abandon()
 
     @property
     def idle_seconds(self) -> float:
@@ -119,8 +141,15 @@ _END = _Running()
 class _Shared:
     """What the threads and the caller share; changes are made under one lock."""
 
-    def __init__(self, jobs: Iterator[Job[Any]], threads: int, prefetch: int) -> None:
+    def __init__(
+        self,
+        jobs: Iterator[Job[Any]],
+        threads: int,
+        prefetch: int,
+        upstream: Upstream | None,
+    ) -> None:
         self._jobs = jobs
+        self._upstream = upstream
         self._thread_count = threads
         self._prefetch = prefetch
         self._asked_count = 0
@@ -189,6 +218,9 @@ class _Shared:
                     break
             self._done.put(_END)
         self._wake_all()
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.close()
         threads = list(self._threads)
         if threading.current_thread() not in threads:  # threads would wait for each other
             deadline = deadline or time.monotonic() + _PATIENCE_SECONDS
@@ -203,6 +235,10 @@ class _Shared:
         self._has_stopped = True
         if os.getpid() == self._process:
             self._wake_all()
+            self._done.put(_END)  # for the threads of an engine that waits for this one
+            upstream = self._upstream
+            if upstream is not None:
+                upstream.abandon()
 
     def _make_here(self) -> Any:
         if self._has_stopped:

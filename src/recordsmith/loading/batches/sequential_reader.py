@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from copy import copy
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -23,11 +22,9 @@ from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import SelectedRecords, Shard
 from recordsmith.errors import CorruptDataError, Defect, accessing, located
 from recordsmith.example import BytesArray
+from recordsmith.loading.batches.runs import Runs, step_parts
 from recordsmith.loading.order.schedule import Step
 from recordsmith.wire import RecordBlock, read_blocks
-
-Runs: TypeAlias = Callable[[int, Int64Array], Int64Array]
-"""Called as `runs(epoch, places)`; returns the number of the run of each place."""
 
 _Payloads: TypeAlias = dict[int, bytes | CorruptDataError]
 """By position: the payload, or why it cannot be read."""
@@ -35,7 +32,7 @@ _Payloads: TypeAlias = dict[int, bytes | CorruptDataError]
 _OPEN_SHARDS = 4  # more than one run needs at once, unless shards are tiny
 
 
-class HeldRecords:
+class SequentialRecords:
     """The records of one step: those read in advance, and those that support random access.
 
     seconds: how long reading took before the step was returned, for it or for later ones.
@@ -56,26 +53,28 @@ class HeldRecords:
         Raises:
             CorruptDataError: one of them could not be read.
         """
-        return BytesArray.from_values([self._payload(at) for at in positions.tolist()])
-
-    def _payload(self, position: int) -> bytes:
-        payload = self._payloads.get(position)
-        if payload is None:
-            return self._dataset.read_record(position)
-        if isinstance(payload, CorruptDataError):
-            raise copy(payload)  # a raised error keeps the frames that it passed alive
-        return payload
+        found = dict(self._payloads)
+        others = [at for at in positions.tolist() if at not in found]
+        if others:
+            found |= zip(others, self._dataset.read_records(others), strict=True)
+        payloads = []
+        for at in positions.tolist():
+            payload = found[at]
+            if isinstance(payload, CorruptDataError):
+                raise copy(payload)  # a raised error keeps the frames that it passed alive
+            payloads.append(payload)
+        return BytesArray.from_values(payloads)
 
 
 class SequentialReader:
     """Reads the compressed shards of a dataset for the steps of an iteration, in their order."""
 
-    def __init__(self, dataset: SelectedRecords, runs: Runs | None = None) -> None:
-        """`runs`: which records are read together. Default: those of one step."""
+    def __init__(self, dataset: SelectedRecords, runs: Runs) -> None:
+        """`runs`: which records are read together; without runs, those of one step."""
         self._dataset = dataset
         self._runs = runs
 
-    def read(self, steps: Iterable[Step]) -> Iterator[tuple[Step, HeldRecords]]:
+    def read(self, steps: Iterable[Step]) -> Iterator[tuple[Step, SequentialRecords]]:
         """Yield each step with its records, in order."""
         with _OpenShards() as shards, closing(self._read(steps, shards)) as each:
             begun = time.perf_counter()
@@ -86,9 +85,9 @@ class SequentialReader:
 
     def _read(
         self, steps: Iterable[Step], shards: _OpenShards
-    ) -> Generator[tuple[Step, HeldRecords], None, None]:
+    ) -> Generator[tuple[Step, SequentialRecords], None, None]:
         payloads: _Payloads = {}
-        ready: deque[tuple[Step, HeldRecords]] = deque()
+        ready: deque[tuple[Step, SequentialRecords]] = deque()
         for complete, positions, begun in self._by_run(steps):
             ready_count, seen_count = len(ready), 0
             for count in self._read_run(shards, positions, payloads):
@@ -105,9 +104,9 @@ class SequentialReader:
             payloads = {at: payloads[at] for at in still_needed if at in payloads}
         yield from ready
 
-    def _held(self, step: Step, payloads: _Payloads) -> HeldRecords:
+    def _held(self, step: Step, payloads: _Payloads) -> SequentialRecords:
         own = {at: payloads[at] for at in step.positions.tolist() if at in payloads}
-        return HeldRecords(self._dataset, own)
+        return SequentialRecords(self._dataset, own)
 
     def _by_run(
         self, steps: Iterable[Step]
@@ -118,28 +117,20 @@ class SequentialReader:
         current: object = None
         complete: list[Step] = []
         needed: list[Int64Array] = [np.empty(0, np.int64)]
-        for number, step in enumerate(steps):
-            if self._runs is None:
-                runs = np.full(len(step.places), number)
-            else:
-                runs = self._runs(step.epoch, step.places)
-            cuts = [0, *(np.flatnonzero(np.diff(runs)) + 1).tolist(), len(runs)]
-            for begin, end in pairwise(cuts):
-                if begin == end:  # a step without records
-                    continue
-                run = (step.epoch, int(runs[begin]))
-                if run != current:
-                    yield complete, np.concatenate(needed), step if begin else None
-                    current, complete, needed = run, [], []
-                needed.append(step.positions[begin:end])
-            complete.append(step)
+        for part in step_parts(steps, self._runs):
+            if part.run != current:
+                yield complete, np.concatenate(needed), part.step if part.begin else None
+                current, complete, needed = part.run, [], []
+            needed.append(part.positions)
+            if part.completes_step:
+                complete.append(part.step)
         yield complete, np.concatenate(needed), None
 
     def _read_run(
         self, shards: _OpenShards, positions: Int64Array, payloads: _Payloads
     ) -> Iterator[int]:
         """Read the records at some positions; yield the number of records after each piece."""
-        for shard, members, numbers in self._dataset.by_shard(positions):
+        for shard, members, numbers, _ in self._dataset.by_shard(positions):
             if shard.compression == "none":
                 continue  # they support random access
             ascending = numbers.argsort(kind="stable")

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
-from recordsmith.dataset import Dataset, RecordLocation, records_of
+from recordsmith.dataset import (
+    Dataset,
+    Faults,
+    RecordLocation,
+    ShardGroup,
+    gather,
+    payload_sizes,
+    records_of,
+)
 from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.example import BytesArray
 from recordsmith.loading.number_options import whole_number
@@ -103,42 +111,39 @@ class Mix:
         return MixOrder(self.record_counts, self.draw_counts, shuffle=shuffle, seed=seed)
 
     def read_records(
-        self, positions: Int64Array, allocate: AllocateBytes = empty_bytes
+        self,
+        positions: Int64Array,
+        allocate: AllocateBytes = empty_bytes,
+        faults: Faults | None = None,
     ) -> BytesArray:
-        """Return the payloads at many positions, in that order; errors as of a Dataset."""
-        groups = self._by_dataset(positions)
-        offsets = offsets_from_lengths(self._sizes(len(positions), groups))
+        """Return the payloads at many positions, in that order; as of `SelectedRecords`."""
+        groups = self._by_shard(positions)
+        offsets = offsets_from_lengths(payload_sizes(len(positions), groups))
         data = allocate(int(offsets[-1]))
-        for dataset, members, own in groups:
-            records_of(dataset).copy_records(own, offsets[members], data)
+        gather(groups, offsets[:-1], data, faults=faults)
         return BytesArray(data, offsets)
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
         """Return the sizes in bytes of the payloads at many positions: int64, (count,)."""
-        return self._sizes(len(positions), self._by_dataset(positions))
+        return payload_sizes(len(positions), self._by_shard(positions))
 
     def locate_record(self, position: int) -> RecordLocation:
         """Return the file, number and offset of the record at a position."""
         at = int(np.searchsorted(self._starts, position, side="right")) - 1
         return records_of(self.datasets[at]).locate_record(position - int(self._starts[at]))
 
-    def _by_dataset(self, positions: Int64Array) -> list[tuple[Dataset, Int64Array, Int64Array]]:
-        """Return (dataset, indices of the positions, its own positions) for each dataset used."""
+    def _by_shard(self, positions: Int64Array) -> list[ShardGroup]:
+        """Group positions by the shards of all datasets."""
         of = np.searchsorted(self._starts, positions, side="right") - 1
         groups = []
         for at, dataset in enumerate(self.datasets):
             members = np.flatnonzero(of == at)
-            if len(members):
-                groups.append((dataset, members, positions[members] - self._starts[at]))
+            own = positions[members] - self._starts[at]
+            groups += [
+                group._replace(members=members[group.members])
+                for group in records_of(dataset).by_shard(own)
+            ]
         return groups
-
-    def _sizes(
-        self, count: int, groups: list[tuple[Dataset, Int64Array, Int64Array]]
-    ) -> Int64Array:
-        sizes = np.empty(count, np.int64)
-        for dataset, members, own in groups:
-            sizes[members] = records_of(dataset).record_sizes(own)
-        return sizes
 
 
 class MixOrder(PositionOrder):
@@ -168,6 +173,9 @@ class MixOrder(PositionOrder):
     def describe(self) -> dict[str, Any]:
         parts = zip(self._record_counts, self._draw_counts, strict=True)
         return {**self._draw_order.describe(), "mix": [list(part) for part in parts]}
+
+    def runs(self, epoch: int, places: Int64Array) -> Int64Array | None:
+        return self._draw_order.runs(epoch, places)
 
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
         if self._shuffle is False:

@@ -23,6 +23,8 @@ from recordsmith.loading.number_options import record_count_number, seed_number
 from recordsmith.loading.order.windows import mixed_in_windows
 from recordsmith.permutation import Permutations
 
+_MOST_PLACES = 2**60  # an int64, also if it is doubled
+
 
 class PositionOrder(ABC):
     """Maps the places of an epoch to positions in the dataset.
@@ -44,6 +46,14 @@ class PositionOrder(ABC):
         Returns:
             int64, (n,).
         """
+
+    def runs(self, epoch: int, places: Int64Array) -> Int64Array | None:  # noqa: ARG002
+        """Return the run of each place, if the records of a run are best read together.
+
+        Returns:
+            int64, (n,), ascending with the places; None if there are no runs.
+        """
+        return None
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -100,12 +110,18 @@ class DatasetOrder(PositionOrder):
             return self._in_blocks(epoch, places, self._shuffle)
         return self._records.numbers(epoch, places) if self._shuffle else places
 
+    def runs(self, epoch: int, places: Int64Array) -> Int64Array | None:  # noqa: ARG002
+        shuffle = self._shuffle
+        if not isinstance(shuffle, BlockShuffle):
+            return None
+        return places // min(shuffle.size * shuffle.window, _MOST_PLACES)
+
     def _in_blocks(self, epoch: int, places: Int64Array, blocks: BlockShuffle) -> Int64Array:
         """Shuffle the blocks, and the records within each run of `window` blocks.
 
         A shorter last block stays at the end, so that a division finds the block of each place.
         """
-        window = min(blocks.size * blocks.window, 2**60)  # an int64, also if it is doubled
+        window = min(blocks.size * blocks.window, _MOST_PLACES)
         mixed = mixed_in_windows(places, self.count, window, self._seed, "window", epoch)
         block = mixed // blocks.size
         moved = np.flatnonzero(block < self._blocks.count)

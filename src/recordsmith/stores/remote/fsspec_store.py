@@ -309,7 +309,7 @@ class FsspecStore(Store):
 
 def _with_deadline(files: Any) -> Any:
     """Set a deadline for the answers of SFTP, which has none."""
-    connection = getattr(files, "ftp", None)
+    connection: Any = getattr(files, "ftp", None)
     if hasattr(connection, "get_channel"):
         connection.get_channel().settimeout(_TIMEOUT_SECONDS)
     return files

@@ -1,0 +1,65 @@
+"""`RoundStore`: counts parallel rounds and ranges, and changes what is read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+from recordsmith.stores import Range
+
+from .delayed import DelayedStore
+
+
+class RoundStore(DelayedStore):
+    """A store over a network whose reads can be counted, changed and held up.
+
+    Attributes:
+        rounds: the ranges of each call of `read_many`.
+        singles: the ranges that were read alone.
+        most_at_once: how many reads there were at the same time.
+        change: called with the range and its bytes; returns what is sent instead.
+        may_read: reads wait until it is set.
+    """
+
+    def __init__(self, delay_seconds: float = 0.0) -> None:
+        super().__init__(delay_seconds)
+        self.rounds: list[list[Range]] = []
+        self.singles: list[Range] = []
+        self.most_at_once = self._at_once = 0
+        self.change: Callable[[Range, bytes], bytes] = lambda _, data: data
+        self.may_read = threading.Event()
+        self.may_read.set()
+
+    def reset(self) -> None:
+        """Count from 0."""
+        self.rounds, self.singles, self.most_at_once = [], [], 0
+
+    def read(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> bytes:
+        wanted = Range(key, start, stop, version)
+        with self.lock:
+            self.singles.append(wanted)
+        return self._sent(wanted)
+
+    def read_view(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> memoryview:
+        return memoryview(self._sent(Range(key, start, stop, version)))
+
+    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
+        wanted = list(ranges)
+        with self.lock:
+            self.rounds.append(wanted)
+        yield from super().read_many(wanted)
+
+    def _sent(self, wanted: Range) -> bytes:
+        with self.lock:
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            self.may_read.wait()
+            return self.change(wanted, super().read(*wanted))
+        finally:
+            with self.lock:
+                self._at_once -= 1
