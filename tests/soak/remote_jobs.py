@@ -197,10 +197,9 @@ class Soak:
         self.found["complete after a kill or failure"] += is_new
         if is_new and any(found.get(file) != data for file, data in wanted.items()):
             self._report(f"{name}: a manifest before its shards")
-        if (
-            "dataset.json" in found
-            and not is_new
-            and found["dataset.json"] != self._other.get("dataset.json")
+        known = (wanted, self._other, self._base)
+        if "dataset.json" in found and all(
+            found["dataset.json"] != dataset["dataset.json"] for dataset in known
         ):
             self._report(f"{name}: another manifest")
 
@@ -234,7 +233,7 @@ class Soak:
             file = one.key.removeprefix(f"{folder}/")
             if file == "dataset.json" and (one.has_written or one.has_deleted):
                 is_complete = one.has_written
-            elif file in wanted and one.has_written and is_complete:
+            elif file in wanted and one.has_written and is_complete and name != "append":
                 self._report(f"{name}: {file} after the manifest")
         if not is_complete:
             self._report(f"{name}: no manifest was written")
