@@ -1,4 +1,4 @@
-"""A URL in a file from somebody else is never followed: not in tables, annotations, lists, notes."""
+"""A URL in a file from somebody else is never followed: not in a table, a list or a manifest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Server:
         self.requests: list[str] = []
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(handler: BaseHTTPRequestHandler) -> None:  # noqa: N802, N805
+            def do_GET(handler: BaseHTTPRequestHandler) -> None:
                 self.requests.append(handler.path)
                 handler.send_response(200)
                 handler.send_header("Content-Length", "3")
@@ -46,9 +46,9 @@ class Server:
                 if handler.command == "GET":
                     handler.wfile.write(b"GIF")
 
-            do_HEAD = do_PUT = do_GET  # noqa: N815
+            do_HEAD = do_PUT = do_GET
 
-            def log_message(handler, *_: Any) -> None:  # noqa: N805
+            def log_message(handler, *_: Any) -> None:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
