@@ -239,6 +239,7 @@ class ObjectStore(Store):
         return self._put_if(key, data, "create")
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
+        check_key(key)
         condition = {"e_tag": version}
         if self._url.startswith(_GOOGLE):  # compares its own number of the version
             try:
