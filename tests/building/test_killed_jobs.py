@@ -26,7 +26,9 @@ _ALL = {"all": 1.0}
 
 
 def rows(first: int, count: int) -> rs.Rows:
-    return rs.Rows([{"id": n, "name": f"name {n % 7}" * 3} for n in range(first, first + count)])
+    return rs.Rows(
+        [{"id": n, "name": f"name {n % 7}" * 3} for n in range(first, first + count)], label="name"
+    )
 
 
 def pack(store: MemoryStore, out: str = "out", *, first: int = 0, **options: Any) -> None:
@@ -132,7 +134,7 @@ def test_killed_at_every_change(name: str) -> None:
     job(undisturbed)
     wanted = content(undisturbed, "out")
     listed = {entry.file for entry in _manifest(undisturbed).shards}
-    assert {key for key in wanted if "/" not in key} == {*listed, "dataset.json"}
+    assert {key for key in wanted if "/" not in key} == {*listed, "labels.txt", "dataset.json"}
     assert {key for key in wanted if "/" in key} - {_SALVAGE_NOTE} == {
         f".recordsmith/{file}.index" for file in listed
     }

@@ -5,6 +5,7 @@ Run as a program, it is that process: it prints its port, and ends when its stan
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -67,6 +68,11 @@ class Request:
         is_whole = self.method == "PUT" and "partNumber" not in self.query
         is_last_part = self.method == "POST" and "uploadId=" in self.query
         return (is_whole or is_last_part) and self.status == 200
+
+    @property
+    def has_deleted(self) -> bool:
+        """Whether it deleted an object, unless there was none."""
+        return self.method == "POST" and self.query == "delete" and self.status == 200
 
 
 class FaultyS3:
@@ -180,6 +186,11 @@ class _Faults:
             return self._served(environ, start)[2]
         with self._lock:
             fault = self._chosen(method, f"{path}?{query}")
+        key = path.partition("/")[2].partition("/")[2]
+        if (method, query) == ("POST", "delete"):
+            data = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+            environ = {**environ, "wsgi.input": io.BytesIO(data)}
+            key = re.findall("<Key>([^<]*)</Key>", data.decode())[0]
         status, headers, body = "", [], [b""]
         if fault in ("500", "503") or (fault.isdigit() and fault not in FAULTS):
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -188,7 +199,6 @@ class _Faults:
             answer: list[Any] = []
             status, headers, body = self._served(environ, lambda *given: answer.extend(given))
             status, headers = answer[0], answer[1]
-        key = path.partition("/")[2].partition("/")[2]
         with self._lock:
             self._requests.append((method, key, query, int(status[:3] or 0), fault))
         if fault == "done-500":

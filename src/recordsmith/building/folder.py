@@ -139,7 +139,8 @@ def existing_dataset(
     if begun is not None:  # this same job was killed, or another one of its plan is running
         if begun.fingerprint != fingerprint:
             raise begun_error(folder)
-        names = [name for name in names if name not in begun.removed]
+        own = {*begun.removed, LABELS_NAME, LABEL_MAP_NAME}
+        names = [name for name in names if name not in own]
     note = read_publish_note(folder)
     if note is not None and note.fingerprint == fingerprint:
         return None  # this same job was killed while it published its files
@@ -173,7 +174,5 @@ def _is_complete(folder: Location, manifest: Manifest, *, has_label_map: bool) -
     expected = {shard.file: shard.size_bytes for shard in manifest.shards}
     small_files = make_small_files(manifest, has_label_map=has_label_map)
     expected |= {name: len(data) for name, data in small_files.items() if name != MANIFEST_NAME}
-    try:
-        return all((folder / name).size() == size for name, size in expected.items())
-    except FileAccessError:
-        return False
+    sizes = {name: size for name, kind, size, *_ in folder.list_entries() if kind == "object"}
+    return all(sizes.get(name) == size for name, size in expected.items())

@@ -7,9 +7,10 @@ to finish.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from recordsmith.building.claims import ClaimedStore, claim, release
 from recordsmith.building.finished import (
@@ -53,6 +54,8 @@ from recordsmith.example import Schema
 from recordsmith.stores import Location, folder_error, write_atomically
 from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.work import holding_signals
+
+_Item = TypeVar("_Item")
 
 
 def make_manifest(
@@ -124,7 +127,7 @@ def publish_dataset(
     renamed = renamed or {}
     if not folder.store.can_rename and not base:
         with holding_signals():
-            _put_all(folder, manifest, small_files, replaced, renamed)
+            _put_all(folder, manifest, [*small_files], small_files, replaced, renamed)
         return
     for name, data in small_files.items():
         write_atomically(_waiting(folder, name), data)
@@ -180,7 +183,7 @@ def _move_files(
             return
         waiting = {name: _waiting(folder, name) for name in small_files}
         data = {name: place.read() for name, place in waiting.items() if place.exists()}
-        _put_all(folder, manifest, data, replaced, renamed)
+        _put_all(folder, manifest, small_files, data, replaced, renamed)
 
 
 def _move_all(
@@ -206,45 +209,65 @@ def _move_all(
 def _put_all(
     folder: Location,
     manifest: Manifest,
-    small_files: Mapping[str, bytes],
+    small_files: Sequence[str],
+    data: Mapping[str, bytes],
     replaced: set[str],
     renamed: Mapping[str, str],
 ) -> None:
     """Finish a dataset whose new shards have their names already, as `_move_all`.
 
-    Shards of an earlier dataset that stay are copied before the manifest is replaced, so it can be
-    read at any time.
+    `data` has the content of small files, without those that a killed job has put. Shards of an
+    earlier dataset that stay are copied before the manifest is replaced, so it can be read at any
+    time.
     """
     _remove(
         folder,
         {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*_shard_files(manifest), *small_files},
     )
-    for old, new in renamed.items():
-        for name in (old, f"{old}.index"):
-            source = final_location(folder, name)
-            if source.exists():
-                target = final_location(folder, new + name.removeprefix(old))
-                folder.store.copy(source.key, target.key)
-    for name, data in small_files.items():  # the manifest is the last of them
-        (folder / name).put(data)
+    copies = [
+        (final_location(folder, old + suffix), final_location(folder, new + suffix))
+        for old, new in renamed.items()
+        for suffix in ("", ".index")
+    ]
+    _for_each(copies, lambda copy: _copy(*copy), folder)
+    for name in small_files:  # the manifest is the last of them
+        if name in data:
+            (folder / name).put(data[name])
     _remove(folder, renamed)
     for name in small_files:  # a rerun needs the manifest until all others are removed
         _waiting(folder, name).delete()
     _finish(folder, manifest)
 
 
+def _copy(source: Location, target: Location) -> None:
+    """Copy a file, unless a killed job has copied and removed it."""
+    if source.exists():
+        source.store.copy(source.key, target.key)
+
+
 def _remove(folder: Location, names: Iterable[str]) -> None:
-    for name in sorted(names):
-        (folder / name).delete()
-        final_location(folder, f"{name}.index").delete()
+    files = [place for name in sorted(names)
+             for place in (folder / name, final_location(folder, f"{name}.index"))]  # fmt: skip
+    _for_each(files, Location.delete, folder)
 
 
 def _finish(folder: Location, manifest: Manifest) -> None:
     folder.store.sync(folder.key)
     publish_note_location(folder).delete()
-    for file in _shard_files(manifest):
-        done_location(folder, file).delete()
+    notes = [done_location(folder, file) for file in _shard_files(manifest)]
+    _for_each(notes, Location.delete, folder)
     release(folder)
+
+
+def _for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
+    """Change many files, at the same time where each change is requests over a network."""
+    if folder.store.concurrency == 1:
+        for item in items:
+            change(item)
+        return
+    with ThreadPoolExecutor(folder.store.concurrency) as pool:
+        for _ in pool.map(change, items):
+            pass
 
 
 def _move(partial: Location, final: Location) -> None:
@@ -396,13 +419,14 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
     internal = (folder / INTERNAL_FOLDER).without_links()
     internal.store.remove_leftovers(internal.key)
     with suppress(FileAccessError):
-        for name, kind, *_ in internal.list_entries():
-            if (
-                kind == "object"
-                and name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX))
-                and name not in kept
-            ):
-                (internal / name).delete()
+        left = [
+            internal / name
+            for name, kind, *_ in internal.list_entries()
+            if kind == "object"
+            and name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX))
+            and name not in kept
+        ]
+        _for_each(left, Location.delete, folder)
 
 
 def _abandon(folder: Location) -> None:

@@ -24,9 +24,10 @@ _MOST_PARTS = 10_000
 class MultipartWriter(WholeWriter):
     """Writes a small object in one request that can have conditions, a large one in parts.
 
-    A large object appears when its last part is there. Its condition is checked just before, since
-    the protocol has none for parts. A writer that fails removes its parts. If the process is
-    killed, the store keeps hidden parts until the bucket's lifecycle rules remove them.
+    A large object appears when its last part is there. Its condition is checked before the last
+    three parts, since the library has none for an upload. A writer that fails removes its parts. If
+    the process is killed, the store keeps hidden parts until the bucket's lifecycle rules remove
+    them.
     """
 
     def __init__(
@@ -60,7 +61,6 @@ class MultipartWriter(WholeWriter):
     def seal(self) -> str:
         if self._upload is None or self._is_sealed:
             return super().seal()
-        self._upload.flush()
         before = version_of(self._store, self._key)
         if self.check is not None:
             self.check()
@@ -123,12 +123,8 @@ class Upload:
             piece = view[start : start + PART_BYTES]
             self._call(partial(self._writer.write, piece))
 
-    def flush(self) -> None:
-        """Wait until all complete parts are there."""
-        self._call(self._writer.flush)
-
     def complete(self) -> None:
-        """Send the last part and make the object appear."""
+        """Send the last parts and make the object appear."""
         self._is_open = False
         self._call(self._writer.close)
 

@@ -350,27 +350,29 @@ class ObjectStore(Store):
     ) -> Result:
         """Call obstore and translate its errors.
 
+        They repeat what the server has sent, so none of them becomes the context of ours.
+
         Raises:
             FileAccessError: the request failed.
         """
         exceptions, name = self._obstore.exceptions, self.name_of(key)
+        failed: FileAccessError | OptionError
         try:
             return function()
         except FileAccessError:
             raise
         except FileNotFoundError as error:
             found = request_error(str(error), name, operation=operation)
-            raise (found if isinstance(found, MissingFileError) else missing_error(name)) from None
+            failed = found if isinstance(found, MissingFileError) else missing_error(name)
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-            raise ConditionError(
-                errno.ESTALE, "it was replaced", name, operation=operation
-            ) from None
+            failed = ConditionError(errno.ESTALE, "it was replaced", name, operation=operation)
         except ValueError:
-            raise OptionError(f"{key!r:.200} is not a valid key here", value=key) from None
+            failed = OptionError(f"{key!r:.200} is not a valid key here", value=key)
         except (exceptions.BaseError, OSError) as error:
-            raise request_error(
+            failed = request_error(
                 str(error), name, operation=operation, is_anonymous=self._is_anonymous
-            ) from None
+            )
+        raise failed
 
 
 def object_info(key: str, found: Mapping[str, Any]) -> ObjectInfo:

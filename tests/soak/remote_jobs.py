@@ -1,0 +1,347 @@
+"""Jobs that write to S3 are killed at random moments, or their requests fail, and are run again.
+
+In the end there are the same bytes as on a local disk and nothing else, and the manifest was never
+there before the last shard. The credentials are in nothing that was written or printed.
+
+    python tests/soak/remote_jobs.py --kills 300 --faults 1000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parents[2]
+IMAGES = 24
+FAULT_KINDS = ("reset", "500", "503", "lost", "done-500", "truncated")
+REFUSED = 4
+
+_MOST_RUNS = 60
+_MOST_SECONDS = 60  # of one run
+_CODES = {0: "done", 3: "failed", REFUSED: "refused", 5: "broke"}
+
+
+def jobs(source: Path, dataset: Path) -> dict[str, Callable[..., Any]]:
+    """What is done, by name: functions of the folder that they write."""
+    import recordsmith as rs
+
+    def pack(out: Any, **options: Any) -> None:
+        given = {"splits": {"train": 0.7, "test": 0.3}, "shards": 2, "threads": 3, **options}
+        rs.pack(rs.ImageFolder(source), out, **given)
+
+    def reshard(out: Any, **options: Any) -> None:
+        given = {"shards": {"train": 3, "test": 1}, "shuffle": True, "threads": 3, **options}
+        rs.reshard(dataset, out, **given)
+
+    def edit(out: Any, **options: Any) -> None:
+        rs.edit(dataset, out, **{"drop": ["image/filename"], "threads": 3, **options})
+
+    def append(out: Any) -> None:
+        rs.append(dataset, out, threads=3)
+
+    return {"pack": pack, "reshard": reshard, "edit": edit, "append": append}
+
+
+class Soak:
+    """A server with faults, and the jobs that write to it."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        from tests.stores.faulty_s3 import FaultyS3
+
+        self.found: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self._dice = random.Random(seed)
+        self._folder_count = 0
+        self._log = root / "log"
+        self._root = root
+        self._server = FaultyS3()
+        self._server.make_bucket()
+        _make_images(root / "source")
+        self._jobs = jobs(root / "source", root / "dataset")
+        self._jobs["pack"](root / "dataset", shards=1)
+        self._wanted: dict[str, dict[str, bytes]] = {}
+        self._seconds: dict[str, float] = {}
+        self._other = _visible(root / "dataset")
+        self._jobs["pack"](root / "append")
+        self._base = _visible(root / "append")
+        for name, job in self._jobs.items():
+            job(root / name)
+            self._wanted[name] = _visible(root / name)
+            _check_samples(root / name, 1 + (name == "append"))
+            self._put(name, self._base if name == "append" else {})
+            started = time.monotonic()
+            assert self._end(self._start(name, name)) == 0, self._log.read_text()
+            self._seconds[name] = time.monotonic() - started
+        self._server.requests()
+
+    def kill(self, count: int) -> None:
+        """Kill jobs until `count` were killed; each folder is finished afterwards."""
+        while self.found["kills"] < count:
+            name, folder, options = self._begin()
+            for _ in range(self._dice.randint(1, 4)):
+                child = self._start(name, folder, **options)
+                time.sleep(self._dice.random() * self._seconds[name] * 1.1)
+                os.kill(child, signal.SIGKILL)
+                self.found["kills"] += self._end(child) == -signal.SIGKILL
+                self._check_unfinished(name, folder)
+            if self._dice.random() < 0.3:
+                self._check_refused(name, folder)
+            code = self._end(self._start(name, folder, **options))
+            if code:
+                self._report(f"rerun of {name} {_CODES.get(code, code)}")
+            self._check_finished(name, folder)
+
+    def fail(self, count: int) -> None:
+        """Let requests fail until `count` have; a job that fails is run again until it is done."""
+        while self.found["faults"] < count:
+            name, folder, options = self._begin()
+            self._server.fail(
+                FAULT_KINDS, rate=self._dice.uniform(0.05, 0.4), seed=self._dice.randrange(1 << 32)
+            )
+            code = -1
+            for _ in range(_MOST_RUNS):
+                code = self._end(self._start(name, folder, **options))
+                self.found[f"runs with faults that were {_CODES.get(code, code)}"] += 1
+                self._check_unfinished(name, folder)
+                if code != 3:
+                    break
+            self._server.fail(rate=0)
+            if code:
+                self._report(f"{name} with faults {_CODES.get(code, code)}")
+            self._check_finished(name, folder)
+
+    def close(self) -> None:
+        self._check_secrets()
+        with self._server:
+            pass
+
+    def _begin(self) -> tuple[str, str, dict[str, Any]]:
+        """Choose a job, a new folder, which may have a dataset, and options."""
+        self._folder_count += 1
+        folder = str(self._folder_count)
+        name = self._dice.choice(["pack", "reshard"] * 2 + ["edit", "append"])
+        options = {}
+        if name == "append":
+            self._put(folder, self._base)
+        elif self._dice.random() < 0.3:
+            self._put(folder, self._other)
+            options["overwrite"] = True
+        self._server.requests()
+        return name, folder, options
+
+    def _put(self, folder: str, dataset: Mapping[str, bytes]) -> None:
+        for file, data in dataset.items():
+            self._server.put(f"{folder}/{file}", data)
+
+    def _start(self, name: str, folder: str, **options: Any) -> int:
+        """Run a job in a child; return its process."""
+        child = os.fork()
+        if child:
+            return child
+        code = 5
+        try:
+            log = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            signal.alarm(_MOST_SECONDS)
+            code = self._run(name, folder, options)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def _run(self, name: str, folder: str, options: Mapping[str, Any]) -> int:
+        from tests.stores.faulty_s3 import QUICK
+
+        import recordsmith as rs
+        from recordsmith.stores import Location
+        from recordsmith.stores.remote import ObjectStore
+
+        for attribute, value in QUICK.items():
+            module, _, last = attribute.rpartition(".")
+            setattr(import_module(module), last, value)
+        store = ObjectStore("s3://bucket", **self._server.options())
+        try:
+            self._jobs[name](Location(store, folder), **options)
+        except rs.FileAccessError:
+            traceback.print_exc()
+            return 3
+        except rs.OptionError:
+            traceback.print_exc()
+            return REFUSED
+        return 0
+
+    def _end(self, child: int) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    # -- checks ------------------------------------------------------------------------------------
+
+    def _check_unfinished(self, name: str, folder: str) -> None:
+        """If there is a new manifest, everything else is there."""
+        found = self._server.objects(prefix=f"{folder}/")
+        wanted = self._wanted[name]
+        is_new = found.get("dataset.json") == wanted["dataset.json"]
+        self.found["complete after a kill or failure"] += is_new
+        if is_new and any(found.get(file) != data for file, data in wanted.items()):
+            self._report(f"{name}: a manifest before its shards")
+        known = (wanted, self._other, self._base)
+        if "dataset.json" in found and all(
+            found["dataset.json"] != dataset["dataset.json"] for dataset in known
+        ):
+            self._report(f"{name}: another manifest")
+
+    def _check_refused(self, name: str, folder: str) -> None:
+        """Another plan neither starts nor changes anything."""
+        before = self._server.objects(prefix=f"{folder}/")
+        if ".recordsmith/begun.json" not in before or name == "append":
+            return
+        code = self._end(self._start(name, folder, shards=4))
+        if code != REFUSED or self._server.objects(prefix=f"{folder}/") != before:
+            self._report(f"another plan of {name} {_CODES.get(code, code)}")
+        self.found["other plans refused"] += 1
+
+    def _check_finished(self, name: str, folder: str) -> None:
+        """There are the same bytes as on a local disk, and only indexes next to them."""
+        found = self._server.objects(prefix=f"{folder}/")
+        wanted = self._wanted[name]
+        left = [
+            file
+            for file in found
+            if file not in wanted
+            and not (file.startswith(".recordsmith/") and file.endswith(".index"))
+        ]
+        if left:
+            self._report(f"{name}: left over: {left}")
+        if any(found.get(file) != data for file, data in wanted.items()):
+            self._report(f"{name}: other bytes")
+        requests = self._server.requests()
+        is_complete = False
+        for one in requests:
+            file = one.key.removeprefix(f"{folder}/")
+            if file == "dataset.json" and (one.has_written or one.has_deleted):
+                is_complete = one.has_written
+            elif file in wanted and one.has_written and is_complete and name != "append":
+                self._report(f"{name}: {file} after the manifest")
+        if not is_complete:
+            self._report(f"{name}: no manifest was written")
+        faults = Counter(one.fault for one in requests if one.fault)
+        self.found["faults"] += sum(faults.values())
+        self.found += Counter({f"faults: {kind}": count for kind, count in faults.items()})
+        self.found["datasets"] += 1
+        self._server.delete(f"{folder}/")
+        # uploads of which the job does not know, or could not remove
+        unknown = sum(
+            bool(one.fault)
+            and ((one.method == "POST" and "uploads" in one.query) or one.method == "DELETE")
+            for one in requests
+        )
+        left_uploads = [key for key in self._server.uploads() if key.startswith(f"{folder}/")]
+        if faults and len(left_uploads) > unknown:
+            self._report(f"{name}: {len(left_uploads)} uploads left, {unknown} unknown")
+
+    def _check_secrets(self) -> None:
+        from tests.stores.faulty_s3 import SECRETS
+
+        files = {str(path): path.read_bytes() for path in self._root.rglob("*") if path.is_file()}
+        for name, data in (files | self._server.objects()).items():
+            hidden = [word for word in (*SECRETS.values(), "Signature=") if word.encode() in data]
+            if hidden:
+                self._report(f"{name} has a secret: {hidden}")
+
+    def _report(self, what: str) -> None:
+        self.found[f"WRONG: {what}"] += 1
+        self.problems.append(self._log.read_text()[-3000:])
+
+
+def _make_images(folder: Path) -> None:
+    import numpy as np
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 255, (IMAGES, 40, 40, 3), dtype=np.uint8)
+    for number, image in enumerate(pixels):
+        path = folder / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+
+
+def _check_samples(folder: Path, times: int) -> None:
+    """Every image is there, as often as it was packed."""
+    import recordsmith as rs
+
+    images = Counter(row["image/encoded"][0] for row in rs.open(folder))
+    assert sorted(images.values()) == [times] * IMAGES
+    assert rs.verify(folder, deep=True).is_good
+
+
+def _visible(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def work(kills: int, faults: int, seed: int) -> Counter[str]:
+    """What was found in one process."""
+    with tempfile.TemporaryDirectory() as root:
+        soak = Soak(Path(root), seed)
+        try:
+            soak.kill(kills)
+            soak.fail(faults)
+        finally:
+            soak.close()
+    for problem in soak.problems:
+        print(problem, file=sys.stderr)
+    return soak.found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int)
+    parser.add_argument("--faults", type=int)
+    parser.add_argument("--count", type=int, default=300, help="of kills; thrice as many faults")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--is-one", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    kills = given.count if given.kills is None else given.kills
+    faults = 3 * given.count if given.faults is None else given.faults
+    if given.is_one:
+        sys.path.insert(0, str(REPOSITORY))
+        print(json.dumps(work(kills, faults, given.seed)))
+        return 0
+    import moto  # noqa: F401 - here, so that a run without it is skipped
+
+    started = time.monotonic()
+    share = [f"--kills={-(-kills // given.processes)}", f"--faults={-(-faults // given.processes)}"]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--is-one", f"--seed={given.seed + number}", *share],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(given.processes)
+    ]
+    found: Counter[str] = Counter()
+    for process in processes:
+        output, _ = process.communicate()
+        found += Counter(json.loads(output)) if process.returncode == 0 else Counter(["WRONG"])
+    for what, count in sorted(found.items()):
+        print(f"{count:6,}  {what}")
+    is_wrong = any("WRONG" in what for what in found)
+    result = "FAILED" if is_wrong else "the same bytes, and nothing left over"
+    print(f"seed {given.seed}, {time.monotonic() - started:.0f} s: {result}")
+    return int(is_wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Credentials are in nothing that is written or printed, also if servers repeat them in errors."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.errors import RecordsmithError
+from recordsmith.stores.location import remote
+from recordsmith.stores.remote import ObjectStore
+
+from .faulty_s3 import FAULTS, QUICK, SECRETS, FaultyS3
+
+pytest.importorskip("moto")
+pytest.importorskip("obstore")
+
+HIDDEN = [*SECRETS.values(), "Signature="]
+_VARIABLES = {f"AWS_{name.upper()}": value for name, value in SECRETS.items()}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[FaultyS3]:
+    with FaultyS3() as server:
+        server.make_bucket()
+        yield server
+
+
+@pytest.fixture
+def server(running: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
+    for name, value in QUICK.items():
+        monkeypatch.setattr(name, value)
+    yield running
+    running.fail(rate=0)
+    running.delete("")
+
+
+def assert_none(text: str | bytes) -> None:
+    data = text.encode() if isinstance(text, str) else text
+    assert [word for word in HIDDEN if word.encode() in data] == []
+
+
+def assert_none_written(folder: Path, server: FaultyS3) -> None:
+    server.fail(rate=0)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        assert_none(path.read_bytes())
+    objects = server.objects()
+    for name, data in objects.items():
+        assert_none(name)
+        assert_none(data)
+    assert any(name.endswith(".tfrecord") for name in objects)
+
+
+def test_the_server_repeats_them(server: FaultyS3) -> None:
+    """Otherwise the other tests could not fail."""
+    import obstore
+    from obstore.store import from_url
+
+    options: Any = server.options()
+    store = from_url("s3://bucket", client_options={"allow_http": True}, **options)
+    for status in ("403", "500"):
+        server.fail([status])
+        with pytest.raises(Exception, match="Signature=") as failed:
+            obstore.get(store, "x")
+        assert all(secret in str(failed.value) for secret in (SECRETS["session_token"], "AKIA"))
+
+
+def test_commands(server: FaultyS3, tmp_path: Path) -> None:
+    """All of them find the credentials in the environment."""
+    source, url = tmp_path / "rows.csv", "s3://bucket/out"
+    source.write_text("id,name\n" + "".join(f"{n},{n % 3}\n" for n in range(50)))
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    access = {"AWS_ENDPOINT_URL": server.url, "AWS_REGION": "us-east-1", **_VARIABLES}
+    environment = {**os.environ, **cache, **access}
+
+    def run(*arguments: object) -> int:
+        done = subprocess.run(
+            [sys.executable, "-m", "recordsmith", *map(str, arguments)],
+            env=environment, capture_output=True, cwd=tmp_path, check=False, timeout=120,
+        )  # fmt: skip
+        assert_none(done.stdout)
+        assert_none(done.stderr)
+        (tmp_path / f"{arguments[0]}.json").write_bytes(done.stdout)
+        return done.returncode
+
+    pack = ("pack", source, url, "--shards", 2)
+    assert run(*pack, "--write-plan", tmp_path / "plan.json") == 0
+    server.fail(["403"], method="PUT", path="tfrecord")
+    assert run(*pack, "--json") != 0
+    server.fail(rate=0)
+    assert run(*pack) == 0
+    for command in ("inspect", "verify", "stats"):
+        assert run(command, url, "--json") == 0
+    assert run("reshard", url, "s3://bucket/again", "--shards", 1, "--json") == 0
+    assert run("index", url) == 0
+    assert run("inspect", "s3://not-a-bucket/x") != 0
+    secret = SECRETS["secret_access_key"]
+    assert run("inspect", f"s3://AKIA:{secret}@bucket/x") != 0
+    server.fail(["403"])
+    assert run("inspect", url, "--json") != 0
+    assert_none_written(tmp_path, server)
+
+
+JOBS: dict[str, Callable[[Any, Path], Any]] = {
+    "pack": lambda out, _: rs.pack(rs.Rows([{"id": 1}]), out, overwrite=True),
+    "large": lambda out, _: rs.pack(rs.Rows([{"x": bytes(1 << 17)}]), out, overwrite=True),
+    "open": lambda out, _: repr(rs.open(out)) + str(rs.open(out)[0]),
+    "verify": lambda out, _: rs.verify(out, deep=True).to_json(),
+    "export": lambda out, folder: rs.export(out, folder / "csv", "csv", overwrite=True),
+    "list": lambda out, _: [*out.list(), *out.list_entries()],
+    "delete": lambda out, _: (out / "x").delete(),
+    "match": lambda out, _: (out / "x").put_if_match(b"1", '"2"'),
+    "options": lambda out, _: remote(
+        "s3://bucket", store_options={**out.store._options, "no_such_option": "x"}
+    ).exists(),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("fault", ["", "403", "400", *FAULTS])
+def test_calls(server: FaultyS3, tmp_path: Path, name: str, fault: str) -> None:
+    """With credentials in `store_options`, which nothing shows."""
+    out = remote("s3://bucket/out", store_options=server.options())
+    JOBS["pack"](out, tmp_path)
+    if fault:
+        server.fail([fault])
+    try:
+        assert_none(repr(JOBS[name](out, tmp_path)))
+    except RecordsmithError as error:
+        shown: BaseException | None = error
+        while shown is not None:  # loggers also print what is suppressed
+            assert_none(repr(shown) + str(shown) + repr(vars(shown)))
+            shown = shown.__context__
+        assert_none("".join(traceback.format_exception(error)))
+        assert_none(pickle.dumps(error))
+    server.fail(rate=0)
+    assert_none("".join(map(repr, (out, out.store, str(out), out.identity))))
+    (tmp_path / "empty").touch()
+    assert_none_written(tmp_path, server)
+
+
+def test_options_are_not_in_messages(server: FaultyS3) -> None:
+    store = ObjectStore("s3://bucket", **{**server.options(), "secret_access_key": 7})
+    with pytest.raises(RecordsmithError) as refused:
+        store.exists("x")
+    assert_none(repr(refused.value) + str(refused.value))
