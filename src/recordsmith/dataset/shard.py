@@ -487,7 +487,7 @@ class Shard:
             return ShardIndex(np.zeros(1, np.int64), "none")
         if self.compression == "none":
             with self.location.open_read() as file, accessing(self.location):
-                lengths, is_whole = walk(file, report)
+                lengths, is_whole = walk(file, report, is_far=self.location.store.is_far)
                 if not is_whole:
                     with located(self.location):
                         file.seek(0)  # raises the specific error
