@@ -18,6 +18,7 @@ from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
 from recordsmith.dataset import Faults, ShardWriter, records_of
+from recordsmith.dataset.frames import walk
 from recordsmith.stores import Location, Range
 
 COUNTS = (7, 0, 12, 1, 20)
@@ -105,6 +106,29 @@ def test_indexes_are_loaded_at_the_same_time(near: rs.Dataset) -> None:
     dataset = rs.open([Location(store, key) for key in store.objects])
     assert len(dataset) == 12 * store.concurrency
     assert store.most_at_once > store.concurrency // 2
+
+
+@pytest.mark.parametrize(("length", "count"), [(110_000, 40), (900_000, 10), (3_000_000, 5)])
+def test_lengths_without_an_index(tmp_path: Path, length: int, count: int) -> None:
+    """Records are streamed, of large ones only the headers are read."""
+    with ShardWriter(tmp_path / "one.tfrecord") as writer:
+        for number in range(count):
+            writer.write(bytes([number]) * (length + number))
+    store = RoundStore()
+    sent = 0
+
+    def change(_: Range, data: bytes) -> bytes:
+        nonlocal sent
+        sent += len(data)
+        return data
+
+    store.change = change
+    store.set("one.tfrecord", (tmp_path / "one.tfrecord").read_bytes())
+    with Location(store, "one.tfrecord").open_read() as file:
+        lengths, is_whole = walk(file, is_far=True)
+    assert (lengths.tolist(), is_whole) == ([length + number for number in range(count)], True)
+    size = len(store.objects["one.tfrecord"][0])
+    assert sent <= (size / 2 if length > 2 << 20 else 1.5 * size)
 
 
 # -- what arrives is wrong -------------------------------------------------------------------------

@@ -25,7 +25,9 @@ from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_head
 from recordsmith.wire.stream import BLOCK_BYTES
 
 _SMALL_BYTES = 16 << 10
+_SMALL_FAR_BYTES = 1 << 20  # arrive within the time of a request
 _HEADERS_AT_A_TIME = 1 << 10
+_FAR_HEADERS_AT_A_TIME = 16
 _REPORT_BYTES = 64 << 20
 _GROUP_BYTES = (
     1 << 20
@@ -279,20 +281,23 @@ def _empty_error(location: Location) -> CorruptDataError:
 
 
 def walk(
-    reader: ObjectReader, report: Callable[[int], None] | None = None
+    reader: ObjectReader, report: Callable[[int], None] | None = None, *, is_far: bool = False
 ) -> tuple[Int64Array, bool]:
     """Return the payload lengths of a file from its headers, and whether the file ends at a frame.
 
     Small records are read completely, which is cheaper than mapping the file; of large records only
-    the headers are read.
+    the headers are read. Over a network, where each header is a request, more records are small.
 
     Args:
         reader: the open file.
         report: called with the number of bytes processed so far.
+        is_far: whether the file is read over a network.
     """
     size = reader.size_bytes
-    buffer = memoryview(bytearray(min(BLOCK_BYTES, size)))
-    headers = np.empty((_HEADERS_AT_A_TIME, HEADER_BYTES), np.uint8)
+    small_bytes = _SMALL_FAR_BYTES if is_far else _SMALL_BYTES
+    buffer = memoryview(bytearray(min(2 * small_bytes if is_far else BLOCK_BYTES, size)))
+    most = _FAR_HEADERS_AT_A_TIME if is_far else _HEADERS_AT_A_TIME
+    headers = np.empty((most, HEADER_BYTES), np.uint8)
     pieces = [np.empty(0, np.int64)]
     at, reported, is_dense = 0, 0, True
     while at < size:
@@ -308,7 +313,7 @@ def walk(
             if stop == at:
                 break
         pieces.append(lengths)
-        is_dense = len(lengths) > 0 and maps_well(stop - at, len(lengths))
+        is_dense = len(lengths) > 0 and stop - at <= len(lengths) * small_bytes
         at = stop
         if report is not None and (at - reported >= _REPORT_BYTES or at == size):
             report(at)

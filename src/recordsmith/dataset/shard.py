@@ -555,7 +555,7 @@ class Shard:
             return ShardIndex(np.zeros(1, np.int64), "none")
         with self.open_read() as file, accessing(self.location):
             if self._detect_compression(file) == "none":
-                lengths, is_whole = walk(file, report)
+                lengths, is_whole = walk(file, report, is_far=self._is_far)
                 if not is_whole:
                     with located(self.location):
                         file.seek(0)  # raises the specific error

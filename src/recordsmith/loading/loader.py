@@ -19,7 +19,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError, option
-from recordsmith.loading.batches.ahead_reader import FetchedSteps
+from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedSteps
 from recordsmith.loading.batches.batch import BatchJob, BatchResult, HeldRecords
 from recordsmith.loading.batches.batch_maker import batch_maker
 from recordsmith.loading.batches.engine import Engine
@@ -233,6 +233,7 @@ class Loader:
             thread_count=self._thread_count,
             processor_count=processor_count(),
             has_pixels=self._maker.has_pixels,
+            is_far=isinstance(self._reader, AheadReader),
         )
         return self._tally.stats(known)
 

@@ -12,6 +12,7 @@ from typing import Any
 from recordsmith.summaries import Report
 from recordsmith.words import percent
 
+_LINK_SHARE = 0.5  # of the waiting of a loop: more of it for records, and the network limits it
 _READY_SHARE = 0.1  # a loop that waits less than this for batches is not limited by them
 
 
@@ -54,6 +55,8 @@ class LoaderStats(Report):
         thread_count: the number of threads; 0 for the caller's only.
         processor_count: how many threads can run at once.
         has_pixels: whether images or masks are decoded.
+        is_far: whether records are read over a network. Then they are read ahead, and
+            reading_seconds is how long threads waited for them.
     """
 
     elapsed_seconds: float = 0.0
@@ -74,6 +77,7 @@ class LoaderStats(Report):
     thread_count: int = 0
     processor_count: int = 1
     has_pixels: bool = False
+    is_far: bool = False
 
     @property
     def records_per_second(self) -> float:
@@ -103,6 +107,15 @@ class LoaderStats(Report):
             return (
                 "The training step is the bottleneck: batches were ready "
                 f"{percent(1 - share)} of the time."
+            )
+        if self.is_far and self.reading_seconds - self.first_batch_seconds > (
+            _LINK_SHARE * self.waited_seconds
+        ):
+            return (
+                f"The network is the bottleneck: the loop waited {percent(share)} of the time for "
+                f"batches, while records arrived at {self.bytes_per_second / 1e6:,.1f} MB/s. A "
+                "machine near the data, a local cache or "
+                "shuffle=BlockShuffle.for_dataset(dataset) would help."
             )
         if not self.thread_count:
             return (

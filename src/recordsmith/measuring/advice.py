@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recordsmith.loading import BlockShuffle
 from recordsmith.measuring.bench_report import BenchReport, Trial
 from recordsmith.words import percent
 
@@ -33,7 +34,7 @@ def advise(report: BenchReport) -> tuple[str, ...]:
         return ()
     return tuple(
         sentence
-        for part in (_packed, _threads, _order, _step, _too_little, _limits)
+        for part in (_link, _packed, _threads, _order, _step, _too_little, _limits)
         for sentence in part(report)
     )
 
@@ -49,6 +50,28 @@ def is_faster(one: Trial, other: Trial, clear: float = _CLEAR) -> bool:
 
 def _can_compare(*trials: Trial) -> bool:
     return min(trial.total.batch_count for trial in trials) >= _FEWEST_BATCHES
+
+
+def _link(report: BenchReport) -> Iterator[str]:
+    """Advice on a network, and the order that suits it."""
+    link = report.link
+    if link is None:
+        return
+    yield (
+        f"A request takes {_rounded(1000 * link.latency_seconds)} ms to its first byte, then "
+        f"{_megabytes(link.request_bytes_per_second)} arrive; several requests together get "
+        f"{_megabytes(link.bytes_per_second)}."
+    )
+    yield (
+        "To read records near each other together, write this line into your program, the same for "
+        f"all ranks: shuffle={BlockShuffle.for_link(link)}."
+    )
+    if report.requested.waiting_share and report.requested.shares["reading"] > _MOSTLY_IDLE:
+        yield "Threads mostly waited for the network, which limits the loader, not decoding."
+
+
+def _megabytes(bytes_per_second: float) -> str:
+    return f"{_rounded(bytes_per_second / 1e6)} MB/s"
 
 
 def _others(name: str, report: BenchReport) -> list[Trial]:
@@ -190,7 +213,9 @@ def _limits(report: BenchReport) -> Iterator[str]:
             "machine. Measure for longer, or when it is idle."
         )
     share = report.cached_share
-    if share is None:
+    if report.link is not None:
+        pass  # there are no files
+    elif share is None:
         yield "Whether the files were in the page cache is unknown."
     elif share >= _MOSTLY_CACHED:
         yield (

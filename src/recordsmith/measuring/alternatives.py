@@ -8,18 +8,24 @@ from recordsmith.dataset import Dataset, records_of
 from recordsmith.loading import BlockShuffle, BufferShuffle, Loader
 from recordsmith.measuring.bench_report import Trial
 
-_BLOCKS = BlockShuffle()
-
 
 class Alternative(NamedTuple):
-    """A dataset and how to load it, as a trial without rounds."""
+    """A dataset and how to load it, as a trial without rounds.
+
+    blocks: what the order `blocks` is.
+    """
 
     trial: Trial
     dataset: Dataset
+    blocks: BlockShuffle = BlockShuffle()
 
     def loader(self, features: Any, options: dict[str, Any]) -> Loader:
         """Create a loader for this alternative."""
-        shuffles: dict[str, Any] = {"shuffled": True, "blocks": _BLOCKS, "buffer": BufferShuffle()}
+        shuffles: dict[str, Any] = {
+            "shuffled": True,
+            "blocks": self.blocks,
+            "buffer": BufferShuffle(),
+        }
         shuffle = shuffles.get(self.trial.order, False)
         threads = self.trial.thread_count
         return Loader(self.dataset, features, shuffle=shuffle, threads=threads, **options)
@@ -36,7 +42,8 @@ def alternatives_to(requested: Alternative, processor_count: int) -> list[Altern
     if requested.trial.order == "in order" and _is_compressed(requested.dataset):
         orders = ["buffer"]
     elif (
-        requested.trial.order != "buffer" and len(requested.dataset) > _BLOCKS.size * _BLOCKS.window
+        requested.trial.order != "buffer"
+        and len(requested.dataset) > requested.blocks.size * requested.blocks.window
     ):
         orders.append("blocks")
     trials = [
@@ -45,7 +52,7 @@ def alternatives_to(requested: Alternative, processor_count: int) -> list[Altern
     ]
     same = (requested.trial.thread_count, requested.trial.order)
     return [
-        Alternative(trial, requested.dataset)
+        Alternative(trial, requested.dataset, requested.blocks)
         for trial in trials
         if (trial.thread_count, trial.order) != same
     ]

@@ -18,7 +18,7 @@ from recordsmith.dataset import Dataset, dataset_of, preview_schema, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.image.geometry.fit import FitKind
-from recordsmith.loading import Image, Loader, LoaderStats
+from recordsmith.loading import BlockShuffle, Image, Loader, LoaderStats, measure_link
 from recordsmith.measuring.advice import advise
 from recordsmith.measuring.alternatives import Alternative, alternatives_to
 from recordsmith.measuring.bench_report import BenchReport, Measured, Trial
@@ -90,6 +90,7 @@ def bench(
     shuffled = "shuffled" if shuffle or not compressions - {"none"} else "buffer"
     order = "in order" if shuffle is False else shuffled
     known = _checked(dataset, features, options, shuffle=shuffled == "shuffled", threads=threads)
+    link = measure_link(dataset)
     report = BenchReport(
         record_count=len(dataset),
         size_bytes=sum(shard.size_bytes for shard in shards),
@@ -98,10 +99,12 @@ def bench(
         image="" if image is None else describe_image(image),
         compression="mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
         processor_count=known.processor_count,
-        cached_share=cached_share(shards),
+        cached_share=None if link is not None else cached_share(shards),
+        link=link,
         total_seconds=float(seconds),
     )
-    requested = Alternative(Trial("requested", known.thread_count, order), dataset)
+    blocks = BlockShuffle() if link is None else BlockShuffle.for_link(link)
+    requested = Alternative(Trial("requested", known.thread_count, order), dataset, blocks)
     measuring = _Measuring(report, features, options, on_update)
     with ExitStack() as stack:
         measuring.run(requested, image, stack)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recordsmith.errors import CorruptDataError
+from recordsmith.loading import Link
 from recordsmith.summaries import Report
 
 
@@ -206,6 +207,7 @@ class BenchReport(Report):
         unknown.
     trials: the measurements; the first one is of the requested options.
     sample: of the trials `sample`, `tiles` and `smaller`.
+    link: the network between this machine and the dataset; None if the dataset is local.
     skipped: the errors of skipped records.
     elapsed_seconds, total_seconds: the time since the start, and the time limit.
     activity: what is measured now, as text; empty at the end.
@@ -223,6 +225,7 @@ class BenchReport(Report):
     total_seconds: float
     trials: tuple[Trial, ...] = ()
     sample: ImageSample | None = None
+    link: Link | None = None
     skipped: tuple[CorruptDataError, ...] = ()
     elapsed_seconds: float = 0.0
     activity: str = ""
@@ -248,6 +251,7 @@ class BenchReport(Report):
             "is_complete": not self.activity,
             "trials": [trial.to_json() for trial in self.trials],
             "sample": None if self.sample is None else self.sample.to_json(),
+            "link": None if self.link is None else asdict(self.link),
             "skipped": list(map(str, self.skipped)),
             "advice": list(self.advice),
         }

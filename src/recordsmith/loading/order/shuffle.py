@@ -18,12 +18,16 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.loading.number_options import record_count_number, seed_number
+from recordsmith.loading.order.link import Link, measure_link
 from recordsmith.loading.order.windows import mixed_in_windows
 from recordsmith.permutation import Permutations
 
 _MOST_PLACES = 2**60  # an int64, also if it is doubled
+_WINDOW_BYTES = 12 << 20  # of BlockShuffle over a network: the loader reads several windows ahead
+_FEWEST_BLOCKS = 16  # in a window
 
 
 class PositionOrder(ABC):
@@ -80,6 +84,32 @@ class BlockShuffle:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             object.__setattr__(self, name, record_count_number(name, value))
+
+    @classmethod
+    def for_dataset(cls, dataset: Dataset) -> BlockShuffle:
+        """Return sizes for a dataset over a network, from a measurement with a few requests.
+
+        A block is read in about twice the time of its first byte, and the blocks of a window are
+        read together. Two measurements can differ, but all ranks and resumed jobs need the same
+        sizes: write the result into your program. `recordsmith bench URL` prints it as well.
+
+        Raises:
+            FileAccessError: a shard cannot be read.
+
+        Example:
+            print(rs.BlockShuffle.for_dataset(dataset))
+        """
+        link = measure_link(dataset)
+        return cls() if link is None else cls.for_link(link)
+
+    @classmethod
+    def for_link(cls, link: Link) -> BlockShuffle:
+        """Return sizes for records that are read over a measured network."""
+        latency_bytes = link.latency_seconds * link.request_bytes_per_second
+        block_bytes = min(latency_bytes, _WINDOW_BYTES / _FEWEST_BLOCKS)
+        record_bytes = max(1.0, link.record_bytes)
+        size = max(1, round(block_bytes / record_bytes))
+        return cls(size, max(_FEWEST_BLOCKS, int(_WINDOW_BYTES / (size * record_bytes))))
 
 
 class DatasetOrder(PositionOrder):
