@@ -33,6 +33,7 @@ from recordsmith.dataset.selection import (
 )
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import ShardGroup, ShardSequence, payload_sizes
+from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import BytesArray
 from recordsmith.wire import FRAME_BYTES, RecordBlock
@@ -303,9 +304,8 @@ class SelectedRecords:
             CorruptDataError: a record is damaged; after all records before it.
         """
         if self.positions.is_ascending:
-            for shard in self.parts():
-                for block in shard.blocks():
-                    yield LocatedBlock(block, shard)
+            for shard, block in blocks_of(self.parts()):
+                yield LocatedBlock(block, shard)
             return
         self.check_readable_in_order()
         count = len(self)
