@@ -28,10 +28,6 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "measuring.image_sample": ("writes shards to measure", {"tempfile.TemporaryDirectory"}),
     "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
-    "stores.remote.obstore_module": (
-        "copies a library into memory",
-        {"open", "os.fstat", "os.sendfile"},
-    ),
     "stores.store": ("names a type", {"mmap.mmap"}),
     "torch.worker_iterations": (
         "shares numbers between processes",
