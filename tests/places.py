@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location, remote
 
+from .buckets import new_bucket
 from .stores.delayed import DelayedStore
 
 AnyPlace = TypeVar("AnyPlace", Path, Location)
-KINDS = ("files", "memory", "delayed")
+KINDS = tuple(os.environ.get("RECORDSMITH_TEST_PLACES", "files memory delayed").split())
+"""Where tests of the fixture `place` run; `make soak` runs them in `s3` as well."""
 
 
 @contextmanager
@@ -21,6 +24,10 @@ def new_place(kind: str, path: Path) -> Iterator[Location]:
     """An empty folder in a store of a kind; `path` is an empty folder for files."""
     if kind == "delayed":
         yield Location(DelayedStore(0.0001), "some/folder")
+        return
+    if kind == "s3":
+        url, options = new_bucket()
+        yield remote(f"{url}/some/folder", store_options=options)
         return
     place = as_folder(path if kind == "files" else f"memory://{uuid4()}")
     yield place

@@ -42,6 +42,7 @@ from recordsmith.example import (
     decode_payload,
     valid_rows,
 )
+from recordsmith.stores import Location
 from recordsmith.summaries import Summarized, Summary, named
 from recordsmith.where import Where, parse_where
 from recordsmith.words import count as counted
@@ -56,14 +57,14 @@ Validity: TypeAlias = dict[str, npt.NDArray[np.bool_]]
 
 
 class DatasetSource(NamedTuple):
-    """What was opened: paths, and splits; None for all."""
+    """What was opened: places, and splits; None for all."""
 
-    paths: tuple[str, ...]
+    places: tuple[Location, ...]
     splits: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
         split = "" if self.splits is None else f", split {'+'.join(self.splits)}"
-        return first_of(self.paths, _NAMED_PATHS) + split
+        return first_of([str(place) for place in self.places], _NAMED_PATHS) + split
 
 
 class Dataset(Summarized):
@@ -694,7 +695,7 @@ def tfds_of(dataset: Dataset) -> Mapping[str, Any] | None:
 def source_of(dataset: Dataset) -> DatasetSource:
     """Return the paths and splits that were opened, or all files of the dataset."""
     source = dataset._source  # noqa: SLF001
-    return source or DatasetSource(tuple(str(shard.location) for shard in dataset.shards))
+    return source or DatasetSource(tuple(shard.location for shard in dataset.shards))
 
 
 def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> ChosenPositions:

@@ -120,9 +120,7 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
             schema = manifest.schema
         elif len(known) == len(schemas):
             schema = known[0] if len(known) == 1 else Schema.merged(known)
-    source = DatasetSource(
-        tuple(map(str, as_places(paths))), None if splits is None else tuple(splits)
-    )
+    source = DatasetSource(tuple(as_places(paths)), None if splits is None else tuple(splits))
     return Dataset(
         located.shards,
         schema=schema,

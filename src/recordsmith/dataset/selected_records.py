@@ -40,6 +40,7 @@ from recordsmith.dataset.shard_sequence import (
     gather,
     payload_sizes,
 )
+from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import BytesArray
 from recordsmith.wire import FRAME_BYTES, RecordBlock
@@ -304,9 +305,8 @@ class SelectedRecords:
             CorruptDataError: a record is damaged; after all records before it.
         """
         if self.positions.is_ascending:
-            for shard in self.parts():
-                for block in shard.blocks():
-                    yield LocatedBlock(block, shard)
+            for shard, block in blocks_of(self.parts()):
+                yield LocatedBlock(block, shard)
             return
         self.check_readable_in_order()
         count = len(self)

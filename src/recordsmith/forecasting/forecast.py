@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from recordsmith.buffers import Int64Array
 from recordsmith.building import ShardCounts, check_shard_options
 from recordsmith.building.shares import shard_counts
 from recordsmith.dataset import DEFAULT_TEMPLATE
@@ -36,11 +38,15 @@ from recordsmith.forecasting.stored_sample import (
 from recordsmith.forecasting.variants import Variant, make_variants
 from recordsmith.loading.number_options import whole_number
 from recordsmith.packing.recipe import Recipe
-from recordsmith.sources import Source, check_source
+from recordsmith.sources import Listing, Source, check_source
 from recordsmith.sources.numbered import NumberedSamples, collect
+from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.work import Progress, Work, thread_count
 
+Result = TypeVar("Result")
+
 _FEWEST_SAMPLES = 10
+_AHEAD = 2  # samples in progress for each thread
 _HEADER_BYTES = 1 << 29
 """About how many bytes are read for headers: sources read files whole."""
 _TIMED_IMAGES, _TIMED_BYTES = 48, 1 << 26
@@ -102,21 +108,25 @@ def forecast(
     listing = source.list_samples()
     samples = collect(listing.samples)
     choice = choose_samples(samples.sizes.astype(float), sample_count, _HEADER_BYTES, seed)
-    storage = SampleStorage(listing, recipe.preparation(listing), variants)
+    storage = SampleStorage(recipe.preparation(listing), variants)
     encoded = choice.encoded
     work = Work(count, progress, len(encoded) * len(variants) + len(choice.with_headers))
 
-    def store(number: int) -> StoredSample:
-        stored = storage.store(number)
+    def store(item: SampleToRead) -> StoredSample:
+        stored = storage.store(item)
         work.advance(len(variants))
         return stored
 
-    def read_header(number: int) -> ImageHeaderFigures:
-        figures = storage.figures(number)
+    def read_header(item: SampleToRead) -> ImageHeaderFigures:
+        figures = storage.figures(item)
         work.advance(1)
         return figures
 
-    stored = work.each(store, encoded.tolist())
+    def each(function: Callable[[SampleToRead], Result], numbers: Int64Array) -> list[Result]:
+        with _reading(listing, numbers) as items:
+            return list(work.in_order(function, items, ahead=_AHEAD * count))
+
+    stored = each(store, encoded)
     failures = [f"{sample.name}: {sample.failure}" for sample in stored if sample.failure]
     if not any(sample.records for sample in stored):
         raise SourceError(
@@ -125,14 +135,14 @@ def forecast(
     has_images = any(sample.figures != NO_IMAGE for sample in stored)
     headers: list[ImageHeaderFigures] = []
     if has_images:
-        headers = work.each(read_header, choice.with_headers.tolist())
+        headers = each(read_header, choice.with_headers)
     else:
         choice = choice._replace(chosen=choice.chosen[: choice.random_count])
         variants = variants[:1]
     variants, equal = _distinct_variants(variants, stored, storage.missing)
     speeds: dict[str, Speeds] = {}
     if measure_speed and has_images:
-        images = _some_images(storage, encoded.tolist())
+        images = _some_images(storage, listing, encoded)
         speeds = {
             variant.name: measure_speeds(images, variant.options, size, count)
             for variant in variants
@@ -203,23 +213,32 @@ def _distinct_variants(
     return kept, equal
 
 
-def _some_images(storage: SampleStorage, numbers: Iterable[int]) -> list[bytes]:
+@contextmanager
+def _reading(listing: Listing, numbers: Int64Array) -> Iterator[Iterator[SampleToRead]]:
+    """The samples of these numbers, which are read ahead where they are far away."""
+    samples = map(listing.samples.__getitem__, numbers.tolist())
+    with SamplesAhead(listing.reader, 1) as ahead, closing(ahead.each(samples)) as items:
+        yield items
+
+
+def _some_images(storage: SampleStorage, listing: Listing, numbers: Int64Array) -> list[bytes]:
     """The first images of a sample, to measure with."""
     images: list[bytes] = []
     pixel_bytes = 0
-    for number in numbers:
-        try:
-            features = storage.image_features(number)[1]
-        except (CorruptDataError, FileAccessError, SourceError):
-            continue
-        data = image_of(features)
-        figures = NO_IMAGE if data is None else read_figures(data)
-        if data is None or figures == NO_IMAGE:
-            continue
-        images.append(data)
-        pixel_bytes += figures.value_bytes
-        if len(images) == _TIMED_IMAGES or pixel_bytes > _TIMED_BYTES:
-            break
+    with _reading(listing, numbers) as items:
+        for item in items:
+            try:
+                features = storage.image_features(item)[1]
+            except (CorruptDataError, FileAccessError, SourceError):
+                continue
+            data = image_of(features)
+            figures = NO_IMAGE if data is None else read_figures(data)
+            if data is None or figures == NO_IMAGE:
+                continue
+            images.append(data)
+            pixel_bytes += figures.value_bytes
+            if len(images) == _TIMED_IMAGES or pixel_bytes > _TIMED_BYTES:
+                break
     return images
 
 

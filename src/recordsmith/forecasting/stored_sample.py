@@ -19,7 +19,8 @@ from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.image.storing.store import DROPPED
 from recordsmith.packing import apply_image_options
 from recordsmith.packing.preparing import Preparation
-from recordsmith.sources import Listing, ignore_note
+from recordsmith.sources import ignore_note
+from recordsmith.sources.samples_ahead import SampleToRead
 from recordsmith.wire import FRAME_BYTES
 
 
@@ -64,23 +65,20 @@ class StoredSample:
 class SampleStorage:
     """Reads samples of a listing and stores them in memory. Thread-safe."""
 
-    def __init__(
-        self, listing: Listing, preparation: Preparation, variants: Sequence[Variant]
-    ) -> None:
+    def __init__(self, preparation: Preparation, variants: Sequence[Variant]) -> None:
         """`preparation` renames features and encodes records; it must keep images."""
-        self._listing = listing
         self._preparation = preparation
         self._variants = variants
         self.missing: dict[str, str] = {}
         """Variants that need a package that is not installed, and the message."""
 
-    def image_features(self, number: int) -> tuple[Any, Mapping[str, Any] | None]:
+    def image_features(self, item: SampleToRead) -> tuple[Any, Mapping[str, Any] | None]:
         """Read a sample: its content, and its features if one of them is an encoded image.
 
         Raises:
             CorruptDataError, FileAccessError, SourceError: it cannot be read.
         """
-        content: Any = self._listing.reader.read(self._listing.samples[number], ignore_note)
+        content: Any = item.read(ignore_note)
         features = content
         if isinstance(content, bytes):
             try:
@@ -91,19 +89,19 @@ class SampleStorage:
             return content, None
         return content, features
 
-    def figures(self, number: int) -> ImageHeaderFigures:
+    def figures(self, item: SampleToRead) -> ImageHeaderFigures:
         """Read what the header of a sample's image shows; NO_IMAGE if it has none."""
         try:
-            features = self.image_features(number)[1]
+            features = self.image_features(item)[1]
         except (CorruptDataError, FileAccessError, SourceError):
             return NO_IMAGE
         return NO_IMAGE if features is None else read_figures(image_of(features) or b"")
 
-    def store(self, number: int) -> StoredSample:
+    def store(self, item: SampleToRead) -> StoredSample:
         """Store one sample in each variant."""
-        found = StoredSample(self._listing.samples[number].name)
+        found = StoredSample(item.sample.name)
         try:
-            content, features = self.image_features(number)
+            content, features = self.image_features(item)
             found.records[ORIGINAL] = self._encoded(content)
         except (CorruptDataError, FileAccessError, SourceError) as error:
             found.failure = "; ".join(error.lines)

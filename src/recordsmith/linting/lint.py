@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from recordsmith.linting.sample_images import location_of
 from recordsmith.sources import Listing, Sample, Source, check_source
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.numbered import NumberedSamples, collect
+from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.work import Progress, Work, thread_count
 
 _AT_ONCE = 32  # samples of one task
@@ -102,17 +103,22 @@ def _check_samples(
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples
     work.total = len(samples)
-    check = SampleCheck(listing.reader, listing.class_names)
     looks = Looks(len(samples))
     masks = MaskValues()
     counts: Counter[tuple[str | None, int]] = Counter()
     starts = range(0, len(samples), _AT_ONCE)
-    checked = work.in_order(
-        lambda start: check.check(samples[start : start + _AT_ONCE]),
-        starts,
-        ahead=_AHEAD * work.threads,
-    )
-    with closing(checked):
+    with ExitStack() as stack:
+        samples_ahead = stack.enter_context(SamplesAhead(listing.reader, work.threads))
+        check = SampleCheck(listing.reader, listing.class_names, samples_ahead)
+        checked = stack.enter_context(
+            closing(
+                work.in_order(
+                    lambda start: check.check(samples[start : start + _AT_ONCE]),
+                    starts,
+                    ahead=_AHEAD * work.threads,
+                )
+            )
+        )
         for start, part in zip(starts, checked, strict=True):
             findings.extend(part.findings)
             report.image_count += part.image_count

@@ -47,6 +47,7 @@ from recordsmith.linting.sample_images import (
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 
 TINY_PIXELS = 2
 """Boxes with a shorter side are tiny."""
@@ -112,19 +113,25 @@ class Checked:
 class SampleCheck:
     """Checks samples. Thread-safe: each call has its own result."""
 
-    def __init__(self, reader: SampleReader, class_names: Sequence[str | None] | None) -> None:
+    def __init__(
+        self,
+        reader: SampleReader,
+        class_names: Sequence[str | None] | None,
+        samples_ahead: SamplesAhead,
+    ) -> None:
         self._reader = reader
+        self._samples_ahead = samples_ahead
         self._class_count = None if class_names is None else len(class_names)
 
     def check(self, samples: Sequence[Sample]) -> Checked:
         """Read and check samples."""
         checked = Checked()
-        for sample in samples:
-            self._check(sample, checked)
+        for item in self._samples_ahead.each(samples):
+            self._check(item, checked)
         return checked
 
-    def _check(self, sample: Sample, checked: Checked) -> None:
-        findings = checked.findings
+    def _check(self, item: SampleToRead, checked: Checked) -> None:
+        sample, findings = item.sample, checked.findings
 
         def note(what: str, where: str) -> None:
             check = what.check if isinstance(what, Flaw) else Check.CHANGED
@@ -135,7 +142,7 @@ class SampleCheck:
         features: Mapping[str, Any] = {}
         is_annotated = False
         try:
-            features = features_of(self._reader.read(sample, note))
+            features = features_of(item.read(note))
             is_annotated = True
         except (CorruptDataError, FileAccessError, SourceError) as error:
             problems = list(_problems(error, sample.name, getattr(self._reader, "root", None)))

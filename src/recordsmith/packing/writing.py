@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import NumberedSamples
+from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
@@ -51,7 +53,6 @@ class ShardJobs:
         preparation: Preparation,
         work: Work,
     ) -> None:
-        self._reader = listing.reader
         self._listing = listing
         self._plan = plan
         self._folder = folder
@@ -60,8 +61,8 @@ class ShardJobs:
         self._executor: Executor | None = None
         self._ahead = _AHEAD
         self._frames: EncodedRows | None = None
-        if preparation.keeps_records and hasattr(self._reader, "frames"):
-            self._frames = self._reader.frames()
+        if preparation.keeps_records and hasattr(listing.reader, "frames"):
+            self._frames = listing.reader.frames()
         if self._frames is not None:
             assert isinstance(listing.samples, NumberedSamples)
             self._sizes = listing.samples.sizes
@@ -85,10 +86,11 @@ class ShardJobs:
         shards = self._plan.shards if shards is None else shards
         self._work.total = sum(len(shard.samples) for shard in shards)
         threads = self._work.threads
+        at_once = min(threads, max(1, len(shards)))
         with ExitStack() as stack:
+            self._samples_ahead = stack.enter_context(SamplesAhead(self._listing.reader, at_once))
             if self._preparation.is_heavy:
                 self._executor = stack.enter_context(ThreadPoolExecutor(threads))
-            at_once = min(threads, max(1, len(shards)))
             self._ahead = _AHEAD * -(-threads // at_once)
             return self._work.each(lambda shard: self._complete(shard, trusting=trusting), shards)
 
@@ -166,35 +168,37 @@ class ShardJobs:
 
     def _prepared(self, shard: PackShard) -> Iterator[_Prepared]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
-        if self._executor is None:
-            yield from map(self._prepare, shard.samples)
-            return
-        waiting: deque[Future[_Prepared]] = deque()
-        try:
-            for number in shard.samples:
-                waiting.append(self._executor.submit(self._prepare, number))
-                if len(waiting) >= self._ahead:
+        samples = map(self._listing.samples.__getitem__, shard.samples)
+        with closing(self._samples_ahead.each(samples)) as reads:
+            items = zip(shard.samples, reads, strict=True)
+            if self._executor is None:
+                yield from starmap(self._prepare, items)
+                return
+            waiting: deque[Future[_Prepared]] = deque()
+            try:
+                for number, item in items:
+                    waiting.append(self._executor.submit(self._prepare, number, item))
+                    if len(waiting) >= self._ahead:
+                        yield waiting.popleft().result()
+                while waiting:
                     yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
-    def _prepare(self, number: int) -> _Prepared:
+    def _prepare(self, number: int, item: SampleToRead) -> _Prepared:
         self._work.check()
-        sample = self._listing.samples[number]
         notes: dict[str, Occurrences] = {}
 
         def note(what: str, where: str) -> None:
             notes.setdefault(what, Occurrences()).add(where)
 
         try:
-            content = self._reader.read(sample, note)
+            content = item.read(note)
             payload = self._preparation.payload(content, note)
         except (CorruptDataError, FileAccessError, SourceError) as error:
-            return _Prepared(number, sample, None, "; ".join(error.lines), notes)
-        return _Prepared(number, sample, payload, "", notes)
+            return _Prepared(number, item.sample, None, "; ".join(error.lines), notes)
+        return _Prepared(number, item.sample, payload, "", notes)
 
 
 class _Prepared(NamedTuple):

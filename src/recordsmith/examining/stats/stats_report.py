@@ -20,6 +20,7 @@ from recordsmith.dataset import (
     records_of,
 )
 from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import (
@@ -167,18 +168,20 @@ class _DatasetSurvey:
 
     def _read_run(self, run: Sequence[int]) -> RecordSurvey:
         survey = RecordSurvey(self._shards[run[0]].split, self._shared)
-        for number in run:
-            shard = self._shards[number]
-            before = 0
-            for block in shard.blocks():
-                self._work.check()
-                with LocatedBlock(block, shard).located():
-                    survey.add(block, place_numbers(number, block.position, len(block)))
-                self._counts[number] += len(block)
-                if shard.compression == "none":
-                    self._work.advance(block.offset + len(block.buffer) - before)
-                    before = block.offset + len(block.buffer)
-            self._work.advance(self._sizes[number] - before)
+        numbers = {id(self._shards[number]): number for number in run}
+        current, before, advanced = None, 0, 0
+        for shard, block in blocks_of([self._shards[number] for number in run]):
+            self._work.check()
+            number = numbers[id(shard)]
+            with LocatedBlock(block, shard).located():
+                survey.add(block, place_numbers(number, block.position, len(block)))
+            self._counts[number] += len(block)
+            if shard.compression == "none":
+                before, current = before if shard is current else 0, shard
+                end = block.offset + len(block.buffer)
+                self._work.advance(end - before)
+                advanced, before = advanced + end - before, end
+        self._work.advance(sum(self._sizes[number] for number in run) - advanced)
         return survey
 
     def _merge(self, survey: RecordSurvey) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from recordsmith.dataset import Dataset, dataset_of, records_of, source_of
 from recordsmith.dataset.locate import Located, Paths, locate
+from recordsmith.dataset.shards_ahead import reading_threads
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
@@ -71,7 +72,7 @@ def verify(
         for error in report.defects:
             print(error)
     """
-    count = thread_count(threads)
+    thread_count(threads)  # raises if it is invalid
     report = VerifyReport()
     paths, split = _whole_files(paths_or_dataset, split)
     if schema is not None and not isinstance(schema, SchemaFile):
@@ -87,7 +88,7 @@ def verify(
     report.add(missing.error for missing in located.missing)
     report.add(manifest_check.check_labels(located))
     report.add(manifest_check.find_extra_shards(located, split))
-    work = Work(count, progress)
+    work = Work(reading_threads(threads, located.shards), progress)
     for shard in located.shards if progress else ():
         with suppress(FileAccessError):  # reported when the shard is read
             work.total += shard.size_bytes
@@ -121,9 +122,9 @@ def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[
             value=dataset,
             remedy="Pass the path, or the dataset as it was opened.",
         )
-    paths, splits = source_of(dataset)
+    places, splits = source_of(dataset)
     if splits is None or len(splits) == 1:
-        return paths, None if splits is None else splits[0]
+        return places, None if splits is None else splits[0]
     return [shard.location for shard in dataset.shards], None
 
 

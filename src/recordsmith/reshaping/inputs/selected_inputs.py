@@ -53,10 +53,10 @@ def selected_inputs(paths_or_dataset: Paths | Dataset, split: str | None) -> Sel
     if not isinstance(paths_or_dataset, Dataset) and not is_split_slice(split):
         return SelectedInputs(paths_or_dataset, None if split is None else (split,))
     dataset = dataset_of(paths_or_dataset, split)
-    paths, splits = source_of(dataset)
+    places, splits = source_of(dataset)
     records = records_of(dataset)
     if records.positions.is_everything:
-        return SelectedInputs(paths, splits)
+        return SelectedInputs(places, splits)
     if not records.positions.is_ascending or records.repeats:
         raise OptionError(
             "this cannot read a selection that is shuffled, in another order than the files, or "
@@ -69,4 +69,4 @@ def selected_inputs(paths_or_dataset: Paths | Dataset, split: str | None) -> Sel
     if not len(records):
         raise OptionError("the dataset has no records", option="dataset", value=dataset)
     numbers = {part.location: part.numbers() for part in records.parts()}
-    return SelectedInputs(paths, splits, records.positions.describe(), numbers)
+    return SelectedInputs(places, splits, records.positions.describe(), numbers)

@@ -106,8 +106,9 @@ def relative_place(
 
 def inside(folder: Location, path: str) -> Location | None:
     """The location of a path relative to a folder; None if it leads out of it."""
+    key = posixpath.normpath(path)
     try:
-        return folder / posixpath.normpath(path)
+        return folder if key == "." else folder / key
     except OptionError:
         return None
 

@@ -1,0 +1,44 @@
+"""Runs the tests of datasets, verification, reshaping and the loader with their data in a bucket.
+
+    python tests/soak/far_places.py --seed 1 --count 8      eight files of tests
+
+They use the fixture `place`, which is a folder in moto's S3 here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parent.parent
+FOLDERS = ("dataset", "examining", "reshaping", "loading")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=8)
+    given = parser.parse_args()
+    files = [
+        path
+        for folder in FOLDERS
+        for path in sorted((TESTS / folder).rglob("test_*.py"))
+        if "place: Location" in path.read_text("utf-8")
+    ]
+    chosen = random.Random(given.seed).sample(files, min(given.count, len(files)))
+    command = [sys.executable, "-m", "pytest", "-q", "-k", "s3", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *map(str, chosen)],
+        cwd=TESTS.parent,
+        env={**os.environ, "RECORDSMITH_TEST_PLACES": "s3"},
+        check=False,
+    )
+    return int(done.returncode != 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
