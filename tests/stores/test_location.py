@@ -46,7 +46,8 @@ def test_a_location_shows_what_was_given(given: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["", ".", "..", "a/..", "/", "s3://bucket/x", "memory://", "memory://../x", "a\0", 5]
+    "given",
+    ["", ".", "..", "a/..", "/", "s3://", "s3://bucket", "memory://", "memory://../x", "a\0", 5],
 )
 def test_what_is_no_object(given: object) -> None:
     with pytest.raises(OptionError):

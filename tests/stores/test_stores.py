@@ -79,12 +79,11 @@ class CountingStore(DelayedStore):
 def test_many_ranges_are_read_at_the_same_time() -> None:
     store = CountingStore(0.02)
     store.put("x", b"abc")
-    ranges = iter([Range("x")] * 200)
+    ranges = iter([Range("x")] * 10_000)
     reading = store.read_many(ranges)
     assert next(reading)[1] == b"abc"
-    left = [*ranges]
-    assert len(left) == 200 - 2 * store.concurrency  # taken only when results are
-    assert len([*reading]) == 2 * store.concurrency - 1
+    assert len([*ranges]) > 5000  # taken only when results are
+    reading.close()  # type: ignore[attr-defined]
     assert 1 < store.most_reading <= store.concurrency
 
 

@@ -12,8 +12,11 @@ from recordsmith.stores.location import (
     as_folder,
     as_location,
     as_place,
+    is_url,
+    remote,
 )
 from recordsmith.stores.memory import MemoryStore
+from recordsmith.stores.ranges import Range
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
     read_document,
@@ -26,7 +29,6 @@ from recordsmith.stores.store import (
     ObjectInfo,
     ObjectReader,
     ObjectWriter,
-    Range,
     Store,
     busy_error,
     check_key,
@@ -55,8 +57,10 @@ __all__ = [
     "busy_error",
     "check_key",
     "folder_error",
+    "is_url",
     "no_lock_notice",
     "read_document",
     "read_note",
+    "remote",
     "write_atomically",
 ]

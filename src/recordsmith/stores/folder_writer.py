@@ -128,7 +128,11 @@ def direct_folder(
     """Write a folder where objects cannot be renamed; see `Store.write_folder`."""
     if folder.key and folder.exists():
         raise file_error(str(folder))
-    check_empty(str(folder), (entry.name for entry in folder.list_entries()), overwrite)
+    names = [
+        name for name, kind, *_ in folder.list_entries()
+        if kind != "folder" or (folder / name).is_folder()  # it may be empty
+    ]  # fmt: skip
+    check_empty(str(folder), names, overwrite)
     writer = DirectFolderWriter(folder, overwrite=overwrite, keeping=keeping)
     try:
         yield writer

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores.local import LocalStore
@@ -209,8 +210,10 @@ def as_location(place: object) -> Location:
     """
     if isinstance(place, Location):
         return place
-    if isinstance(place, str) and place.startswith(MEMORY_SCHEME):
-        return Location(_MEMORY, check_key(place.removeprefix(MEMORY_SCHEME)))
+    if isinstance(place, str) and is_url(place):
+        location = _locate_url(place)
+        check_key(location.key)
+        return location
     path = str(_as_path(place))
     folder, name = os.path.split(path)
     if name in ("", ".", ".."):
@@ -228,9 +231,8 @@ def as_folder(place: object) -> Location:
     """
     if isinstance(place, Location):
         return place
-    if isinstance(place, str) and place.startswith(MEMORY_SCHEME):
-        key = place.removeprefix(MEMORY_SCHEME).rstrip("/")
-        return Location(_MEMORY, check_key(key) if key else "")
+    if isinstance(place, str) and is_url(place):
+        return _locate_url(place)
     return Location(LocalStore(_as_path(place)), "")
 
 
@@ -255,7 +257,51 @@ def _as_path(path: object) -> Path:
     name = os.fspath(path)
     if not isinstance(name, str) or not name or "\0" in name:
         raise OptionError(f"{name!r} is not a valid path", value=name)
-    scheme = name.partition("://")[0]
-    if scheme != name and scheme.isalnum():
-        raise OptionError(f"{name} is a URL", value=name, expected="a local path")
+    if is_url(name):
+        raise OptionError(f"{name} is a URL in a {type(path).__name__}", expected="a str")
     return path if isinstance(path, Path) else Path(path)
+
+
+def is_url(name: str) -> bool:
+    """Return whether a name is a URL rather than a path."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", name) is not None
+
+
+def _locate_url(url: str) -> Location:
+    if url.startswith(MEMORY_SCHEME):
+        key = url.removeprefix(MEMORY_SCHEME).rstrip("/")
+        return Location(_MEMORY, check_key(key) if key else "")
+    return remote(url)
+
+
+def remote(
+    url: str,
+    *,
+    store_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> Location:
+    """Return the location of an object or folder behind a network, for use instead of a path.
+
+    A URL without options can be passed itself. Credentials come from where the tools of each cloud
+    look for them.
+
+    Args:
+        url: such as `s3://bucket/folder`, `gs://…`, `az://container/…` or `https://host/folder`;
+            with `filesystem`, a path in it. Other schemes are those of fsspec.
+        store_options: of the store, such as `{"region": "eu-west-1"}`: as of
+            `obstore.store.from_url`, or of the file system of fsspec.
+        filesystem: a file system of fsspec or pyarrow.
+
+    Raises:
+        OptionError: the URL or an option is invalid.
+        MissingExtraError: the extra `remote` is not installed.
+
+    Example:
+        dataset = rs.open(rs.remote("s3://bucket/flowers", store_options={"region": "eu-west-1"}))
+    """
+    from recordsmith.stores.remote import FsspecStore, locate_url
+
+    if filesystem is not None:
+        key = url.strip("/")
+        return Location(FsspecStore(filesystem, url[: len(url) - len(url.lstrip("/"))]), key)
+    return Location(*locate_url(url, store_options or {}))

@@ -8,13 +8,14 @@ import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError, option
+from recordsmith.stores.parallel_reads import ReadAhead, read_in_parallel
+from recordsmith.stores.ranges import REQUEST_BYTES, Range
 
 if TYPE_CHECKING:
     import mmap
@@ -39,15 +40,6 @@ class ObjectInfo(NamedTuple):
     key: str
     size_bytes: int
     version: str
-
-
-class Range(NamedTuple):
-    """Some bytes of an object, of a version or of any; `stop` None means its end."""
-
-    key: str
-    start: int = 0
-    stop: int | None = None
-    version: str | None = None
 
 
 EntryKind: TypeAlias = Literal["object", "folder", "broken", "special"]
@@ -80,7 +72,8 @@ class Store(ABC):
     """Whether finished objects can wait under another name, until all of them are there."""
 
     concurrency = 1
-    """How many reads at the same time are faster than one after another."""
+    """How many reads at the same time are faster than one after another: 1 unless each read is a
+    request over a network."""
 
     @abstractmethod
     def name_of(self, key: str) -> str:
@@ -133,10 +126,11 @@ class Store(ABC):
                 errno ESTALE.
         """
 
-    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:
+    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, bytes | memoryview]]:
         """Yield the index and the bytes of each range, in the order in which they arrive.
 
-        At most twice `concurrency` ranges are taken ahead of the results.
+        Where reads are requests, ranges that are near each other are read together, long ones in
+        parts, and `concurrency` requests are under way at the same time.
 
         Raises:
             FileAccessError: as `read`, at the first range that fails.
@@ -144,18 +138,8 @@ class Store(ABC):
         if self.concurrency == 1:
             for index, wanted in enumerate(ranges):
                 yield index, self.read(*wanted)
-            return
-        pool = ThreadPoolExecutor(self.concurrency)
-        waiting: dict[Future[bytes], int] = {}
-        try:
-            for index, wanted in enumerate(ranges):
-                waiting[pool.submit(self.read, *wanted)] = index
-                if len(waiting) >= 2 * self.concurrency:
-                    yield from _arrived(waiting)
-            while waiting:
-                yield from _arrived(waiting)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        else:
+            yield from read_in_parallel(self, ranges)
 
     def open_read(self, key: str) -> ObjectReader:
         """Open an object for reading, in order and anywhere.
@@ -425,10 +409,13 @@ class ObjectReader(io.RawIOBase):
 class RangeReader(ObjectReader):
     """Reads one version of an object by ranges."""
 
+    _ahead: ReadAhead | None = None
+
     def __init__(self, store: Store, info: ObjectInfo) -> None:
         self._store = store
         self._key, self.size_bytes, self._version = info
         self._at = 0
+        self._ahead = ReadAhead(self._read, self.size_bytes) if store.concurrency > 1 else None
 
     def seekable(self) -> bool:
         return True
@@ -445,7 +432,12 @@ class RangeReader(ObjectReader):
 
     def readinto(self, target: Any) -> int:
         view = memoryview(target).cast("B")
-        data = self.read_at(self._at, self._at + len(view))
+        stop = self._at + len(view)
+        data = (
+            self.read_at(self._at, stop)
+            if self._ahead is None
+            else self._ahead.read(self._at, stop)
+        )
         view[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -457,7 +449,20 @@ class RangeReader(ObjectReader):
 
     def read_at(self, start: int, stop: int) -> bytes:
         stop = min(stop, self.size_bytes)
-        return self._store.read(self._key, start, stop, self._version) if start < stop else b""
+        if start >= stop:
+            return b""
+        if stop - start <= REQUEST_BYTES or self._ahead is None:
+            return self._read(start, stop)
+        wanted = Range(self._key, start, stop, self._version)
+        return bytes(next(data for _, data in self._store.read_many([wanted])))
+
+    def _read(self, start: int, stop: int) -> bytes:
+        return self._store.read(self._key, start, stop, self._version)
+
+    def close(self) -> None:
+        if self._ahead is not None and not self.closed:
+            self._ahead.close()
+        super().close()
 
     def read_pieces(
         self,
@@ -627,13 +632,6 @@ def _matches(names: list[str], patterns: list[str]) -> bool:
     if patterns[0] == "**":
         return _matches(names, patterns[1:]) or (is_shown and _matches(names[1:], patterns))
     return is_shown and fnmatchcase(names[0], patterns[0]) and _matches(names[1:], patterns[1:])
-
-
-def _arrived(waiting: dict[Future[bytes], int]) -> Iterator[tuple[int, bytes]]:
-    """Wait for some of the reads, remove them and yield their results."""
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    for future in done:
-        yield waiting.pop(future), future.result()
 
 
 def pieces_of(data: Data) -> Iterable[bytes | memoryview]:

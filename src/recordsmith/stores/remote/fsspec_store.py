@@ -1,0 +1,290 @@
+"""`FsspecStore`: the files of a file system of fsspec or pyarrow, such as HDFS or SFTP."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Any
+
+from recordsmith.errors import (
+    FileAccessError,
+    ForbiddenFileError,
+    MissingExtraError,
+    OptionError,
+    RecordsmithError,
+)
+from recordsmith.stores.store import (
+    Data,
+    FolderEntry,
+    ObjectInfo,
+    ObjectWriter,
+    Store,
+    WholeWriter,
+    check_key,
+    check_range,
+    check_version,
+    check_writable,
+    folder_error,
+    missing_error,
+    pieces_of,
+)
+
+_TEMPORARY = ".tmp-"
+_VERSIONS = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified",
+             "modified", "created", "updated")  # fmt: skip
+
+
+class FsspecStore(Store):
+    """The files below a folder of a file system of fsspec or pyarrow.
+
+    Objects appear whole: they are written under a hidden name and renamed, where files can be
+    renamed. That an object is absent or unchanged is checked just before, since these file systems
+    have no conditions: of several writers in different processes, more than one may succeed.
+
+    Args:
+        filesystem: of fsspec, or of pyarrow.
+        folder: a folder in it.
+    """
+
+    concurrency = 8
+
+    def __init__(self, filesystem: Any, folder: str = "") -> None:
+        self._files = _as_fsspec(filesystem)
+        self._folder = folder.rstrip("/")
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> tuple[FsspecStore, str]:
+        """Return the store for a URL, and the key in it.
+
+        Raises:
+            OptionError: fsspec does not know the scheme, or refuses the options.
+            MissingExtraError: a package for it is not installed.
+        """
+        fsspec = _import_fsspec()
+        scheme = url.partition("://")[0]
+        try:
+            files, path = fsspec.core.url_to_fs(url, **options)
+        except ImportError as error:
+            raise OptionError(
+                f"URLs that begin with {scheme}:// need a package that is not installed: {error}",
+                remedy="Install it.",
+            ) from None
+        except (ValueError, TypeError, OSError) as error:
+            known = isinstance(error, ValueError) and "not known" in str(error)
+            raise OptionError(
+                f"the scheme {scheme}:// is unknown" if known
+                else f"{scheme}:// cannot be opened ({type(error).__name__})",
+                value=scheme,
+                expected="a path, or a URL with s3, gs, az, https, or a scheme of fsspec",
+            ) from None  # fmt: skip
+        head = "/" if path.startswith("/") else ""
+        return cls(files, head), path.strip("/")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FsspecStore):
+            return NotImplemented
+        return (self._files, self._folder) == (other._files, other._folder)
+
+    def __hash__(self) -> int:
+        return hash(self._folder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FsspecStore, (self._files, self._folder)
+
+    def name_of(self, key: str) -> str:
+        return self._files.unstrip_protocol(self._path(key))  # type: ignore[no-any-return]
+
+    def _path(self, key: str) -> str:
+        return f"{self._folder}/{key}" if key else self._folder or "/"
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def info(self, key: str) -> ObjectInfo:
+        with self._translating(check_key(key)):
+            found = self._files.info(self._path(key))
+        if found["type"] != "file":
+            raise FileAccessError(errno.EISDIR, "it is a folder", self.name_of(key))
+        return _info(key, found)
+
+    def read(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> bytes:
+        check_range(start, stop)
+        found = self.info(key)
+        check_version(self.name_of(key), found.version, version)
+        stop = found.size_bytes if stop is None else min(stop, found.size_bytes)
+        if start >= stop:
+            return b""
+        with self._translating(key):
+            data = bytes(self._files.cat_file(self._path(key), start=start, end=stop))
+        if len(data) != stop - start:
+            raise FileAccessError(
+                errno.EIO, f"{len(data)} of {stop - start} bytes arrived", self.name_of(key)
+            )
+        return data
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        folder = prefix.rpartition("/")[0]
+        with self._translating(folder):
+            try:
+                found = self._files.find(self._path(folder), detail=True)
+            except FileNotFoundError:
+                return
+        head = f"{self._path('').rstrip('/')}/"
+        for path, info in found.items():
+            key = ("/" + path.lstrip("/") if head.startswith("/") else path).removeprefix(head)
+            if key.startswith(prefix) and not _is_temporary(key):
+                yield _info(key, info)
+
+    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        with self._translating(key):
+            try:
+                found = self._files.ls(self._path(key), detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                found = []
+        entries = []
+        for info in found:
+            name = info["name"].rstrip("/").rpartition("/")[2]
+            if info["type"] == "directory":
+                entries.append(FolderEntry(name, "folder"))
+            elif not _is_temporary(name):
+                number = self.version_number(_info(name, info).version)
+                entries.append(FolderEntry(name, "object", info["size"], number))
+        return iter(sorted(entries))
+
+    def is_folder(self, key: str) -> bool:
+        path = self._path(key)
+        with self._translating(key):  # folders without files are none
+            is_folder = not key or self._files.isdir(path)
+            return is_folder and (not key or any(files for *_, files in self._files.walk(path)))
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def open_write(
+        self,
+        key: str,
+        *,
+        overwrite: bool = True,
+        is_durable: bool = True,  # noqa: ARG002
+    ) -> ObjectWriter:
+        return WholeWriter(self, key, lambda data: self._put(key, data), overwrite=overwrite)
+
+    def _put(self, key: str, data: bytes) -> None:
+        check_writable(self, self.name_of(check_key(key)))
+        path = self._path(key)
+        folder, _, name = path.rpartition("/")
+        with self._translating(key, "write"):
+            self._files.makedirs(folder, exist_ok=True)
+            if self._files.isdir(path):
+                raise folder_error(self.name_of(key))
+            if not self._can_rename_files:
+                self._files.pipe_file(path, data)
+                return
+            temporary = f"{folder}/{_TEMPORARY}{os.urandom(8).hex()}-{name}"
+            try:
+                self._files.pipe_file(temporary, data)
+                self._rename(temporary, path)
+            except BaseException:
+                with suppress(Exception):
+                    self._files.rm_file(temporary)
+                raise
+
+    @property
+    def _can_rename_files(self) -> bool:
+        """Whether the file system renames files; others copy them, and most write them whole."""
+        return type(self._files).mv is not _import_fsspec().AbstractFileSystem.mv
+
+    def _rename(self, old: str, new: str) -> None:
+        """Rename a file, and remove another one that is in the way where that is necessary."""
+        try:
+            self._files.mv(old, new)
+        except (OSError, ValueError):
+            if not self._files.exists(new):
+                raise
+            self._files.rm_file(new)
+            self._files.mv(old, new)
+
+    def put_if_absent(self, key: str, data: Data) -> bool:
+        whole = b"".join(pieces_of(data))
+        with self._lock:
+            is_absent = not self.exists(key)
+            if is_absent:
+                self._put(key, whole)
+        return is_absent
+
+    def put_if_match(self, key: str, data: Data, version: str) -> bool:
+        whole = b"".join(pieces_of(data))
+        with self._lock:
+            matches = self.exists(key) and self.info(key).version == version
+            if matches:
+                self._put(key, whole)
+        return matches
+
+    def delete(self, key: str) -> None:
+        check_writable(self, self.name_of(check_key(key)))
+        with self._translating(key, "delete"), suppress(FileNotFoundError):
+            self._files.rm_file(self._path(key))
+
+    @contextmanager
+    def _translating(self, key: str, operation: str = "read") -> Iterator[None]:
+        """Translate the errors of a file system.
+
+        Raises:
+            FileAccessError: it failed.
+        """
+        try:
+            yield
+        except RecordsmithError:
+            raise
+        except FileNotFoundError:
+            raise missing_error(self.name_of(key)) from None
+        except PermissionError:
+            raise ForbiddenFileError(
+                errno.EACCES, "access was denied", self.name_of(key), operation=operation
+            ) from None
+        except Exception as error:  # noqa: BLE001 - each file system has its own
+            number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+            raise FileAccessError(
+                number,
+                f"the file system failed ({type(error).__name__})",
+                self.name_of(key),
+                operation=operation,
+            ) from None
+
+
+def _is_temporary(key: str) -> bool:
+    return key.rpartition("/")[2].startswith(_TEMPORARY)
+
+
+def _info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
+    version = next((found[name] for name in _VERSIONS if found.get(name) is not None), "")
+    if isinstance(version, datetime):  # some say it so here and as a number there
+        version = version.timestamp()
+    return ObjectInfo(key, found["size"], f"{version}-{found['size']}")
+
+
+def _as_fsspec(filesystem: Any) -> Any:
+    fsspec = _import_fsspec()
+    if isinstance(filesystem, fsspec.AbstractFileSystem):
+        return filesystem
+    if type(filesystem).__module__.startswith("pyarrow."):
+        from fsspec.implementations.arrow import ArrowFSWrapper
+
+        return ArrowFSWrapper(filesystem)
+    raise OptionError(
+        option="filesystem", value=filesystem, expected="a file system of fsspec or of pyarrow"
+    )
+
+
+def _import_fsspec() -> Any:
+    try:
+        import fsspec
+        import fsspec.core
+    except ImportError:
+        raise MissingExtraError("remote", "fsspec") from None
+    return fsspec

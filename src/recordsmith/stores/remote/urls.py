@@ -1,0 +1,53 @@
+"""URLs of objects and folders in stores behind a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from recordsmith.errors import OptionError
+from recordsmith.stores.remote.fsspec_store import FsspecStore
+from recordsmith.stores.remote.object_store import ObjectStore
+from recordsmith.stores.remote.web_store import WebStore
+from recordsmith.stores.store import Store, check_key
+
+_BUCKETS = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
+
+
+def locate_url(url: str, options: Mapping[str, Any]) -> tuple[Store, str]:
+    """Return the store of a URL, and the key in it.
+
+    Args:
+        options: of the store: as `ObjectStore` or the file system of fsspec takes them.
+
+    Raises:
+        OptionError: it has no bucket or host; it contains credentials; or its scheme is unknown.
+        MissingExtraError: the package for it is not installed.
+    """
+    parts = urlsplit(url)
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    is_web = parts.scheme in ("http", "https")
+    if parts.password or (is_web and (parts.username or parts.query)):
+        raise OptionError(
+            f"the URL {shown} contains credentials or a query, which would appear in messages and "
+            "files",
+            remedy="Pass them with recordsmith.remote(url, store_options=…), such as "
+            "{'client_options': {'default_headers': {'Authorization': …}}}.",
+        )
+    if not is_web and parts.scheme not in _BUCKETS:
+        return FsspecStore.from_url(url, **options)
+    if not parts.netloc:
+        raise OptionError(f"{shown} names no {'host' if is_web else 'bucket'}", value=shown)
+    root = f"{parts.scheme}://{parts.netloc}"
+    key = (unquote(parts.path) if is_web else url[len(root) :]).strip("/")
+    kind = WebStore if is_web else ObjectStore
+    store = _opened(kind, root) if not options else kind(root, **options)
+    return store, check_key(key) if key else ""
+
+
+@lru_cache(256)
+def _opened(kind: type[ObjectStore], root: str) -> ObjectStore:
+    """The store of a bucket, opened once: its connections stay open."""
+    return kind(root)
