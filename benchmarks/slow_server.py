@@ -2,10 +2,11 @@
 
     python benchmarks/slow_server.py FOLDER [--delay 0.03] [--port 8123]
 
-Needs nginx with lua: `apt-get install nginx-light libnginx-mod-http-lua`. The folders directly in
-FOLDER are buckets of S3 (path style, unsigned: HEAD, GET with ranges and If-Match, LIST), and the
-same paths are files of a web server. A response of n bytes takes the delay and n / rate, and all
-together take at most the rate of the link. Files that change are seen after `refresh`.
+Needs nginx with lua: `apt-get install nginx-light libnginx-mod-http-lua`. FOLDER is a bucket of S3
+(path style, unsigned: HEAD, GET with ranges and If-Match, LIST) of the folder's name, and the same
+URLs are files of a web server. A response of n bytes takes the delay and n / rate, and all together
+take at most the rate of the link; of a longer response than 16 MiB, the link counts only so much.
+Files that change are listed after `refresh`.
 
 nginx runs in a process of its own, so its CPU time is not that of the client.
 """
@@ -44,17 +45,17 @@ load_module {modules}/ndk_http_module.so;
 load_module {modules}/ngx_http_lua_module.so;
 master_process off;
 daemon off;
-pid {folder}/pid;
-error_log {folder}/error.log warn;
+pid {own}/pid;
+error_log {own}/error.log warn;
 events {{ worker_connections 4096; }}
 http {{
     log_format seen '$msec\t$request_time\t$connection\t$request_method\t$request_uri\t$http_range\t$status\t$body_bytes_sent';
-    access_log {folder}/access.log seen buffer=256k flush=100ms;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    scgi_temp_path {folder}/scgi;
-    uwsgi_temp_path {folder}/uwsgi;
+    access_log {own}/access.log seen buffer=256k flush=100ms;
+    client_body_temp_path {own}/body;
+    proxy_temp_path {own}/proxy;
+    fastcgi_temp_path {own}/fastcgi;
+    scgi_temp_path {own}/scgi;
+    uwsgi_temp_path {own}/uwsgi;
     sendfile on;
     tcp_nodelay on;
     sendfile_max_chunk {chunk};
@@ -65,7 +66,7 @@ http {{
     lua_package_path '{here}/?.lua;;';
     lua_shared_dict link 1m;
     init_by_lua_block {{
-        require("slow_server").load("{folder}/listing", {{
+        require("slow_server").load("{own}/listing", {{
             delay = {delay}, rate = {rate}, link_rate = {link_rate}, chunk = {chunk},
             most_reserved = {most_reserved}, parent = {parent},
         }})
@@ -110,7 +111,7 @@ class SlowServer:
 
     def __init__(
         self,
-        root: Path,
+        folder: Path,
         *,
         delay: float = DELAY_SECONDS,
         rate: int = CONNECTION_RATE,
@@ -118,15 +119,17 @@ class SlowServer:
         port: int = 0,
     ) -> None:
         """`link_rate`: of all connections together; 0 for no limit."""
-        self.root = root.resolve()
+        self.folder = folder.resolve()
         self.delay, self.rate, self.link_rate = delay, rate, link_rate
         self.port = port or _free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.url = f"{self.endpoint}/{self.folder.name}"
+        self.bucket = f"s3://{self.folder.name}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> SlowServer:
-        self._folder = Path(tempfile.mkdtemp(prefix="slow-server-"))
-        self._log = self._folder / "access.log"
+        self._own = Path(tempfile.mkdtemp(prefix="slow-server-"))
+        self._log = self._own / "access.log"
         self._start()
         return self
 
@@ -137,7 +140,7 @@ class SlowServer:
         traceback: TracebackType | None,
     ) -> None:
         self._stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._own, ignore_errors=True)
 
     def refresh(self) -> None:
         """List the folder again, and begin a new log."""
@@ -149,7 +152,7 @@ class SlowServer:
     def store_options(self) -> dict[str, Any]:
         """What obstore needs to read the buckets as `s3://`."""
         return {
-            "endpoint": self.url,
+            "endpoint": self.endpoint,
             "region": "us-east-1",
             "skip_signature": True,
             "virtual_hosted_style_request": False,
@@ -160,8 +163,8 @@ class SlowServer:
     def aws_environment(self) -> dict[str, str]:
         """What boto3 needs, and MosaicML streaming."""
         return {
-            "S3_ENDPOINT_URL": self.url,
-            "AWS_ENDPOINT_URL": self.url,
+            "S3_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": "none",
             "AWS_SECRET_ACCESS_KEY": "none",
             "AWS_DEFAULT_REGION": "us-east-1",
@@ -182,13 +185,13 @@ class SlowServer:
         return sorted(map(_parse_line, lines))
 
     def _start(self) -> None:
-        (self._folder / "listing").write_text("".join(_listing(self.root)))
-        (self._folder / "conf").write_text(
+        (self._own / "listing").write_text("".join(_listing(self.folder)))
+        (self._own / "conf").write_text(
             _CONFIGURATION.format(
                 modules=MODULES,
-                folder=self._folder,
+                own=self._own,
                 here=HERE,
-                root=self.root,
+                root=self.folder.parent,
                 port=self.port,
                 chunk=int(_CHUNK_BYTES * _TIMER_ALLOWANCE),
                 limit_rate=int(self.rate * _TIMER_ALLOWANCE),
@@ -203,7 +206,7 @@ class SlowServer:
         if nginx is None or not (MODULES / "ngx_http_lua_module.so").exists():
             raise FileNotFoundError("nginx with lua: apt-get install libnginx-mod-http-lua")
         self._process = subprocess.Popen(
-            [nginx, "-p", str(self._folder), "-c", str(self._folder / "conf")],
+            [nginx, "-p", str(self._own), "-c", str(self._own / "conf")],
             stderr=subprocess.PIPE,
         )
         self._wait()
@@ -264,14 +267,14 @@ def _parse_line(line: str) -> Request:
     )
 
 
-def _listing(root: Path) -> list[str]:
+def _listing(folder: Path) -> list[str]:
     lines = []
-    for path in root.rglob("*"):
+    for path in folder.rglob("*"):
         if path.is_file():
             stat = path.stat()
             modified = datetime.fromtimestamp(int(stat.st_mtime), timezone.utc)
             tag = f'"{int(stat.st_mtime):x}-{stat.st_size:x}"'  # as nginx makes it
-            key = path.relative_to(root).as_posix()
+            key = path.relative_to(folder.parent).as_posix()
             lines.append(f"{key}\t{stat.st_size}\t{modified:%Y-%m-%dT%H:%M:%S.000Z}\t{tag}\n")
     return sorted(lines, key=lambda line: line.split("\t")[0].encode())
 
