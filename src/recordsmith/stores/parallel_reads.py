@@ -26,18 +26,16 @@ _AHEAD_BYTES = 40 << 20
 _FIRST_AHEAD_BYTES = 2 * REQUEST_BYTES
 
 
-def read_in_parallel(
-    store: Store, ranges: Iterable[Range]
-) -> Iterator[tuple[int, bytes | memoryview]]:
+def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
     """Yield the index and the bytes of each range, as `Store.read_many`."""
     numbered = iter(enumerate(ranges))
     groups = iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), [])
     requests = chain.from_iterable(map(requests_for, groups))
-    waiting: dict[Future[bytes], Request] = {}
-    pieces: dict[int, dict[int, bytes]] = {}  # of long ranges, by index and start
+    waiting: dict[Future[memoryview], Request] = {}
+    pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
     try:
         for request in requests:
-            waiting[read_later(store.read, *request.wanted)] = request
+            waiting[read_later(store.read_view, *request.wanted)] = request
             if len(waiting) >= store.concurrency:
                 yield from _arrived(waiting, pieces)
         while waiting:
@@ -48,8 +46,8 @@ def read_in_parallel(
 
 
 def _arrived(
-    waiting: dict[Future[bytes], Request], pieces: dict[int, dict[int, bytes]]
-) -> Iterator[tuple[int, bytes | memoryview]]:
+    waiting: dict[Future[memoryview], Request], pieces: dict[int, dict[int, memoryview]]
+) -> Iterator[tuple[int, memoryview]]:
     """Wait for some of the requests, remove them and yield the ranges that are complete."""
     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
     for future in done:
@@ -62,18 +60,16 @@ def _arrived(
                 of_range = pieces.setdefault(index, {})
                 of_range[begin] = data
                 if len(of_range) == -(-(stop - start) // REQUEST_BYTES):
-                    yield index, b"".join(of_range[at] for at in sorted(pieces.pop(index)))
+                    del pieces[index]
+                    yield index, memoryview(b"".join(of_range[at] for at in sorted(of_range)))
             else:
-                yield (
-                    index,
-                    memoryview(data)[start - begin : None if stop is None else stop - begin],
-                )
+                yield index, data[start - begin : None if stop is None else stop - begin]
 
 
 class ReadAhead:
     """Reads an object in order, and ahead of its reader once that has read on for a while."""
 
-    def __init__(self, read: Callable[[int, int], bytes], size_bytes: int) -> None:
+    def __init__(self, read: Callable[[int, int], memoryview], size_bytes: int) -> None:
         """`read`: returns the bytes start:stop."""
         self._read = read
         self._size_bytes = size_bytes
@@ -99,13 +95,13 @@ class ReadAhead:
             self._fill(start)
         if self._pieces:
             begin, end, future = self._pieces[0]
-            data = memoryview(future.result())[start - begin : stop - begin]
+            data = future.result()[start - begin : stop - begin]
             if start + len(data) == end:
                 self._pieces.popleft()
                 self._window *= 2
                 self._fill(end)
         else:
-            data = memoryview(self._read(start, stop))
+            data = self._read(start, stop)
         self._next = start + len(data)
         return data
 
@@ -132,7 +128,7 @@ class ReadAhead:
 class _Piece(NamedTuple):
     start: int
     stop: int
-    data: Future[bytes]
+    data: Future[memoryview]
 
 
 _readers: weakref.WeakSet[ReadAhead] = weakref.WeakSet()

@@ -126,7 +126,13 @@ class Store(ABC):
                 errno ESTALE.
         """
 
-    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, bytes | memoryview]]:
+    def read_view(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> memoryview:
+        """Return bytes as `read`, without copying them where the store can do so."""
+        return memoryview(self.read(key, start, stop, version))
+
+    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
         """Yield the index and the bytes of each range, in the order in which they arrive.
 
         Where reads are requests, ranges that are near each other are read together, long ones in
@@ -137,7 +143,7 @@ class Store(ABC):
         """
         if self.concurrency == 1:
             for index, wanted in enumerate(ranges):
-                yield index, self.read(*wanted)
+                yield index, self.read_view(*wanted)
         else:
             yield from read_in_parallel(self, ranges)
 
@@ -415,7 +421,7 @@ class RangeReader(ObjectReader):
         self._store = store
         self._key, self.size_bytes, self._version = info
         self._at = 0
-        self._ahead = ReadAhead(self._read, self.size_bytes) if store.concurrency > 1 else None
+        self._ahead = ReadAhead(self._view, self.size_bytes) if store.concurrency > 1 else None
 
     def seekable(self) -> bool:
         return True
@@ -458,6 +464,9 @@ class RangeReader(ObjectReader):
 
     def _read(self, start: int, stop: int) -> bytes:
         return self._store.read(self._key, start, stop, self._version)
+
+    def _view(self, start: int, stop: int) -> memoryview:
+        return self._store.read_view(self._key, start, stop, self._version)
 
     def close(self) -> None:
         if self._ahead is not None and not self.closed:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from recordsmith.errors import FileAccessError, MissingExtraError, MissingFileError, OptionError
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import MultipartWriter
 from recordsmith.stores.remote.request_errors import (
@@ -20,6 +20,7 @@ from recordsmith.stores.remote.request_errors import (
     RangeError,
     request_error,
 )
+from recordsmith.stores.remote.runtime import obstore_here
 from recordsmith.stores.store import (
     Data,
     FolderEntry,
@@ -59,8 +60,8 @@ class ObjectStore(Store):
     def __init__(self, url: str, **options: Any) -> None:
         self._url = url.rstrip("/")
         self._options = options
-        self._obstore = import_obstore()
-        self._client: tuple[int, Any] | None = None
+        obstore_here()
+        self._client: Any = None
         self._is_anonymous = False
 
     def __eq__(self, other: object) -> bool:
@@ -83,10 +84,14 @@ class ObjectStore(Store):
         return self._obstore.store.from_url(self._url, **with_defaults(options, self._url))
 
     @property
+    def _obstore(self) -> Any:
+        return obstore_here()
+
+    @property
     def _store(self) -> Any:
-        if self._client is None or self._client[0] != os.getpid():
+        if self._client is None:
             try:
-                self._client = os.getpid(), self._open()
+                self._client = self._open()
             except (self._obstore.exceptions.BaseError, ValueError, TypeError) as error:
                 raise OptionError(
                     f"{self._url} cannot be opened with these options ({type(error).__name__})",
@@ -94,7 +99,7 @@ class ObjectStore(Store):
                     value=sorted(self._options),
                     remedy="Check their names: they are those of obstore.store.from_url.",
                 ) from None
-        return self._client[1]
+        return self._client
 
     def name_of(self, key: str) -> str:
         return f"{self._url}/{key}" if key else self._url
@@ -112,14 +117,19 @@ class ObjectStore(Store):
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> bytes:
+        return bytes(self.read_view(key, start, stop, version))
+
+    def read_view(
+        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+    ) -> memoryview:
         check_range(start, stop)
         check_key(key)
         if start == stop:
             check_version(self.name_of(key), self.info(key).version, version)
-            return b""
+            return memoryview(b"")
         return self._read_call(key, lambda: self._get(key, start, stop, version))
 
-    def _get(self, key: str, start: int, stop: int | None, version: str | None) -> bytes:
+    def _get(self, key: str, start: int, stop: int | None, version: str | None) -> memoryview:
         options: dict[str, Any] = {}
         if stop is not None:
             options["range"] = start, stop
@@ -134,12 +144,12 @@ class ObjectStore(Store):
             )
         except RangeError:  # from the end of the object on
             check_version(name, self.info(key).version, version)
-            return b""
+            return memoryview(b"")
         except ConditionError:
             check_version(name, "", version)
             raise
         check_version(name, object_info(key, result.meta).version, version)
-        data = bytes(self._translated(key, result.bytes))
+        data = memoryview(self._translated(key, result.bytes))
         size = result.meta["size"]
         if len(data) != max(0, (size if stop is None else min(stop, size)) - start):
             raise BrokenRequestError(
@@ -264,18 +274,3 @@ def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:
 
 def _reopened(kind: type[ObjectStore], url: str, options: dict[str, Any]) -> ObjectStore:
     return kind(url, **options)
-
-
-def import_obstore() -> Any:
-    """Return the module.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    try:
-        import obstore
-        import obstore.exceptions
-        import obstore.store
-    except ImportError:
-        raise MissingExtraError("remote", "obstore") from None
-    return obstore
