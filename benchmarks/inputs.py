@@ -81,6 +81,9 @@ class Columns(NamedTuple):
 
 
 def _read_anew(path: Path) -> None:
+    stat = path.stat()
+    if stat.st_blocks * 512 < stat.st_size:
+        return  # it has holes, which are larger than the memory
     with open(path, "rb", buffering=0) as file:
         if hasattr(os, "posix_fadvise"):
             os.fsync(file.fileno())  # what is not on the disk stays in memory

@@ -25,7 +25,10 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 HERE = Path(__file__).resolve().parent
 MODULES = Path("/usr/lib/nginx/modules")
@@ -49,7 +52,8 @@ pid {own}/pid;
 error_log {own}/error.log warn;
 events {{ worker_connections 4096; }}
 http {{
-    log_format seen '$msec\t$request_time\t$connection\t$request_method\t$request_uri\t$http_range\t$status\t$body_bytes_sent';
+    log_format seen '$msec\t$request_time\t$connection\t$request_method\t'
+        '$request_uri\t$http_range\t$status\t$body_bytes_sent';
     access_log {own}/access.log seen buffer=256k flush=100ms;
     client_body_temp_path {own}/body;
     proxy_temp_path {own}/proxy;
@@ -127,7 +131,7 @@ class SlowServer:
         self.bucket = f"s3://{self.folder.name}"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> SlowServer:
+    def __enter__(self) -> Self:
         self._own = Path(tempfile.mkdtemp(prefix="slow-server-"))
         self._log = self._own / "access.log"
         self._start()
