@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 _MOST_THREADS = 64
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
-_AHEAD_BYTES = 40 << 20
+_AHEAD_BYTES = 26 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
 
 _FIRST_AHEAD_BYTES = 2 * REQUEST_BYTES
@@ -67,13 +67,16 @@ def _arrived(
 
 
 class ReadAhead:
-    """Reads an object in order, and ahead of its reader once that has read on for a while."""
+    """Reads an object in order, and ahead of its reader once that has read on for a while.
+
+    A reader may step back a little, as to the beginning of a record that a block cut off.
+    """
 
     def __init__(self, read: Callable[[int, int], memoryview], size_bytes: int) -> None:
         """`read`: returns the bytes start:stop."""
         self._read = read
         self._size_bytes = size_bytes
-        self._next = -1  # where the last read ended
+        self._recent: deque[tuple[int, memoryview]] = deque(maxlen=2)  # with their starts
         self._window = 0
         self._pieces: deque[_Piece] = deque()
         _readers.add(self)
@@ -88,34 +91,35 @@ class ReadAhead:
         stop = min(stop, self._size_bytes)
         if start >= stop:
             return memoryview(b"")
-        if start != self._next:
-            self._drop()
-        elif not self._pieces:
-            self._window = max(_FIRST_AHEAD_BYTES, self._window)
-            self._fill(start)
-        if self._pieces:
-            begin, end, future = self._pieces[0]
-            data = future.result()[start - begin : stop - begin]
-            if start + len(data) == end:
-                self._pieces.popleft()
-                self._window *= 2
-                self._fill(end)
+        for begin, data in self._recent:
+            if begin <= start < begin + len(data):
+                return data[start - begin : stop - begin]
+        if self._recent and start == self._recent[-1][0] + len(self._recent[-1][1]):
+            data = self._next(start)
         else:
+            self.close()
+            self._recent.clear()
             data = self._read(start, stop)
-        self._next = start + len(data)
-        return data
+        self._recent.append((start, data))
+        return data[: stop - start]
+
+    def _next(self, start: int) -> memoryview:
+        """Return the next piece, and read more ahead."""
+        self._window = max(_FIRST_AHEAD_BYTES, 2 * self._window)
+        if not self._pieces:
+            self._fill(start)
+        piece = self._pieces.popleft()
+        self._fill(piece.stop)
+        return piece.data.result()
 
     def close(self) -> None:
         """Cancel what is read ahead."""
-        self._drop()
-
-    def _drop(self) -> None:
         while self._pieces:
             self._pieces.popleft().data.cancel()
         self._window = 0
 
     def _fill(self, start: int) -> None:
-        """Read ahead from `start`, or from the last piece that is read ahead."""
+        """Read ahead from the last piece that is read ahead, or from `start`."""
         start = self._pieces[-1].stop if self._pieces else start
         of_others = sum(reader.byte_count for reader in list(_readers) if reader is not self)
         self._window = min(self._window, max(REQUEST_BYTES, _AHEAD_BYTES - of_others))

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-REQUEST_BYTES = 4 << 20
-"""The most that one request reads: its transfer takes longer than the way to the server and back,
-and a dozen of them at the same time fit into memory."""
+REQUEST_BYTES = 2 << 20
+"""The most that one request reads: its transfer takes as long as the way to the server and back,
+and those that are under way at the same time fit into memory."""
 
 GAP_BYTES = 128 << 10
 """Ranges with fewer bytes between them are read together: the bytes cost less than a request."""

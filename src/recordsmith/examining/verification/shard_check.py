@@ -46,12 +46,13 @@ class ReadingPlan:
 
 
 def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
-    """Plan how to read a shard: large uncompressed shards in ranges, unless payloads are checked.
+    """Plan how to read a shard: large local ones without compression in ranges, unless payloads are
+    checked. Over a network, one thread keeps up with what is read ahead.
 
     Args:
         deep: checks the payloads; None to check only checksums.
     """
-    if deep is None and work.threads > 1:
+    if deep is None and work.threads > 1 and shard.location.store.concurrency == 1:
         with suppress(FileAccessError):  # reported when the shard is read
             size = shard.size_bytes
             head = shard.location.read(0, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None

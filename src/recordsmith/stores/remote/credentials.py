@@ -18,6 +18,12 @@ from recordsmith.stores.small_objects import read_document
 
 _VENDOR = "/sys/class/dmi/id/sys_vendor"
 _VENDORS = {"s3": "amazon", "gs": "google", "az": "microsoft"}
+_CLOUDS = {
+    **dict.fromkeys(("s3", "s3a"), "s3"),
+    **dict.fromkeys(("gs",), "gs"),
+    **dict.fromkeys(("az", "azure", "adl", "abfs", "abfss"), "az"),
+}
+_LOGINS = {"sso_start_url", "sso_session", "role_arn", "credential_process"}
 _OWN = {  # options and variables that say where credentials are
     "s3": ("access_key_id", "credential_provider", "skip_signature", "web_identity_token_file",
            "container_credentials_relative_uri", "container_credentials_full_uri", "role_arn"),
@@ -34,58 +40,54 @@ def with_credentials(url: str, options: Mapping[str, Any]) -> tuple[dict[str, An
     """Return options with credentials, and whether there are none.
 
     Raises:
-        OptionError: a profile of AWS cannot be read without boto3.
+        OptionError: a profile of AWS does not exist, or cannot be used without boto3.
     """
-    scheme = url.partition("://")[0]
-    scheme = {"s3a": "s3", "gcs": "gs"}.get(scheme, "az" if scheme in _AZURE else scheme)
-    if scheme not in _OWN or _are_given(scheme, options):
+    cloud = _CLOUDS.get(url.partition("://")[0])
+    if cloud is None or _are_given(cloud, options):
         return dict(options), bool(options.get("skip_signature"))
-    found = dict(options)
-    if scheme == "s3" and (profile := _aws_profile()) is not None:
-        return {**profile, **found}, False
-    if scheme == "gs" and _has_google_file():
+    found = {**(_aws_profile() if cloud == "s3" else {}), **options}
+    if {"aws_access_key_id", "credential_provider"} & {*found}:
         return found, False
-    if _VENDORS[scheme] in _machine_vendor():  # asks the machine itself
-        return found, False
+    if (cloud == "gs" and _has_google_file()) or _VENDORS[cloud] in _machine_vendor():
+        return found, False  # obstore reads the file, or asks the machine
     return {**found, "skip_signature": True}, True
 
 
-_AZURE = ("az", "azure", "adl", "abfs", "abfss")
-
-
-def _are_given(scheme: str, options: Mapping[str, Any]) -> bool:
+def _are_given(cloud: str, options: Mapping[str, Any]) -> bool:
     given = {name.lower() for name in {**options, **options.get("config", {})}}
-    given |= {name.lower() for name, value in os.environ.items() if value}
-    prefixes = ("", *_PREFIXES[scheme])
-    own = [name for name in options if name.lower() in _OWN[scheme]]
-    return bool(own) or any(
-        prefix + name in given for prefix in prefixes[1:] for name in _OWN[scheme]
+    variables = {name.lower() for name, value in os.environ.items() if value}
+    prefixes = _PREFIXES[cloud]
+    return any(
+        name in given or any({f"{prefix}{name}"} & (given | variables) for prefix in prefixes)
+        for name in _OWN[cloud]
     )
 
 
-def _aws_profile() -> dict[str, Any] | None:
-    """The credentials and the region of the user's profile; None if there is none."""
+def _aws_profile() -> dict[str, Any]:
+    """The credentials and the region of the user's profile."""
     profile = os.environ.get("AWS_PROFILE", "default")
-    home = os.path.expanduser("~")
     found: dict[str, str] = {}
     for variable, name, section in (
         ("AWS_CONFIG_FILE", "config", "default" if profile == "default" else f"profile {profile}"),
         ("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile),
     ):
-        path = os.environ.get(variable) or os.path.join(home, ".aws", name)
+        path = os.environ.get(variable) or os.path.expanduser(f"~/.aws/{name}")
         parser = configparser.RawConfigParser()
         try:
-            parser.read_string(read_document(as_location(path)).decode())
+            parser.read_string(read_document(path).decode())
         except (FileAccessError, ValueError, configparser.Error):
             continue
         if parser.has_section(section):
             found |= dict(parser.items(section))
-    region = {"region": found["region"]} if "region" in found else {}
-    if "aws_access_key_id" in found and "aws_secret_access_key" in found:
-        names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-        return {**region, **{name: found[name] for name in names if name in found}}
-    if not {"sso_start_url", "sso_session", "role_arn", "credential_process"} & {*found}:
-        return region or None if "AWS_PROFILE" in os.environ else None
+    if not found and profile != "default":
+        raise OptionError(
+            f"the AWS profile {profile!r}, as AWS_PROFILE names it, does not exist",
+            option="store_options",
+        )
+    names = ("region", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+    options: dict[str, Any] = {name: found[name] for name in names if name in found}
+    if "aws_access_key_id" in options or not _LOGINS & {*found}:
+        return options
     try:
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError:
@@ -94,7 +96,7 @@ def _aws_profile() -> dict[str, Any] | None:
             option="store_options",
             remedy='Install boto3, or run: eval "$(aws configure export-credentials --format env)"',
         ) from None
-    return {**region, "credential_provider": Boto3CredentialProvider()}
+    return {**options, "credential_provider": Boto3CredentialProvider()}
 
 
 def _has_google_file() -> bool:

@@ -55,7 +55,7 @@ class ObjectStore(Store):
         options: as of `obstore.store.from_url`, such as `region`, `endpoint` or `client_options`.
     """
 
-    concurrency = 12
+    concurrency = 16
 
     def __init__(self, url: str, **options: Any) -> None:
         self._url = url.rstrip("/")

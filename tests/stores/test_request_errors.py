@@ -1,0 +1,67 @@
+"""Errors of requests: what they say, and what they keep to themselves."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError
+from recordsmith.stores.remote.request_errors import (
+    BrokenRequestError,
+    ConditionError,
+    RangeError,
+    request_error,
+)
+
+SECRETS = (
+    "Error performing GET https://h/b/k?X-Amz-Signature=5EC12E7&sig=5EC12E7&key=5EC12E7 "
+    "authorization: Bearer 5EC12E7 <StringToSign>5EC12E7</StringToSign> in 2ms - "
+)
+
+
+def answer(status: int, code: str = "") -> str:
+    return (
+        f"Server returned non-2xx status code: {status} Words: <Error><Code>{code}</Code>"
+        "<Message>5EC12E7</Message></Error>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "number"),
+    [
+        (answer(404, "NoSuchKey"), MissingFileError, errno.ENOENT),
+        (answer(404, "NoSuchBucket"), MissingFileError, errno.ENOENT),
+        (answer(404), MissingFileError, errno.ENOENT),
+        (answer(403, "AccessDenied"), ForbiddenFileError, errno.EACCES),
+        (answer(401), ForbiddenFileError, errno.EACCES),
+        (answer(400, "ExpiredToken"), ForbiddenFileError, errno.EACCES),
+        (answer(400, "AuthorizationHeaderMalformed"), FileAccessError, errno.EREMOTE),
+        (answer(301, "PermanentRedirect"), FileAccessError, errno.EREMOTE),
+        ("Received redirect without LOCATION, this", FileAccessError, errno.EREMOTE),
+        (answer(412, "PreconditionFailed"), ConditionError, errno.ESTALE),
+        (answer(416, "InvalidRange"), RangeError, errno.EINVAL),
+        (answer(503, "SlowDown"), BrokenRequestError, errno.EIO),
+        (answer(429), BrokenRequestError, errno.EIO),
+        ("HTTP error: request or response body error: operation timed out", BrokenRequestError,
+         errno.EIO),
+        ("client error (Connect): tcp connect error: Connection refused", BrokenRequestError,
+         errno.EIO),
+        ("client error (Connect): dns error: failed to lookup", BrokenRequestError, errno.EIO),
+        ("something new 5EC12E7", FileAccessError, errno.EIO),
+    ],
+)  # fmt: skip
+def test_errors_have_a_kind_and_no_secrets(text: str, kind: type, number: int) -> None:
+    error = request_error(SECRETS + text, "s3://b/k", operation="read")
+    assert type(error) is kind
+    assert error.errno == number
+    assert error.path == "s3://b/k"
+    assert "5EC12E7" not in f"{error} {error.to_json()} {error!r} {vars(error)}"
+
+
+def test_a_request_without_credentials_says_so() -> None:
+    text = answer(403, "AccessDenied")
+    known = request_error(text, "s3://b/k", operation="read")
+    unknown = request_error(text, "s3://b/k", operation="read", is_anonymous=True)
+    assert known.reason != unknown.reason
+    assert known.remedy != unknown.remedy
