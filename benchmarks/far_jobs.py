@@ -184,6 +184,7 @@ def mosaic(options: dict[str, Any]) -> dict[str, Any]:
             sample = super().__getitem__(number)
             return torch.from_numpy(np.asarray(_decode(sample["jpg"]))), int(sample["class"])
 
+    streaming.base.util.clean_stale_shared_memory()  # earlier processes leave some behind
     limit = options.get("cache_bytes")
     dataset: Any = Images(
         remote=options["place"],
