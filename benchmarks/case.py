@@ -76,6 +76,7 @@ class Settings:
     repeat: measured rounds; each peer runs once in each.
     tfrecord_python: a Python that has the `tfrecord` package.
     tfx_bsl_python: a Python that has tfx_bsl.
+    remote_peers_python: a Python that has WebDataset and MosaicML streaming.
     """
 
     folder: Path
@@ -83,6 +84,7 @@ class Settings:
     repeat: int
     tfrecord_python: str | None = None
     tfx_bsl_python: str | None = None
+    remote_peers_python: str | None = None
 
 
 @dataclass(frozen=True)

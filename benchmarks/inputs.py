@@ -81,6 +81,9 @@ class Columns(NamedTuple):
 
 
 def _read_anew(path: Path) -> None:
+    stat = path.stat()
+    if stat.st_blocks * 512 < stat.st_size:
+        return  # it has holes, which are larger than the memory
     with open(path, "rb", buffering=0) as file:
         if hasattr(os, "posix_fadvise"):
             os.fsync(file.fileno())  # what is not on the disk stays in memory
@@ -160,6 +163,11 @@ class Inputs:
             "camera-packed-8": lambda path: self._pack_camera("camera", path, shorter_side=8),
             "camera-packed-10-times": self._make_camera_10_times,
             "camera-tars": self._make_camera_tars,
+            "far/camera": self._make_far_camera,
+            "far/camera-tars": self._make_far_tars,
+            "far/large": lambda path: self._pack_times("large.tfrecord", _LARGE_TIMES, path),
+            "far/1000-shards": self._make_1000_shards,
+            "far/sparse.tfrecord": self._make_sparse,
             "small.arrayrecord": self._make_small_array_record,
             "few-rows.csv": lambda path: annotated.make_csv(path, self.few_rows),
             "many-rows.csv": lambda path: annotated.make_csv(path, self.many_rows),
@@ -189,7 +197,7 @@ class Inputs:
         path = self.path(name)
         if path.exists():
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(path.name + ".partial")
         if partial.is_dir():
             shutil.rmtree(partial)
@@ -375,6 +383,34 @@ class Inputs:
         path.mkdir()
         for number in range(10):
             os.link(shard, path / f"train-{number:05d}-of-00010.tfrecord")
+
+    def _make_far_camera(self, path: Path) -> None:
+        """A gigabyte in ten shards."""
+        from recordsmith import reshard
+
+        self.make("camera-packed-10-times")
+        reshard(self.path("camera-packed-10-times"), path, shards=10)
+
+    def _make_far_tars(self, path: Path) -> None:
+        """The same images, in twenty tar files."""
+        self.make("camera-tars")
+        path.mkdir(parents=True)
+        for number in range(20):
+            shutil.copy(self.path("camera-tars") / f"{number % 2}.tar", path / f"{number}.tar")
+
+    def _make_1000_shards(self, path: Path) -> None:
+        from recordsmith import reshard
+
+        self.make("small.tfrecord")
+        reshard(self.path("small.tfrecord"), path, shards=1000)
+
+    def _make_sparse(self, path: Path) -> None:
+        """100 GB, of which only the first records are there."""
+        self.make("large.tfrecord")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path("large.tfrecord"), "rb") as file:
+            path.write_bytes(file.read(200 * LARGE_BYTES))
+        os.truncate(path, 100_000_000_000)
 
     def _make_camera_offsets(self, name: str, path: Path) -> None:
         """Where each JPEG file lies in the shard, how long it is, and its class; as JSON."""

@@ -23,6 +23,7 @@ from measure import say
 
 _PACKAGES = (
     "recordsmith",
+    "obstore",
     "numpy",
     "tensorflow",
     "tensorflow-cpu",
@@ -60,6 +61,7 @@ def main() -> None:
         repeat=arguments.repeat or (2 if arguments.quick else 5),
         tfrecord_python=arguments.tfrecord_python,
         tfx_bsl_python=arguments.tfx_bsl_python,
+        remote_peers_python=arguments.remote_peers_python,
     )
     say(f"inputs are kept in {settings.folder}")
     print(f"{describe_machine()}; the middle of {settings.repeat} rounds.\n", flush=True)
@@ -139,6 +141,12 @@ def _parse() -> argparse.Namespace:
         metavar="PYTHON",
         default=os.environ.get("TFX_BSL_PYTHON"),
         help="a Python that has tfx_bsl, which needs TensorFlow 2.21",
+    )
+    parser.add_argument(
+        "--remote-peers-python",
+        metavar="PYTHON",
+        default=os.environ.get("REMOTE_PEERS_PYTHON"),
+        help="a Python that has webdataset and mosaicml-streaming, which needs an older NumPy",
     )
     return parser.parse_args()
 

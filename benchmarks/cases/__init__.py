@@ -16,6 +16,7 @@ from cases import (
     crops,
     edit,
     encode,
+    far,
     gigabyte_memory,
     grain,
     indexing,
@@ -83,6 +84,7 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
         loader_start.NAME: loader_start.report,
         loader_python.CASE.name: loader_python.report,
         startup.NAME: startup.report,
+        **far.REPORTS,
     }
 
 

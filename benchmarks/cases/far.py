@@ -1,0 +1,381 @@
+"""Data that is far away: `slow_server` and the jobs of `far_jobs`, next to their targets.
+
+Every figure is of a process of its own, with an empty cache folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from case import OURS, Settings, Table
+from inputs import Inputs
+from measure import make_inputs, say
+from slow_server import DELAY_SECONDS, LINK_RATE, Request, SlowServer, longest_chain, most_at_once
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+HERE = Path(__file__).resolve().parent.parent
+_BATCH = 32
+_MIB = 1 << 20
+
+_LINK = (
+    f"Responses begin after {DELAY_SECONDS * 1e3:.0f} ms; 50 MB/s a connection, "
+    f"{LINK_RATE / 1e6:.0f} MB/s in all; S3 without signatures. CPU time is that of the client."
+)
+
+
+class Far:
+    """The server with the inputs, and the jobs that read from it."""
+
+    def __init__(self, settings: Settings, *names: str) -> None:
+        make_inputs(settings, tuple(f"far/{name}" for name in names))
+        self.settings = settings
+        self.folder = Inputs(settings.folder, settings.quick).path("far")
+        self.server = SlowServer(self.folder)
+
+    def __enter__(self) -> Self:
+        self._scratch = Path(tempfile.mkdtemp(dir=self.folder.parent))
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:  # noqa: PYI036
+        self.server.__exit__(*error)
+        shutil.rmtree(self._scratch)
+
+    def local(self, name: str, job: str = "loader", **options: Any) -> dict[str, Any]:
+        """Run a job on the files themselves."""
+        return self._run(job, place=str(self.folder / name), **options)
+
+    def far(self, name: str, job: str = "loader", **options: Any) -> dict[str, Any]:
+        """Run a job through the server; its requests are added."""
+        return self._with_requests(job, place=f"{self.server.bucket}/{name}", **options)
+
+    def webdataset(self, **options: Any) -> dict[str, Any] | None:
+        """Run WebDataset on the tar files."""
+        tars = sorted((self.folder / "camera-tars").glob("*.tar"))
+        places = [f"{self.server.url}/camera-tars/{tar.name}" for tar in tars]
+        return self._peer("webdataset", place=places, **options)
+
+    def mosaic(self, **options: Any) -> dict[str, Any] | None:
+        """Run MosaicML streaming on the same images, written in its format."""
+        if self.settings.remote_peers_python is None:
+            return None
+        shards = self.folder / "camera-mds"
+        if not shards.exists():
+            partial = shards.with_suffix(".partial")
+            tars = str(self.folder / "camera-tars")
+            self._run("write_mds", peer=True, out=str(partial), tars=tars)
+            partial.rename(shards)
+            self.server.refresh()
+        place = f"{self.server.bucket}/camera-mds"
+        with tempfile.TemporaryDirectory(dir=self._scratch) as local:
+            return self._peer("mosaic", place=place, local=local, **options)
+
+    def cache_folder(self) -> str:
+        """Return an empty folder for a cache."""
+        return tempfile.mkdtemp(dir=self._scratch)
+
+    def peer_versions(self) -> str:
+        """Return the versions of the peers, for the table."""
+        if self.settings.remote_peers_python is None:
+            return ""
+        found = self._run("versions", peer=True)
+        return ", ".join(f"{name} {version}" for name, version in found.items())
+
+    def _peer(self, job: str, **options: Any) -> dict[str, Any] | None:
+        if self.settings.remote_peers_python is None:
+            return None
+        return self._with_requests(job, peer=True, **options)
+
+    def _with_requests(self, job: str, *, peer: bool = False, **options: Any) -> dict[str, Any]:
+        mark = self.server.mark()
+        measured = self._run(job, peer=peer, **options)
+        return {**measured, "requests": self.server.requests(mark)}
+
+    def _run(self, job: str, *, peer: bool = False, **options: Any) -> dict[str, Any]:
+        python = self.settings.remote_peers_python if peer else None
+        given = {"store_options": self.server.store_options, **options}
+        with tempfile.TemporaryDirectory(dir=self._scratch) as cache:
+            done = subprocess.run(
+                [python or sys.executable, str(HERE / "far_jobs.py"), job, json.dumps(given)],
+                stdout=subprocess.PIPE,
+                check=True,
+                env={**os.environ, **self.server.aws_environment, "XDG_CACHE_HOME": cache},
+            )
+        return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def sequential(settings: Settings) -> Table:
+    """`records()` and `verify` of a gigabyte."""
+    say("far-sequential")
+    jobs = {"`records()`": "records", "`verify`": "verify", "obstore alone": "plain"}
+    runs: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {name: [] for name in jobs}
+    with Far(settings, "large") as far:
+        for _ in _rounds(settings):
+            for name, job in jobs.items():
+                if job == "plain":
+                    measured = far.far("large/train.tfrecord", job)
+                    runs[name].append((measured, measured))
+                else:
+                    runs[name].append((far.far("large", job), far.local("large", job)))
+    rows = []
+    for name, pairs in runs.items():
+        share = _median(far["count"] / far["wall"] / LINK_RATE for far, _ in pairs)
+        memory = _median(far["memory"] / _MIB for far, _ in pairs)
+        cpu, local = (_median(pair[which]["cpu"] / pair[which]["count"] * 1e9 for pair in pairs)
+                      for which in (0, 1))  # fmt: skip
+        requests = pairs[-1][0]["requests"]
+        if jobs[name] == "plain":
+            rows.append((name, f"{share:.1%}", "", "", f"{memory:.0f}", "", "", f"{cpu:.2f}", "",
+                         f"{len(requests):,}", str(most_at_once(requests))))  # fmt: skip
+            continue
+        rows.append(
+            (name, f"{share:.1%}", "90%", _met(share >= 0.9), f"{memory:.0f}", "64",
+             _met(memory <= 64), f"{cpu:.2f}", f"{local:.2f}", f"{len(requests):,}",
+             str(most_at_once(requests)))
+        )  # fmt: skip
+    return Table(
+        "far-sequential",
+        "Read and verify a gigabyte that is far away",
+        f"10,000 records of 110 kB in one shard. {_LINK} Memory is above the imports. "
+        "obstore alone: the bytes in requests of 2 MiB, 16 at the same time, which shows what this "
+        "machine can do now.",
+        ("", "of the bandwidth", "target", "met", "MiB", "target", "met", "CPU s a GB", "local",
+         "requests", "at once"),
+        tuple(rows),
+        data={name: [_plain(far) for far, _ in pairs] for name, pairs in runs.items()},
+    )  # fmt: skip
+
+
+def loader(settings: Settings) -> Table:
+    """Training at half the local rate: what decoders wait for, and the CPU time of an image."""
+    say("far-loader")
+    rows = []
+    runs: dict[str, list[dict[str, Any]]] = {"local": [], "blocks": [], "all": []}
+    targets = {"blocks": 0.05, "all": 0.10}
+    titles = {
+        "local": "local, shuffled globally",
+        "blocks": "far, `BlockShuffle(32, 16)`",
+        "all": "far, shuffled globally",
+    }
+    most = 20 if settings.quick else 192
+    with Far(settings, "camera") as far:
+        fastest = max(_rate(far.local("camera", most_batches=most)["epochs"][0]) for _ in range(2))
+        options: dict[str, Any] = {"step_seconds": 2 * _BATCH / fastest, "most_batches": most}
+        for _ in _rounds(settings):
+            runs["local"].append(far.local("camera", **options)["epochs"][0])
+            for shuffle in targets:
+                run = far.far("camera", shuffle=shuffle, **options)
+                runs[shuffle].append({**run["epochs"][0], "requests": len(run["requests"])})
+    waited = {name: _median(run["decoders_waited"] for run in all_) for name, all_ in runs.items()}
+    cpu = {name: _median(run["cpu"] / run["count"] for run in all_) for name, all_ in runs.items()}
+    for name, title in titles.items():
+        count = runs[name][0]["count"]
+        shown = [title, f"{_median(map(_rate, runs[name])):,.0f}", f"{waited[name]:.1%}"]
+        if name == "local":
+            rows.append((*shown, "", "", f"{cpu[name] * 1e6:,.0f}", "", "", "", ""))
+            continue
+        extra, ratio = waited[name] - waited["local"], cpu[name] / cpu["local"]
+        requests = _median(run["requests"] / count for run in runs[name])
+        rows.append(
+            (*shown, f"{targets[name]:.0%} more", _met(extra <= targets[name]),
+             f"{cpu[name] * 1e6:,.0f}", f"{ratio:.3f}", "1.15", _met(ratio <= 1.15),
+             f"{requests:.2f}")
+        )  # fmt: skip
+    return Table(
+        "far-loader",
+        "Train from images that are far away, at half the local rate",
+        f"JPEG files of 107 kB in ten shards, batches of {_BATCH}, two threads; the loop takes "
+        f"{options['step_seconds'] * 1e3:.0f} ms for each batch, as fast as half of "
+        f"{fastest:,.0f} images a second. {_LINK} Decoders read in both cases: the share of "
+        "their time that is reading may be larger by the target.",
+        ("", "images/s", "decoders read", "target", "met", "CPU µs an image", "local = 1",
+         "target", "met", "requests an image"),
+        tuple(rows),
+        data=runs,
+    )  # fmt: skip
+
+
+def loaders(settings: Settings) -> Table:
+    """An epoch as fast as it goes, next to WebDataset and MosaicML streaming."""
+    say("far-loaders")
+    with Far(settings, "camera", "camera-tars") as far:
+        peers: dict[str, Callable[[], dict[str, Any] | None]] = {
+            f"{OURS}, shuffled globally": lambda: far.far("camera", shuffle="all"),
+            f"{OURS}, `BlockShuffle(32, 16)`": lambda: far.far("camera", shuffle="blocks"),
+            "WebDataset, HTTP": far.webdataset,
+            "MosaicML streaming, S3": far.mosaic,
+        }
+        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in peers}
+        for _ in _rounds(settings):
+            for name, run in peers.items():
+                if (measured := run()) is not None:
+                    runs[name].append(measured)
+        versions = far.peer_versions()
+    rows = []
+    for name, measured_ in runs.items():
+        if not measured_:
+            rows.append((name, "not installed", *[""] * 5))
+            continue
+        epochs = [measured["epochs"][0] for measured in measured_]
+        requests = measured_[-1]["requests"]
+        rows.append(
+            (
+                name,
+                f"{_median(epoch['first'] for epoch in epochs):.2f}",
+                f"{_median(map(_rate, epochs)):,.0f}",
+                f"{_median(epoch['cpu'] / epoch['count'] * 1e6 for epoch in epochs):,.0f}",
+                f"{len(requests):,}",
+                f"{sum(request.size_bytes for request in requests) / 1e6:,.0f}",
+                str(most_at_once(requests)),
+            )
+        )
+    return Table(
+        "far-loaders",
+        "An epoch of images that are far away",
+        f"The same images, each loader's own format, batches of {_BATCH}, two threads or workers, "
+        f"simplejpeg and OpenCV in all of them; nothing is there before. {_LINK}",
+        ("", "first batch, s", "images/s", "CPU µs an image", "requests", "MB", "at once"),
+        tuple(rows),
+        notes=(versions,) if versions else (),
+        data={name: [_plain(run) for run in measured_] for name, measured_ in runs.items()},
+    )
+
+
+def cached(settings: Settings) -> Table:
+    """Later epochs from a cache, and a cache that is far too small."""
+    say("far-cache")
+    with Far(settings, "camera", "camera-tars") as far:
+        size = sum(path.stat().st_size for path in (far.folder / "camera").glob("*.tfrecord"))
+        tenth, ample = size // 10, 2 * size
+        ways: dict[str, Callable[[], dict[str, Any] | None]] = {
+            "local": lambda: far.local("camera", epochs=3),
+            "cache of everything, third epoch": lambda: far.far(
+                "camera", epochs=3, cache=far.cache_folder(), cache_bytes=ample
+            ),
+            "without a cache": lambda: far.far("camera", epochs=3),
+            "cache of a tenth, third epoch": lambda: far.far(
+                "camera", epochs=3, cache=far.cache_folder(), cache_bytes=tenth
+            ),
+            "MosaicML, local copies, third epoch": lambda: far.mosaic(epochs=3),
+        }
+        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
+        for _ in _rounds(settings):
+            for name, run in ways.items():
+                if (measured := run()) is not None:
+                    runs[name].append(measured)
+    rates = {name: _median(_rate(run["epochs"][-1]) for run in all_)
+             for name, all_ in runs.items() if all_}  # fmt: skip
+    cpu = {name: _median(run["epochs"][-1]["cpu"] / run["epochs"][-1]["count"] for run in all_)
+           for name, all_ in runs.items() if all_}  # fmt: skip
+    targets = {
+        "cache of everything, third epoch": ("local", 0.97),
+        "cache of a tenth, third epoch": ("without a cache", 1.0),
+    }
+    rows = []
+    for name in runs:
+        if name not in rates:
+            rows.append((name, "not installed", *[""] * 5))
+            continue
+        shown = (name, f"{rates[name]:,.0f}", f"{cpu[name] * 1e6:,.0f}")
+        if name not in targets:
+            rows.append((*shown, "", "", "", ""))
+            continue
+        other, target = targets[name]
+        by_clock, by_cpu = rates[name] / rates[other], cpu[other] / cpu[name]
+        rows.append(
+            (*shown, f"{by_clock:.3f}", f"{by_cpu:.3f}", f"{target:.2f} of {other}",
+             _met(max(by_clock, by_cpu) >= target))
+        )  # fmt: skip
+    return Table(
+        "far-cache",
+        "Later epochs through a cache",
+        f"The same images, shuffled globally, as fast as it goes. {_LINK} A target is met by "
+        "either clock: other work of the machine disturbs the one, idle threads the other.",
+        ("", "images/s", "CPU µs an image", "images/s, ratio", "CPU, ratio", "target", "met"),
+        tuple(rows),
+        data={name: [_plain(run) for run in all_] for name, all_ in runs.items()},
+    )
+
+
+def requests(settings: Settings) -> Table:
+    """How many requests, bytes and latencies small questions take."""
+    say("far-requests")
+    with Far(settings, "1000-shards", "sparse.tfrecord", "camera") as far:
+        questions = {
+            "`inspect` of 1,000 shards": (far.far("1000-shards", "inspect"), 4, None, None),
+            "`head` of an object of 100 GB": (far.far("sparse.tfrecord", "head"), None, 2, None),
+            "first batch, shuffled globally": (far.far("camera", "first_batch"), None, None, 8),
+        }
+    rows = []
+    for name, (measured, most_requests, most_mib, most_in_a_row) in questions.items():
+        until = measured.get("until", math.inf)  # the loader goes on reading
+        seen: list[Request] = [one for one in measured["requests"] if one.stop <= until]
+        counts = (
+            len(seen),
+            sum(request.size_bytes for request in seen) / _MIB,
+            longest_chain(seen),
+        )
+        limits = (most_requests, most_mib, most_in_a_row)
+        which = next(at for at, limit in enumerate(limits) if limit is not None)
+        limit = limits[which]
+        assert limit is not None
+        what = ("requests", "MiB", "in a row")[which]
+        rows.append(
+            (name, f"{counts[0]:,}", f"{counts[1]:.2f}", str(counts[2]),
+             f"{measured['wall'] * 1e3:,.0f}", f"{limit} {what}", _met(counts[which] <= limit))
+        )  # fmt: skip
+    return Table(
+        "far-requests",
+        "Small questions to data that is far away",
+        f"{_LINK} In a row: the longest chain of requests, each of which began after the end of "
+        "the one before. A listing has 1,000 keys a page, and the 1,000 shards have one more.",
+        ("", "requests", "MiB", "in a row", "ms", "target", "met"),
+        tuple(rows),
+        data={name: _plain(measured) for name, (measured, *_) in questions.items()},
+    )
+
+
+REPORTS = {
+    "far-sequential": sequential,
+    "far-loader": loader,
+    "far-loaders": loaders,
+    "far-cache": cached,
+    "far-requests": requests,
+}
+
+
+def _rounds(settings: Settings) -> range:
+    say(f"  {settings.repeat} rounds")
+    return range(settings.repeat)
+
+
+def _rate(epoch: dict[str, Any]) -> float:
+    """Images a second after the first batch."""
+    return float((epoch["count"] - _BATCH) / (epoch["wall"] - epoch["first"]))
+
+
+def _median(values: Any) -> float:
+    return float(statistics.median(values))
+
+
+def _met(is_met: bool) -> str:
+    return "yes" if is_met else "**no**"
+
+
+def _plain(measured: dict[str, Any]) -> dict[str, Any]:
+    """The same for JSON: the number of requests."""
+    return (
+        {**measured, "requests": len(measured["requests"])} if "requests" in measured else measured
+    )
