@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -116,7 +117,12 @@ class CachedStore(Store):
             return self.store.read(*wanted)
         if lookup.fetch is None:
             return lookup.data
-        return self._completed(lookup, self.store.read(*lookup.fetch))
+        try:
+            return self._completed(lookup, self.store.read(*lookup.fetch))
+        except FileAccessError as error:
+            if error.errno != errno.ESTALE or version is not None:
+                raise
+        return self.store.read(key, start, stop)  # it was replaced just now
 
     def _known_range(self, wanted: Range) -> Range:
         """Return a range with its end and version, unless reading it at once is quicker."""
@@ -136,13 +142,14 @@ class CachedStore(Store):
         if not version or stop is None or file is None:
             return None
         of = self._id(key, version)
+        size = self._sizes.get((key, version))
+        if size is not None and stop > size:
+            stop = max(start, size)
         data, first, last = file.read(of, start, stop)
         if first < 0:
             return _Lookup(wanted, of, data, 0, 0, None, None)
         begin, end, parts = self._cache.round_out(of, first, last)
-        size = self._sizes.get((key, version))
-        if size is not None:
-            end = max(last, min(end, size))
+        end = end if size is None else min(end, size)
         return _Lookup(wanted, of, data, first, last, Range(key, begin, end, version), parts)
 
     def _completed(self, lookup: _Lookup, fetched: bytes | memoryview) -> bytes:
@@ -385,8 +392,6 @@ class CachedReader(RangeReader):
 
 def _short_error(name: str) -> FileAccessError:
     """Return the error for a store that returned fewer bytes than an object has."""
-    import errno
-
     return FileAccessError(errno.EIO, "the store returned too few bytes", name)
 
 
