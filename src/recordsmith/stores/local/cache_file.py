@@ -60,7 +60,7 @@ _UNUSED_SECONDS = 45 * 60
 _FORGOTTEN_SECONDS = 24 * 60 * 60
 """The same for blocks of objects that it used."""
 
-_ADMITTED_SHARE = 16
+_ADMITTED_SHARE = 32
 """One of so many parts is cached although nothing can be replaced but what is in use."""
 
 
