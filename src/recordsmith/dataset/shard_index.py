@@ -21,7 +21,6 @@ Layout, little-endian:
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
@@ -33,6 +32,7 @@ from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+from recordsmith.stores.user_cache import user_cache_folder
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
@@ -142,10 +142,9 @@ def index_locations(shard: PlaceLike) -> tuple[Location, Location]:
     """The possible locations of an index: next to the shard, and in the user's cache."""
     location = as_location(shard)
     name = hashlib.sha256(location.identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return (
         location.parent / INTERNAL_FOLDER / f"{location.name}.index",
-        as_folder(os.path.join(cache, "recordsmith")) / "index" / f"{name}.index",
+        as_folder(user_cache_folder()) / "index" / f"{name}.index",
     )
 
 

@@ -22,7 +22,7 @@ from recordsmith.stores.local.cache_file import (
 
 _QUEUE_BYTES = 64 << 20
 _FEW_PARTS = 4
-_MOST_KNOWN = 1 << 17
+_KNOWN_VERSIONS = 1 << 17
 _CHECK_SECONDS = 5.0
 _EXIT_SECONDS = 2.0
 
@@ -92,7 +92,7 @@ class BlockCache:
         """Return what the blocks of a version of an object are cached under, and use it."""
         text = name.encode("utf-8", "surrogateescape")
         of = ObjectId(_hash(text), _hash(text + b"\0" + version.encode()))
-        if len(self._versions) >= _MOST_KNOWN:
+        if len(self._versions) >= _KNOWN_VERSIONS:
             self._versions.clear()
         self._versions[of.name] = of.version
         return of

@@ -27,7 +27,7 @@ _ROUND_BYTES = 128 << 20
 _ROUND_RANGES = 4096
 """So much is read in one round."""
 
-_MOST_KNOWN = 1 << 16
+_KNOWN_VERSIONS = 1 << 16
 
 
 class CachedStore(Store):
@@ -96,14 +96,14 @@ class CachedStore(Store):
         return found
 
     def _note(self, found: ObjectInfo) -> None:
-        if len(self._sizes) >= _MOST_KNOWN:
+        if len(self._sizes) >= _KNOWN_VERSIONS:
             self._sizes.clear()
         self._sizes[found.key, found.version] = found.size_bytes
 
     def _id(self, key: str, version: str) -> ObjectId:
         found = self._ids.get((key, version))
         if found is None:
-            if len(self._ids) >= _MOST_KNOWN:
+            if len(self._ids) >= _KNOWN_VERSIONS:
                 self._ids.clear()
             found = self._ids[key, version] = self._cache.id_of(self.store.identity(key), version)
         return found

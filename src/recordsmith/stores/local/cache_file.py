@@ -419,6 +419,11 @@ def check_folder(folder: str) -> None:
         )
 
 
+def has_blocks(folder: str) -> bool:
+    """Return whether objects were cached in a folder."""
+    return os.path.isfile(os.path.join(folder, FILE_NAME))
+
+
 def disk_bytes(folder: str) -> int:
     """Return the disk space of a folder by blocks in use, without following links."""
     total = 0
