@@ -227,11 +227,15 @@ def _write(reference: weakref.ref[BlockCache]) -> None:
         blocks = cache._next()  # noqa: SLF001 - the thread must not keep its cache alive
         if blocks is None:
             return
-        cache._store(blocks)  # noqa: SLF001
-        if time.monotonic() > checked + _CHECK_SECONDS:
-            cache._check()  # noqa: SLF001
-            checked = time.monotonic()
-        del cache
+        try:
+            cache._store(blocks)  # noqa: SLF001
+            if time.monotonic() > checked + _CHECK_SECONDS:
+                cache._check()  # noqa: SLF001
+                checked = time.monotonic()
+        except RuntimeWarning:  # the user's filter makes errors of warnings
+            continue
+        finally:
+            del cache
 
 
 _opened: weakref.WeakValueDictionary[str, BlockCache] = weakref.WeakValueDictionary()
