@@ -318,7 +318,7 @@ def test_every_defect_and_command_is_documented() -> None:
     assert names == {
         "pack", "detect", "inspect", "stats",
         "head", "sheet", "verify", "schema", "diff", "salvage",
-        "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
+        "reshard", "edit", "append", "export", "index", "bench", "cache", "demo", "version",
         "upgrade", "query", "lint", "forecast",
     }  # fmt: skip
     index = page("docs/README.md")

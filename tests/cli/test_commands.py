@@ -18,7 +18,7 @@ import recordsmith as rs
 
 COMMANDS = (
     "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage", "reshard", "edit",
-    "append", "export", "index", "bench", "demo", "upgrade", "version", "forecast",
+    "append", "export", "index", "bench", "cache", "demo", "upgrade", "version", "forecast",
 )  # fmt: skip
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 

@@ -22,6 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 from recordsmith.cli import console
 from recordsmith.cli.append import append
 from recordsmith.cli.bench import bench
+from recordsmith.cli.cache import cache
 from recordsmith.cli.demo import demo
 from recordsmith.cli.detect import detect
 from recordsmith.cli.diff import diff
@@ -57,7 +58,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the hel
     "Create datasets": (detect, lint, forecast, pack, append, demo),
     "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
     "Repair and rewrite them": (salvage, reshard, edit, upgrade),
-    "Use them elsewhere": (export, query, index, bench),
+    "Use them elsewhere": (export, query, index, bench, cache),
     "About recordsmith": (version,),
 }
 _WRITING = {

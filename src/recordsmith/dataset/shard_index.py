@@ -25,7 +25,6 @@ Layout, little-endian:
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -37,6 +36,7 @@ from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
+from recordsmith.stores.user_cache import user_cache_folder
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
@@ -164,10 +164,9 @@ def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Loca
     location = as_location(shard)
     identity = f"{location.identity}\0{version}" if version else location.identity
     name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return (
         location.parent / INTERNAL_FOLDER / f"{location.name}.index",
-        as_folder(os.path.join(cache, "recordsmith")) / "index" / f"{name}.index",
+        as_folder(user_cache_folder()) / "index" / f"{name}.index",
     )
 
 

@@ -1,0 +1,60 @@
+"""`recordsmith cache`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recordsmith.cli import console
+from recordsmith.cli.options import Json
+
+if TYPE_CHECKING:
+    from recordsmith.stores.cache import CacheReport
+
+
+def cache(
+    folder: Annotated[
+        str | None,
+        typer.Argument(
+            help="A cache folder. [default: ~/.cache/recordsmith]",
+            metavar="[FOLDER]",
+            show_default=False,
+        ),
+    ] = None,
+    clear: Annotated[
+        bool,
+        typer.Option("--clear", help="Remove all cached data and indexes; both are only copies."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show or empty the local cache of buckets and web servers.
+
+    Datasets that are opened with a cache keep what they read there, so that the next epoch or job
+    does not download it again. Indexes of shards in folders that cannot be written lie there, too.
+
+    Example: `recordsmith cache --clear`
+    """
+    from recordsmith.stores.cache import inspect_cache
+
+    report = inspect_cache(folder, clear=clear)
+    if json:
+        console.print_json(report.to_json())
+    else:
+        print_cache_report(report)
+
+
+def print_cache_report(report: CacheReport) -> None:
+    """Print what a cache folder contains."""
+    size = console.size(report.size_bytes)
+    limit = "" if report.limit_bytes is None else f" of at most {console.size(report.limit_bytes)}"
+    done = console.bold("emptied") + ", " if report.is_cleared else ""
+    console.print_path(report.folder)
+    print(f"  {done}{size} on disk{limit}")
+    if report.object_count:
+        objects = console.count(report.object_count, "object")
+        print(f"  {console.size(report.cached_bytes)} of {objects}")
+        print(f"  used between {report.first_used} and {report.last_used}")
+    if report.index_count:
+        indexes = console.count(report.index_count, "index", "indexes")
+        print(f"  {indexes}, {console.size(report.index_bytes)}")

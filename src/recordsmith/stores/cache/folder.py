@@ -1,0 +1,107 @@
+"""The user's cache folder: where it is, what is in it, and how to empty it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from recordsmith.serialization import fields_to_json
+from recordsmith.stores import LocalStore
+from recordsmith.stores.local.cache_file import (
+    INDEX_FOLDER,
+    CacheFile,
+    check_folder,
+    disk_bytes,
+    has_blocks,
+)
+from recordsmith.stores.user_cache import user_cache_folder
+
+_INDEX = re.compile(re.escape(INDEX_FOLDER) + r"/[0-9a-f]{32}\.index")
+
+
+@dataclass(frozen=True)
+class CacheReport:
+    """What a cache folder contains.
+
+    Attributes:
+        folder: its path.
+        size_bytes: its size on disk.
+        limit_bytes: the limit for cached objects; None if none were cached yet.
+        object_count: how many objects have cached blocks; versions of an object count separately.
+        cached_bytes: the size of these blocks.
+        first_used, last_used: when the least and the most recently used of them were used, to some
+            minutes, as ISO 8601; None without blocks.
+        index_count: how many indexes of shards lie in the folder.
+        index_bytes: their size.
+        is_cleared: whether the folder was emptied just now.
+    """
+
+    folder: str
+    size_bytes: int
+    limit_bytes: int | None
+    object_count: int
+    cached_bytes: int
+    first_used: str | None
+    last_used: str | None
+    index_count: int
+    index_bytes: int
+    is_cleared: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able dict."""
+        return fields_to_json(self)
+
+
+def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheReport:
+    """Report what a cache folder contains, and empty it if requested.
+
+    Only what recordsmith wrote is removed: cached blocks, and indexes, which it builds again.
+
+    Args:
+        folder: None means the user's.
+        clear: remove the blocks and the indexes.
+
+    Raises:
+        OptionError: the folder contains other files.
+        FileAccessError: it cannot be read or emptied.
+
+    Example:
+        >>> inspect_cache("a folder that does not exist").object_count
+        0
+    """
+    path = os.path.abspath(os.path.expanduser(folder or user_cache_folder()))
+    check_folder(path)
+    store = LocalStore(path, follows_links=False)
+    indexes = [info for info in store.list(f"{INDEX_FOLDER}/") if _INDEX.fullmatch(info.key)]
+    limit, stats = None, None
+    if has_blocks(path):
+        file = CacheFile(path)
+        if clear:
+            file.clear()
+        limit, stats = file.most_bytes, file.stats()
+        file.close()
+    if clear:
+        for info in indexes:
+            store.delete(info.key)
+        indexes = []
+    return CacheReport(
+        path,
+        disk_bytes(path),
+        limit,
+        0 if stats is None else stats.object_count,
+        0 if stats is None else stats.size_bytes,
+        None if stats is None else _iso(stats.first_used),
+        None if stats is None else _iso(stats.last_used),
+        len(indexes),
+        sum(info.size_bytes for info in indexes),
+        clear,
+    )
+
+
+def _iso(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
