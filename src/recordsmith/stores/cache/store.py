@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -181,7 +181,7 @@ class CachedStore(Store):
         is_end = self._sizes.get((key, version)) == begin + len(fetched)
         self._cache.write_later(of, begin, fetched, is_end=is_end, parts=parts)
 
-    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:
+    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
         """Yield ranges as `Store.read_many`: what is not cached, in one round for many."""
         of_round: list[tuple[int, Range, _Lookup | None]] = []
         size_bytes = 0
@@ -199,7 +199,7 @@ class CachedStore(Store):
 
     def _read_round(
         self, of_round: Sequence[tuple[int, Range, _Lookup | None]]
-    ) -> Iterator[tuple[int, bytes]]:
+    ) -> Iterator[tuple[int, memoryview]]:
         asked: list[tuple[int, _Lookup | None]] = []
         fetches: list[Range] = []
         for index, wanted, lookup in of_round:
@@ -210,15 +210,18 @@ class CachedStore(Store):
         first = next(arriving, None)  # the requests are under way
         for index, _, lookup in of_round:
             if lookup is not None and lookup.fetch is None:
-                yield index, lookup.data
+                yield index, memoryview(lookup.data)
         while first is not None:
             number, fetched = first
             index, lookup = asked[number]
-            yield index, bytes(fetched) if lookup is None else self._completed(lookup, fetched)
+            if lookup is not None:
+                fetched = memoryview(self._completed(lookup, fetched))
+            yield index, fetched
             first = next(arriving, None)
 
-    def open_read(self, key: str) -> ObjectReader:
-        found = self.info(key)
+    def open_read(self, key: str, info: ObjectInfo | None = None) -> ObjectReader:
+        found = self.info(key) if info is None else info
+        self._note(found)
         return CachedReader(self, found) if found.version else self.store.open_read(key)
 
     def read_pieces(
@@ -319,8 +322,8 @@ class CachedStore(Store):
     def delete_if_match(self, key: str, version: str) -> bool:
         return self.store.delete_if_match(key, version)
 
-    def copy(self, old: str, new: str) -> None:
-        self.store.copy(old, new)
+    def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
+        self.store.copy(old, new, check)
 
     def move(self, old: str, new: str) -> None:
         self.store.move(old, new)
