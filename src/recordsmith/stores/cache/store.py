@@ -55,7 +55,7 @@ class CachedStore(Store):
         self.store = store
         self._cache = cache
         self.concurrency = store.concurrency
-        self.is_writable = store.is_writable
+        self.is_writable, self.can_list = store.is_writable, store.can_list
         self.can_rename = store.can_rename
         self._ids: dict[tuple[str, str], ObjectId] = {}
         self._sizes: dict[tuple[str, str], int] = {}
