@@ -216,7 +216,7 @@ def mosaic(options: dict[str, Any]) -> dict[str, Any]:
         cache_limit=limit,
     )
     for stream in dataset.streams:  # forked workers would share its connection, and mix answers
-        stream._downloader.clean_up()
+        stream._downloader.clean_up()  # noqa: SLF001
     batches = DataLoader(dataset, BATCH, num_workers=THREADS, persistent_workers=True)
     epochs = range(options.get("epochs", 1))
     return {"epochs": [_consume(options, (len(labels) for _, labels in batches)) for _ in epochs]}
