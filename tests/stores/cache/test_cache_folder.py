@@ -485,3 +485,25 @@ def test_cached_blocks_are_counted(tmp_path: Path) -> None:
     file.clear()
     assert file.stats() == (0, 0, None, None)
     assert disk_bytes(tmp_path) < 100_000
+
+
+def test_two_processes_that_claim_one_slot(tmp_path: Path) -> None:
+    """What one wrote is not read as the part of the other, nor as another block."""
+    kernel = cache_file.cache_kernel
+    CacheFile(str(tmp_path), 5 << 20)  # one group
+    with (tmp_path / "blocks").open("r+b") as file:
+        number = file.fileno()
+        mine, theirs = (1, 2, 0), (1, 3, 0)  # versions of an object
+        for key in (mine, theirs):
+            assert kernel.claim(number, 0, 5, *key, 1000) == 0
+        assert kernel.write_blocks(number, 0, 5, *mine, 0, noise(2 * BLOCK_BYTES)) == 0
+        assert kernel.read(number, 1, 3, 0, 2 * BLOCK_BYTES, 1000, 9)[1:] == (0, 2 * BLOCK_BYTES)
+        assert kernel.claim(number, 0, 5, *mine, 1000) == 0
+        assert kernel.write_blocks(number, 0, 5, *mine, 0, noise(2 * BLOCK_BYTES)) == 0
+        data = noise(2 * BLOCK_BYTES)
+        assert kernel.read(number, 1, 2, 0, len(data), 1000, 9) == (data, -1, -1)
+        # the second block with its checksum is moved to the place of the first
+        entry, slot = _TABLE + 152 * 5 + 24, _TABLE + 4096 + 5 * PART_BYTES
+        os.pwrite(number, os.pread(number, 8, entry + 8), entry)
+        os.pwrite(number, data[BLOCK_BYTES:], slot)
+        assert kernel.read(number, 1, 2, 0, len(data), 1000, 9)[1:] == (0, BLOCK_BYTES)
