@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from itertools import chain, islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -17,6 +17,7 @@ from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_fo
 if TYPE_CHECKING:
     from recordsmith.stores.store import Store
 
+Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 _THREADS = 64
@@ -33,39 +34,49 @@ def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[in
     numbered = iter(enumerate(ranges))
     groups = iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), [])
     requests = chain.from_iterable(map(requests_for, groups))
-    waiting: dict[Future[memoryview], Request] = {}
+    answers: SimpleQueue[tuple[Request, memoryview | BaseException]] = SimpleQueue()
     pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
+    is_wanted = True
+
+    def read(request: Request) -> None:
+        if is_wanted:  # a queue costs less than a future for each request (measured)
+            try:
+                answers.put((request, store.read_view(*request.wanted)))
+            except BaseException as error:  # noqa: BLE001 - raised where it is used
+                answers.put((request, error))
+
+    count = 0
     try:
         for request in requests:
-            waiting[read_later(store.read_view, *request.wanted)] = request
-            if len(waiting) >= store.concurrency:
-                yield from _arrived(waiting, pieces)
-        while waiting:
-            yield from _arrived(waiting, pieces)
+            _pool.submit(read, request)
+            count += 1
+            if count >= store.concurrency:
+                count -= 1
+                yield from _parts_of(*answers.get(), pieces)
+        for _ in range(count):
+            yield from _parts_of(*answers.get(), pieces)
     finally:
-        for future in waiting:
-            future.cancel()
+        is_wanted = False
 
 
-def _arrived(
-    waiting: dict[Future[memoryview], Request], pieces: dict[int, dict[int, memoryview]]
+def _parts_of(
+    request: Request, data: memoryview | BaseException, pieces: dict[int, dict[int, memoryview]]
 ) -> Iterator[tuple[int, memoryview]]:
-    """Wait for some of the requests, remove them and yield the ranges that are complete."""
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    for future in done:
-        (_, begin, end, _), parts = waiting.pop(future)
-        data = future.result()
-        for index, (_, start, stop, _) in parts:
-            if (start, stop) == (begin, end):
-                yield index, data
-            elif stop is not None and end is not None and stop - start > end - begin:
-                of_range = pieces.setdefault(index, {})
-                of_range[begin] = data
-                if len(of_range) == -(-(stop - start) // REQUEST_BYTES):
-                    del pieces[index]
-                    yield index, memoryview(b"".join(of_range[at] for at in sorted(of_range)))
-            else:
-                yield index, data[start - begin : None if stop is None else stop - begin]
+    """Yield the ranges that are complete with the answer to a request."""
+    if isinstance(data, BaseException):
+        raise data
+    (_, begin, end, _), parts = request
+    for index, (_, start, stop, _) in parts:
+        if (start, stop) == (begin, end):
+            yield index, data
+        elif stop is not None and end is not None and stop - start > end - begin:
+            of_range = pieces.setdefault(index, {})
+            of_range[begin] = data
+            if len(of_range) == -(-(stop - start) // REQUEST_BYTES):
+                del pieces[index]
+                yield index, memoryview(b"".join(of_range[at] for at in sorted(of_range)))
+        else:
+            yield index, data[start - begin : None if stop is None else stop - begin]
 
 
 class ReadAhead:
@@ -150,39 +161,32 @@ class _Pool:
     """Daemon threads that read, so that a program ends while a server does not answer."""
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[object, ...]]] = (
-            SimpleQueue()
-        )
+        self._calls: SimpleQueue[tuple[Callable[[Any], None], Any]] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread_count = self._call_count = 0
 
-    def submit(self, function: Callable[..., Result], *arguments: object) -> Future[Result]:
-        future: Future[Result] = Future()
+    def submit(self, function: Callable[[Argument], None], argument: Argument) -> None:
+        """Call a function, which raises no error, in one of the threads."""
         with self._lock:
             self._call_count += 1
             is_short = self._thread_count < min(self._call_count, _THREADS)
             self._thread_count += is_short
         if is_short:
             threading.Thread(target=self._run, name="network-read", daemon=True).start()
-        self._calls.put((future, function, arguments))
-        return future
+        self._calls.put((function, argument))
 
     def _run(self) -> None:
         while True:
             try:
-                future, function, arguments = self._calls.get(timeout=_IDLE_SECONDS)
+                function, argument = self._calls.get(timeout=_IDLE_SECONDS)
             except Empty:
                 with self._lock:
                     if self._thread_count > self._call_count:
                         self._thread_count -= 1
                         return
                 continue
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(function(*arguments))
-                except BaseException as error:  # noqa: BLE001 - raised where the result is used
-                    future.set_exception(error)
-            del future, function, arguments
+            function(argument)
+            del function, argument
             with self._lock:
                 self._call_count -= 1
 
@@ -192,7 +196,17 @@ _pool = _Pool()
 
 def read_later(read: Callable[..., Result], *arguments: object) -> Future[Result]:
     """Call a function that reads in a thread of this process."""
-    return _pool.submit(read, *arguments)
+    future: Future[Result] = Future()
+
+    def run(future: Future[Result]) -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(read(*arguments))
+            except BaseException as error:  # noqa: BLE001 - raised where the result is used
+                future.set_exception(error)
+
+    _pool.submit(run, future)
+    return future
 
 
 def _begin_in_child() -> None:

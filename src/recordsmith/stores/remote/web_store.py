@@ -25,6 +25,7 @@ class WebStore(ObjectStore):
 
     is_writable = False
     can_list = False
+    _keeps_conditions = False
 
     def _open(self, options: Mapping[str, Any]) -> Any:
         return self._obstore.store.HTTPStore(self._url, **with_defaults(options, self._url))
