@@ -71,6 +71,7 @@ class Shard:
             listed_bytes: the size of the file, if its folder was listed just now.
         """
         self.location = as_location(location)
+        self.is_far = self.location.store.is_far
         self._keeps_index = keeps_index
         self._listed_bytes = listed_bytes
         self.split = split
@@ -127,7 +128,7 @@ class Shard:
         Raises:
             FileAccessError: it does not exist or cannot be read.
         """
-        if not self.location.store.is_far:
+        if not self.is_far:
             return self.location.info()
         if self._info is None:
             self._info = self.location.info()
@@ -221,11 +222,11 @@ class Shard:
     @property
     def is_prepared(self) -> bool:
         """Whether its index is in memory and, over a network, its version is known."""
-        return self._index is not None and not (self._info is None and self.location.store.is_far)
+        return self._index is not None and not (self.is_far and self._info is None)
 
     def prepare(self) -> None:
         """Read what random access needs: the index and, over a network, the version."""
-        if self.location.store.is_far:
+        if self.is_far:
             self.info()
         _ = self.index
 
@@ -304,7 +305,7 @@ class Shard:
             CorruptDataError: the record is damaged, or the file has changed since it was opened.
         """
         self._check_plain()
-        if self.location.store.is_far:
+        if self.is_far:
             with suppress(CorruptDataError):
                 payload = self._read_at(number)
                 if payload is not None:
@@ -468,7 +469,7 @@ class Shard:
     def _open_frames(self) -> FrameReader:
         with self._lock:
             if self._frames is None:
-                info = self.info() if self.location.store.is_far else None
+                info = self.info() if self.is_far else None
                 self._frames = open_frames(self.location, may_map=self._may_be_mapped, info=info)
             return self._frames
 
@@ -487,7 +488,7 @@ class Shard:
             return ShardIndex(np.zeros(1, np.int64), "none")
         if self.compression == "none":
             with self.location.open_read() as file, accessing(self.location):
-                lengths, is_whole = walk(file, report, is_far=self.location.store.is_far)
+                lengths, is_whole = walk(file, report, is_far=self.is_far)
                 if not is_whole:
                     with located(self.location):
                         file.seek(0)  # raises the specific error
