@@ -32,12 +32,12 @@ class OpenShards:
 
     def use(self, shard: Shard) -> None:
         """Call before a record of this shard is read by position."""
-        if shard.location.store.is_far:
-            return  # neither open nor mapped
         with self._lock:
             if shard in self._mapped_bytes:
                 self._mapped_bytes.move_to_end(shard)
                 return
+        if shard.is_far:
+            return  # neither open nor mapped
         size = shard.size_bytes if shard.maps_well else 0  # may build its index
         with self._lock:
             if sum(self._mapped_bytes.values()) + size > _MAPPED_BYTES:

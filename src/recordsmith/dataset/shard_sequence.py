@@ -129,7 +129,7 @@ def gather(
     """
     far: list[ShardGroup] = []
     for group in groups:
-        if group.shard.location.store.is_far:
+        if group.shard.is_far:
             far.append(group)
             continue
         group.opened.use(group.shard)

@@ -21,7 +21,6 @@ from recordsmith.loading.loader import Loader
 from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.loading.order.buckets import BucketBySize
 from recordsmith.loading.order.buffer_shuffle import BufferShuffle
-from recordsmith.loading.order.link import Link, measure_link
 from recordsmith.loading.order.mix import Mix
 from recordsmith.loading.order.shuffle import BlockShuffle
 
@@ -34,7 +33,6 @@ __all__ = [
     "EntrySpec",
     "Examples",
     "Image",
-    "Link",
     "Loader",
     "LoaderStats",
     "Mask",
@@ -48,5 +46,4 @@ __all__ = [
     "Scalar",
     "Tensor",
     "Text",
-    "measure_link",
 ]

@@ -67,9 +67,7 @@ def plan_reading(
 def is_far(dataset: Dataset | Mix) -> bool:
     """Return whether a shard of the dataset is read over a network."""
     datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
-    return any(
-        shard.location.store.is_far for one in datasets for shard in records_of(one).all_shards
-    )
+    return any(shard.is_far for one in datasets for shard in records_of(one).all_shards)
 
 
 def _selection_of(dataset: Dataset | Mix) -> Any:

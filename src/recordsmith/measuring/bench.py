@@ -18,7 +18,8 @@ from recordsmith.dataset import Dataset, dataset_of, preview_schema, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.image.geometry.fit import FitKind
-from recordsmith.loading import BlockShuffle, Image, Loader, LoaderStats, measure_link
+from recordsmith.loading import BlockShuffle, Image, Loader, LoaderStats
+from recordsmith.loading.order.link import measure_link
 from recordsmith.measuring.advice import advise
 from recordsmith.measuring.alternatives import Alternative, alternatives_to
 from recordsmith.measuring.bench_report import BenchReport, Measured, Trial

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recordsmith.errors import CorruptDataError
-from recordsmith.loading import Link
+from recordsmith.loading.order.link import Link
 from recordsmith.summaries import Report
 
 

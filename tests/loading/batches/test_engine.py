@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.loading.conftest import own_threads
 
 import recordsmith as rs
 from recordsmith.loading.batches.engine import Engine
@@ -62,10 +63,6 @@ def wait_until(is_true: Callable[[], bool]) -> None:
     while not is_true():
         assert time.monotonic() < deadline, "it did not come true in time"
         time.sleep(0.005)
-
-
-def own_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name[:12] == "recordsmith-"]
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
-from recordsmith.loading import Link, measure_link
+from recordsmith.loading.order.link import Link, measure_link
 from recordsmith.stores import Location
 
 
