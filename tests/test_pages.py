@@ -19,7 +19,7 @@ import recordsmith as rs
 from recordsmith.building import Occurrences, ShardResult, done_location, save_result
 from recordsmith.dataset import PublishNote
 from recordsmith.dataset.shard_index import index_locations, load_index
-from recordsmith.stores import EXPORT_NOTE
+from recordsmith.stores import EXPORT_NOTE, as_folder
 from recordsmith.wire import crc32c, encode_record
 from recordsmith.wire.kernel import masked_crc32c
 
@@ -193,7 +193,7 @@ def test_notes_have_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
     (tmp_path / ".recordsmith").mkdir()
     schema = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", [1])).schema
     save_result(
-        tmp_path,
+        as_folder(tmp_path),
         "plan",
         None,
         ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Occurrences(1)}),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_MOST_THREADS = 64
+_THREAD_COUNT = 64
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 26 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
@@ -145,7 +145,7 @@ def read_later(read: Callable[..., Result], *arguments: object) -> Future[Result
     global _pool  # noqa: PLW0603 - one for each process
     with _lock:
         if _pool is None or _pool[0] != os.getpid():  # threads are not forked
-            _pool = os.getpid(), ThreadPoolExecutor(_MOST_THREADS, "recordsmith-read")
+            _pool = os.getpid(), ThreadPoolExecutor(_THREAD_COUNT, "recordsmith-read")
         return _pool[1].submit(read, *arguments)
 
 
