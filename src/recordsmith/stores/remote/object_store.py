@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError
@@ -182,14 +183,30 @@ class ObjectStore(Store):
         return data
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        folder, slash, _ = prefix.rpartition("/")
-        pages = self._read_call(
-            prefix, lambda: self._obstore.list(self._store, folder + slash or None, chunk_size=1000)
-        )
-        while page := self._read_call(prefix, lambda: next(iter(pages), None)):
+        folder = prefix.rpartition("/")[0] + "/" if "/" in prefix else None
+        last, failures = None, 0
+        pages = self._pages(folder, last)
+        while True:
+            try:
+                page = self._translated(prefix, partial(next, pages, None))
+            except BrokenRequestError:  # what has failed would end here, as if nothing followed
+                failures += 1
+                if failures == _ATTEMPTS:
+                    raise
+                _pause(failures)
+                pages = self._pages(folder, last)
+                continue
+            if page is None:
+                return
+            failures = 0
             for found in page:
-                if found["path"].startswith(prefix):
-                    yield object_info(found["path"], found)
+                last = found["path"]
+                if last.startswith(prefix):
+                    yield object_info(last, found)
+
+    def _pages(self, folder: str | None, last: str | None) -> Iterator[Any]:
+        """Yield the pages of a listing, which begins after a key."""
+        return iter(self._obstore.list(self._store, folder, offset=last, chunk_size=1000))
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         prefix = f"{key}/" if key else ""
