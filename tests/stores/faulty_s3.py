@@ -272,6 +272,7 @@ def _cut(environ: Mapping[str, Any], half: bytes) -> Any:
 
 def main() -> None:
     os.environ["S3_UPLOAD_PART_MIN_SIZE"] = "1"
+    os.environ["MOTO_S3_DEFAULT_MAX_KEYS"] = "20"  # in a page of a listing
     os.environ["MOTO_S3_DEFAULT_KEY_BUFFER_SIZE"] = str(1 << 24)
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server

@@ -179,6 +179,27 @@ def test_a_large_object_is_copied_by_the_server(server: FaultyS3, store: ObjectS
     assert (len(checks), server.objects()) == (1, {"x": LARGE, "y": LARGE})
 
 
+@pytest.mark.parametrize("page", ["delimiter=&|list-type=2&prefix", "continuation-token"])
+@pytest.mark.parametrize("most", [2, 6, 1 << 20])
+def test_a_listing_that_fails_is_never_short(
+    server: FaultyS3, store: ObjectStore, page: str, most: int
+) -> None:
+    """Also if the library gives up, after 4 requests."""
+    keys = [f"k/{number:02}" for number in range(50)]
+    for key in keys:
+        server.put(key, b"")
+    server.fail(["reset"], method="GET", path=f"{page}|start-after", most=most)
+    listed: list[str] = []
+    try:
+        listed += (info.key for info in store.list("k/"))
+    except FileAccessError:
+        assert most > 6
+    else:
+        assert most <= 6
+        assert listed == keys
+    assert sum(one.fault == "reset" for one in server.requests()) >= min(most, 4)
+
+
 def test_a_bucket_that_is_missing(server: FaultyS3) -> None:
     store = ObjectStore("s3://another-bucket", **server.options())
     for write_to in (

@@ -17,8 +17,8 @@ PART_BYTES = 8 << 20
 PARTS_AT_ONCE = 2
 """How many parts a writer sends at the same time; it holds one more."""
 
-_MOST_PARTS = 10_000
-"""The limit of S3 and Google; Azure has 50,000."""
+MOST_PARTS = 10_000
+"""In an object: the limit of S3 and Google; Azure has 50,000."""
 
 
 class MultipartWriter(WholeWriter):
@@ -111,10 +111,10 @@ class Upload:
 
     def write(self, view: memoryview) -> None:
         self.byte_count += len(view)
-        if self.byte_count > _MOST_PARTS * PART_BYTES:
+        if self.byte_count > MOST_PARTS * PART_BYTES:
             raise FileAccessError(
                 errno.EFBIG,
-                f"it is larger than {_MOST_PARTS * PART_BYTES >> 30:,} GiB, the limit here",
+                f"it is larger than {MOST_PARTS * PART_BYTES >> 30:,} GiB, the limit here",
                 self._name,
                 operation="write",
                 remedy="Write smaller shards.",

@@ -58,7 +58,7 @@ _WRITE_ATTEMPTS = 9
 """How often a conditional write is tried, which the library must not repeat."""
 
 _FIRST_PAUSE_SECONDS = 0.1
-_MOST_COPIED_BYTES = 5 << 30
+_COPIED_AT_ONCE_BYTES = 5 << 30
 """The size up to which S3 copies an object in one request."""
 
 
@@ -331,7 +331,7 @@ class ObjectStore(Store):
             return False
 
     def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
-        if not PART_BYTES < self.size(old) <= _MOST_COPIED_BYTES:
+        if not PART_BYTES < self.size(old) <= _COPIED_AT_ONCE_BYTES:
             super().copy(old, new, check)
             return
         check_writable(self, self.name_of(self._checked(new)))
