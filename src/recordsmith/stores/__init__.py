@@ -13,7 +13,6 @@ from recordsmith.stores.location import (
     as_location,
     as_place,
     is_url,
-    remote,
 )
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.ranges import Range
@@ -61,6 +60,5 @@ __all__ = [
     "no_lock_notice",
     "read_document",
     "read_note",
-    "remote",
     "write_atomically",
 ]

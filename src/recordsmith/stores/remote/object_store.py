@@ -11,7 +11,11 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
+from recordsmith.errors import (
+    MissingFileError,
+    OptionError,
+    RecordsmithError,
+)
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import MultipartWriter
 from recordsmith.stores.remote.request_errors import (
@@ -237,7 +241,7 @@ class ObjectStore(Store):
         exceptions, name = self._obstore.exceptions, self.name_of(key)
         try:
             return function()
-        except FileAccessError:
+        except RecordsmithError:
             raise
         except FileNotFoundError:
             raise missing_error(name) from None
