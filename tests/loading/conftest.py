@@ -105,7 +105,13 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 
 def own_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name[:12] == "recordsmith-"]
+    """Those of this package, without the ones that wait for requests of all stores."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [
+        name
+        for name in names
+        if name.startswith("recordsmith-") and not name.startswith("recordsmith-read_")
+    ]
 
 
 @pytest.fixture
