@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import subprocess
+import sys
 import urllib.request
 from typing import Any
 from uuid import uuid4
@@ -12,15 +14,27 @@ import pytest
 
 ACCESS = {"access_key_id": "AKIATESTING", "secret_access_key": "not-to-be-shown"}
 
+_SERVER = """
+import sys
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+sys.stdin.read()  # until the tests end
+"""
+_running: list[subprocess.Popen[str]] = []  # with open pipes
+
 
 @functools.cache
 def _endpoint() -> str:
     """Start the server, once for each process of the tests, whose end stops it."""
-    server = pytest.importorskip("moto.server")
-    threaded = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    threaded.start()
-    host, port = threaded.get_host_and_port()
-    return f"http://{host}:{port}"
+    pytest.importorskip("moto.server")
+    server = subprocess.Popen(
+        [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    _running.append(server)
+    assert server.stdout is not None
+    return f"http://127.0.0.1:{int(server.stdout.readline())}"
 
 
 def new_bucket() -> tuple[str, dict[str, Any]]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from recordsmith.stores import Location, PlaceLike, as_folder, as_location, remote
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+from recordsmith.stores.location import remote
 
 from .buckets import new_bucket
 from .stores.delayed import DelayedStore

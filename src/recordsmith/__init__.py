@@ -47,7 +47,7 @@ _HOMES = {
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder ImagePairs LabelMe "
         "Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
-    "stores": "remote",
+    "stores.location": "remote",
     "wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -13,7 +13,7 @@ import typer.main
 
 import recordsmith as rs
 from recordsmith.cli import app
-from recordsmith.stores import Location, as_folder, remote
+from recordsmith.stores import Location, as_folder
 
 from ..buckets import ACCESS, new_bucket, options_text
 from ..places import visible
@@ -117,7 +117,7 @@ def test_the_same_from_and_to_a_bucket(
     run: Any, data: dict[str, str], bucket: tuple[str, dict[str, Any]], tmp_path: Path, name: str
 ) -> None:
     url, options = bucket
-    place = remote(url, store_options=options)
+    place = rs.remote(url, store_options=options)
     far = {word: _copied(path, place / word.lower()) for word, path in data.items()}
     given = "--store-options", options_text(options)
     local_out, far_out = str(tmp_path / "results"), f"{url}/results"
@@ -143,7 +143,7 @@ def test_the_same_from_and_to_a_bucket(
 
 def test_bench(run: Any, packed: Path, bucket: tuple[str, dict[str, Any]]) -> None:
     url, options = bucket
-    _copied(str(packed), remote(url, store_options=options) / "data")
+    _copied(str(packed), rs.remote(url, store_options=options) / "data")
     given = "--store-options", options_text(options)
     outcome = run("bench", f"{url}/data", "--seconds", "1", "--size", "16", "--json", *given)
     assert (outcome.code, outcome.document["records"]) == (0, 9)

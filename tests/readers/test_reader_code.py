@@ -280,7 +280,7 @@ def test_programs_list_local_files_only(tmp_path: Path, name: str) -> None:
     found = describe(tmp_path / "x.tfrecord", None, None)
     elsewhere = dataclasses.replace(found, paths=name, files=(*found.files, name))
     assert file_lines(found)
-    with raises(rs.OptionError, value=name, expected="a local path"):
+    with raises(rs.OptionError, option="reader", value=name):
         file_lines(elsewhere)
 
 

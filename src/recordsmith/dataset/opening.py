@@ -20,7 +20,8 @@ from recordsmith.dataset.locate import (
 )
 from recordsmith.dataset.split_slices import SplitPart, is_split_slice, parse_split
 from recordsmith.example import Schema
-from recordsmith.stores import is_url, remote
+from recordsmith.stores import is_url
+from recordsmith.stores.location import remote
 
 
 def open(  # noqa: A001 - named as users say it

@@ -6,9 +6,10 @@ import glob
 import os
 import re
 
+from recordsmith.errors import OptionError
 from recordsmith.readers.description import Description
 from recordsmith.readers.source_text import comment, is_utf8, list_lines, literal
-from recordsmith.stores import as_location, as_place
+from recordsmith.stores import as_place, is_url
 
 _MOST_NAMED = 4
 _NUMBER = re.compile(r"\d+$")
@@ -21,7 +22,14 @@ def file_lines(description: Description) -> list[str]:
         OptionError: a file is not on a local disk, where the program would look for it.
     """
     for file in description.files:
-        os.fspath(as_location(file))
+        if is_url(file):
+            raise OptionError(
+                f"the program reads local files, but {file} is not on a local disk",
+                option="reader",
+                value=file,
+                expected="torch or grain, which read URLs",
+                remedy="Or copy the dataset to a local disk with `recordsmith reshard`.",
+            )
     pattern = _pattern(description)
     shards = "1 shard" if len(description.files) == 1 else f"{len(description.files):,} shards"
     note = comment(shards, description.record_note)

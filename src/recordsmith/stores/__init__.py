@@ -13,7 +13,6 @@ from recordsmith.stores.location import (
     as_location,
     as_place,
     is_url,
-    remote,
 )
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.ranges import Range
@@ -63,6 +62,5 @@ __all__ = [
     "read_document",
     "read_existing",
     "read_note",
-    "remote",
     "write_atomically",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pickle
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -104,7 +103,8 @@ class FsspecStore(Store):
         """The file system, opened again in a forked process: connections are not shared."""
         process, files = self._opened
         if process != os.getpid():
-            files = _with_deadline(pickle.loads(pickle.dumps(files)))  # noqa: S301 - its own bytes
+            make, arguments = files.__reduce__()
+            files = _with_deadline(make(*arguments))
             self._opened = os.getpid(), files
         return files
 

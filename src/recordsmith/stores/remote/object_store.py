@@ -12,7 +12,11 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
+from recordsmith.errors import (
+    MissingFileError,
+    OptionError,
+    RecordsmithError,
+)
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import (
     PART_BYTES,
@@ -373,7 +377,7 @@ class ObjectStore(Store):
         failed: FileAccessError | OptionError
         try:
             return function()
-        except FileAccessError:
+        except RecordsmithError:
             raise
         except FileNotFoundError as error:
             found = request_error(str(error), name, operation=operation)

@@ -1,0 +1,127 @@
+"""Shards far away are begun ahead: the same records, and no requests for what is not needed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset.shards_ahead import reading_threads
+from recordsmith.stores import Location, MemoryStore
+from recordsmith.work import processor_count
+
+from ..raising import raises
+from ..stores.delayed import DelayedStore
+
+SHARDS = 40
+
+
+class CountingStore(DelayedStore):
+    """Counts the reads of each object, and how many are under way."""
+
+    def __init__(self) -> None:
+        super().__init__(0.002)
+        self.reads: Counter[str] = Counter()
+        self.now = self.most = 0
+
+    def read(self, key: str, *arguments: Any, **options: Any) -> bytes:
+        with self.lock:
+            self.reads[key] += 1
+            self.now += 1
+            self.most = max(self.most, self.now)
+        try:
+            return super().read(key, *arguments, **options)
+        finally:
+            with self.lock:
+                self.now -= 1
+
+
+@pytest.fixture
+def dataset(numbered: ModuleType) -> Any:
+    place = numbered.packed(Location(CountingStore(), "data"), {"train": [3] * SHARDS})
+    dataset = rs.open(place)
+    _store(dataset).reads.clear()
+    return dataset
+
+
+def _store(dataset: Any) -> Any:
+    return dataset.shards[0].location.store
+
+
+def _ids(examples: Any) -> list[int]:
+    return [int(example["id"][0]) for example in examples]
+
+
+def test_all_records_in_order(dataset: Any) -> None:
+    assert _ids(dataset) == list(range(3 * SHARDS))
+    assert len(_store(dataset).reads) == SHARDS
+    assert _store(dataset).most > 4
+    assert _store(dataset).most <= DelayedStore.concurrency
+
+
+@pytest.mark.parametrize(("used", "most"), [(1, 1), (3, 1), (4, 2), (7, 4), (10, 8)])
+def test_the_beginning_needs_few_reads(dataset: Any, used: int, most: int) -> None:
+    records = iter(dataset)
+    assert _ids(next(records) for _ in range(used)) == list(range(used))
+    records.close()
+    assert len(_store(dataset).reads) <= most
+
+
+def test_an_abandoned_iteration_ends_its_threads(dataset: Any) -> None:
+    records = iter(dataset)
+    for _ in range(20):
+        next(records)
+    records.close()
+    assert not [one for one in threading.enumerate() if one.name.startswith("recordsmith-shard")]
+
+
+def test_damage_is_reported_after_the_records_before_it(dataset: Any) -> None:
+    location = dataset.shards[20].location
+    data = bytearray(location.read())
+    data[-1] ^= 1
+    location.put(bytes(data))
+    found = []
+    with raises(rs.CorruptDataError, path=str(location), record=2):
+        found.extend(int(example["id"][0]) for example in dataset)
+    assert found == list(range(62))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_an_iteration_goes_on_in_a_forked_process(dataset: Any) -> None:
+    records = iter(dataset)
+    for _ in range(20):
+        next(records)
+    child = os.fork()
+    if not child:
+        try:
+            assert _ids(records) == list(range(20, 3 * SHARDS))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert _ids(records) == list(range(20, 3 * SHARDS))
+
+
+def test_statistics_are_those_of_a_local_dataset(dataset: Any, numbered: ModuleType) -> None:
+    done: list[tuple[int, int]] = []
+    near = numbered.packed(Location(MemoryStore(), "data"), {"train": [3] * SHARDS})
+    found = rs.stats(dataset, progress=lambda *both: done.append(both))
+    documents = found.to_json(), rs.stats(near).to_json()
+    for document in documents:
+        document.pop("shards")
+    assert documents[0] == documents[1]
+    assert done[-1][0] == done[-1][1] == sum(shard.size_bytes for shard in dataset.shards)
+    assert _store(dataset).most > 4
+
+
+def test_threads(dataset: Any) -> None:
+    assert reading_threads(None, dataset.shards) == max(16, processor_count())
+    assert reading_threads(3, dataset.shards) == 3
+    assert reading_threads(None, []) == processor_count()
+    with raises(rs.OptionError, option="threads"):
+        reading_threads(0, dataset.shards)

@@ -1,0 +1,167 @@
+"""Samples far away are read ahead: the same samples in the same order, never too many at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.errors import SourceError
+from recordsmith.sources import Sample, ignore_note
+from recordsmith.sources.samples_ahead import SamplesAhead, concurrency_of
+from recordsmith.stores import Location, MemoryStore
+
+from ..places import visible
+from ..raising import raises
+from ..stores.delayed import DelayedStore
+
+CONCURRENCY = DelayedStore.concurrency
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Notes and fails for some samples; counts how many are read and not used."""
+
+    root: Location
+    sizes: list[int] = field(default_factory=list)
+
+    def read(self, sample: Sample, note: Any = ignore_note) -> Mapping[str, Any]:
+        self.sizes.append(sample.size_bytes)
+        number = int(sample.name)
+        note("read", sample.name)
+        if number % 7 == 3:
+            raise SourceError("cannot be read", sample=sample.name)
+        return {"number": number}
+
+    def kinds(self) -> Mapping[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Around:
+    inner: Reader
+
+    def read(self, sample: Sample, note: Any = ignore_note) -> Any:
+        return self.inner.read(sample, note)
+
+    def kinds(self) -> Mapping[str, Any]:
+        return {}
+
+
+FAR, NEAR = Location(DelayedStore(0), "x"), Location(MemoryStore(), "x")
+
+
+def _samples(count: int, size_bytes: int = 10) -> list[Sample]:
+    return [Sample(str(number), size_bytes=size_bytes, version=0) for number in range(count)]
+
+
+@pytest.mark.parametrize("place", [FAR, NEAR])
+@pytest.mark.parametrize("count", [0, 1, 5, 100])
+def test_contents_notes_and_errors(place: Location, count: int) -> None:
+    found = []
+    with SamplesAhead(Reader(place), 1) as ahead:
+        for sample, read in ahead.each(_samples(count)):
+            notes: list[Any] = []
+            try:
+                content: Any = read(lambda what, where, notes=notes: notes.append((what, where)))
+            except SourceError as error:
+                content = error.sample
+            found.append((sample.name, content, notes))
+    assert found == [
+        (str(n), str(n) if n % 7 == 3 else {"number": n}, [("read", str(n))]) for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "size_bytes", "users", "most"),
+    [
+        (NEAR, 10, 1, 0),
+        (FAR, 10, 1, 2 * CONCURRENCY),
+        (FAR, 16 << 20, 1, 4),
+        (FAR, 16 << 20, 4, 1),
+        (FAR, 1 << 30, 1, 1),
+    ],
+)
+def test_how_many_are_read_ahead(place: Location, size_bytes: int, users: int, most: int) -> None:
+    reader = Reader(place)
+    with SamplesAhead(reader, users) as ahead:
+        items = ahead.each(_samples(100, size_bytes))
+        for _ in range(20):
+            next(items)
+        ahead._pool and [ahead._pool.submit(bool).result() for _ in range(200)]
+        assert len(reader.sizes) <= (20 + most if most else 0)
+        assert len(reader.sizes) >= (20 if most else 0)
+        items.close()
+
+
+def test_readers_around_others() -> None:
+    assert concurrency_of(Around(Reader(FAR))) == CONCURRENCY
+    assert concurrency_of(Around(Reader(NEAR))) == concurrency_of(object()) == 1
+
+
+def test_threads_end() -> None:
+    with SamplesAhead(Reader(FAR), 1) as ahead:
+        next(ahead.each(_samples(50)))
+    assert not [one for one in threading.enumerate() if one.name.startswith("recordsmith-sample")]
+
+
+class _CountingStore(DelayedStore):
+    """Counts the reads that are under way."""
+
+    now = most = 0
+
+    def read(self, *arguments: Any, **options: Any) -> bytes:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        try:
+            return super().read(*arguments, **options)
+        finally:
+            with self.lock:
+                self.now -= 1
+
+
+JOBS = {
+    "pack": lambda source, out: rs.pack(source, out, shards=2, threads=1),
+    "pack smaller": lambda source, out: rs.pack(
+        source, out, image_options=rs.ImageOptions("png"), threads=1
+    ),
+    "lint": lambda source, out: out.put(str(rs.lint(source, threads=1).to_json()).encode()),
+    "forecast": lambda source, out: out.put(
+        str(rs.forecast(source, measure_speed=False, threads=1).to_json()).encode()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_jobs_read_many_samples_at_the_same_time(images: Any, name: str) -> None:
+    near, far = Location(MemoryStore(), "data"), Location(_CountingStore(0.005), "data")
+    for place in (near, far):
+        for number in range(40):
+            data = images.encode(images.noise(9 + number, 8), "PNG")
+            (place / f"in/{'ab'[number % 2]}/{number:02}.png").put(data)
+        JOBS[name](rs.ImageFolder(place / "in"), place / "out")
+    assert visible(far / "out").keys() == visible(near / "out").keys()
+    if name.startswith("pack"):
+        expected = visible(near / "out")
+        assert {n: d for n, d in visible(far / "out").items() if n.endswith("d")} == {
+            n: d for n, d in expected.items() if n.endswith("d")
+        }
+    else:
+        assert (far / "out").read() == (near / "out").read()
+    assert CONCURRENCY >= far.store.most > CONCURRENCY // 2  # type: ignore[attr-defined]
+
+
+def test_an_unreadable_sample_far_away(images: Any) -> None:
+    place = Location(DelayedStore(0), "data")
+    for number in range(5):
+        data = images.encode(images.noise(9, 8), "PNG") if number != 3 else b"?"
+        (place / f"in/a/{number}.png").put(data)
+    with raises(rs.SourceError):
+        rs.pack(rs.ImageFolder(place / "in"), place / "out")
+    report = rs.pack(rs.ImageFolder(place / "in"), place / "out", skip_errors=True)
+    assert report.skipped_count == 1

@@ -1,0 +1,161 @@
+"""Options of URLs: for which URLs they are, from where they come, and that they stay secret."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from typing import Any
+
+import fsspec.implementations.memory
+import pytest
+
+import recordsmith as rs
+from recordsmith.stores.remote.settings import options_for, read_settings
+
+from ..buckets import ACCESS, new_bucket, options_text
+from ..raising import raises
+
+OPTIONS = {
+    "region": "a",
+    "s3://": {"region": "b", "x": 1},
+    "s3://bucket": {"region": "c"},
+    "https://host/folder/": {"y": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("gs://bucket/key", {"region": "a"}),
+        ("s3://other/key", {"region": "b", "x": 1}),
+        ("s3://bucket", {"region": "c", "x": 1}),
+        ("s3://bucket/key", {"region": "c", "x": 1}),
+        ("s3://bucket-of-others/key", {"region": "b", "x": 1}),
+        ("https://host/folder", {"region": "a", "y": 2}),
+        ("https://host/folder/file", {"region": "a", "y": 2}),
+        ("https://host/folders/file", {"region": "a"}),
+        ("https://host", {"region": "a"}),
+    ],
+)
+def test_options_below_a_url_are_for_what_begins_with_it(url: str, expected: object) -> None:
+    assert options_for(url, OPTIONS) == expected
+
+
+def test_options_below_a_url_are_an_object() -> None:
+    with raises(rs.OptionError, option="store_options", expected="an object"):
+        options_for("s3://bucket", {"s3://bucket": "secret"})
+
+
+def test_without_variables_nothing_is_set() -> None:
+    assert read_settings() == ({}, None, 10 << 30)
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "0", "1.5", "9" * 30, "٣"])
+def test_an_invalid_size(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("RECORDSMITH_CACHE_BYTES", text)
+    with raises(rs.OptionError, expected="a number of bytes"):
+        read_settings()
+
+
+@pytest.mark.parametrize("options", ["region", [("region", "a")], 3])
+def test_options_are_a_dict(options: Any) -> None:
+    with raises(rs.OptionError, option="store_options"):
+        rs.remote("s3://bucket/key", store_options=options)
+
+
+def test_variables_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    url, options = new_bucket()
+    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", options_text(options))
+    place = rs.remote(url)
+    (place / "key").put(b"data")
+    assert rs.remote(f"{url}/key").read() == b"data"
+    wrong = {"endpoint": "http://127.0.0.1:1", "retry_config": {"max_retries": 0}}
+    with raises(rs.FileAccessError):
+        rs.remote(f"{url}/key", store_options=wrong).read()
+
+
+def test_equal_options_open_one_store() -> None:
+    url, options = new_bucket()
+    one, other = rs.remote(url, store_options=options), rs.remote(url, store_options={**options})
+    assert one.store is other.store
+    assert rs.remote(url, store_options={**options, "region": "eu-west-1"}).store != one.store
+
+
+def test_options_of_objects() -> None:
+    """Such as those that find credentials, which are not JSON."""
+    url, options = new_bucket()
+    keys = {"access_key_id": options.pop("access_key_id"), "token": None, "expires_at": None}
+    keys["secret_access_key"] = options.pop("secret_access_key")
+    place = rs.remote(url, store_options={**options, "credential_provider": lambda: keys})
+    (place / "key").put(b"data")
+    assert (place / "key").read() == b"data"
+
+
+def test_open_takes_options(numbered: Any) -> None:
+    url, options = new_bucket()
+    numbered.packed(rs.remote(f"{url}/data", store_options=options), {"train": [3, 2]})
+    for paths in (f"{url}/data", [f"{url}/data"], rs.remote(f"{url}/data", store_options=options)):
+        dataset = rs.open(paths, "train", store_options=options)
+        assert [int(example["id"][0]) for example in dataset] == [0, 1, 2, 3, 4]
+        assert not rs.verify(dataset).defects  # reads the files again
+        assert len(rs.open(dataset.shards[0].location)) == 3
+        again = pickle.loads(pickle.dumps(dataset))
+        assert int(again[4]["id"][0]) == 4
+
+
+def test_options_are_not_for_paths(numbered: Any, tmp_path: Any) -> None:
+    numbered.packed(tmp_path / "data", {"train": [3]})
+    for path in (str(tmp_path / "data"), tmp_path / "data", [tmp_path / "data"]):
+        assert len(rs.open(path, store_options={"region": "a"})) == 3
+
+
+def test_secrets_are_not_shown() -> None:
+    url, options = new_bucket()
+    place = rs.remote(f"{url}/data", store_options=options)
+    with raises(rs.FileAccessError) as caught:
+        rs.open(place)
+    (place / "a.tfrecord").put(b"")
+    shown = [
+        repr(place),
+        str(place),
+        repr(place.store),
+        str(place.identity),
+        place.store.name_of(""),
+    ]
+    shown += [
+        str(caught.value),
+        str(caught.value.to_json()),
+        repr(rs.open(place)),
+        str(rs.open(place)),
+    ]
+    wrong = rs.remote(f"{url}/data", store_options={**options, "no_such_option": ACCESS})
+    with raises(rs.OptionError, option="store_options") as refused:
+        wrong.read()
+    shown += [str(refused.value), str(refused.value.to_json())]
+    assert not [text for text in shown if ACCESS["secret_access_key"] in text]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_file_system_is_opened_again_in_a_forked_process() -> None:
+    class Files(fsspec.implementations.memory.MemoryFileSystem):
+        cachable = False
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.process = os.getpid()
+
+        def cat_file(self, *arguments: Any, **options: Any) -> bytes:
+            assert self.process == os.getpid()
+            return super().cat_file(*arguments, **options)  # type: ignore[no-any-return]
+
+    place = rs.remote("/folder/key", filesystem=Files())
+    place.put(b"data")
+    assert place.read() == b"data"
+    child = os.fork()
+    if not child:
+        try:
+            assert place.read() == b"data"
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
