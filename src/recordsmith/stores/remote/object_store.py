@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from recordsmith.errors import (
+    FileAccessError,
     MissingFileError,
     OptionError,
     RecordsmithError,
