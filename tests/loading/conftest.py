@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,13 +106,11 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 
 def own_threads() -> list[str]:
-    """Those of this package, without the ones that wait for requests of all stores."""
-    names = [thread.name for thread in threading.enumerate()]
+    """Threads of engines; those that read over a network are of the process, and stay."""
     return [
-        name
-        for name in names
-        if name.startswith("recordsmith-") and not name.startswith("recordsmith-read_")
-    ]
+        thread.name for thread in threading.enumerate()
+        if re.fullmatch(r"recordsmith-\d+", thread.name)
+    ]  # fmt: skip
 
 
 @pytest.fixture
