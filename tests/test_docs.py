@@ -32,6 +32,7 @@ from recordsmith.sources import Check
 from recordsmith.wire import Repair
 
 from .reading import read_sample
+from .servers.servers import Servers
 from .sources.tfds_folder import image_feature, steps_feature, tensor_feature, write_by_hand
 
 REPOSITORY = Path(__file__).parent.parent
@@ -123,6 +124,22 @@ def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str])
     assert shown[0] == "42 ('daisy', 'rose', 'tulip')"
     assert "[0 1 2 3] (1001, 2) (1001,)" in shown
     assert {"8 [b'rose']", "8", "(4,)", "True 1000"} <= {*shown}
+
+
+def test_the_page_about_buckets_runs(
+    flowers: Path,
+    servers: Servers,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in servers["s3"].variables("my-bucket").items():
+        monkeypatch.setenv(name, value)
+    text = page("docs/how-to/cloud.md")
+    assert len(blocks("console", text)) == 2
+    run_commands(text)
+    capsys.readouterr()
+    run_python(text, "cloud.md", lambda: capsys.readouterr().out)
+    assert 0 < sum(path.stat().st_size for path in Path("cache").rglob("*")) <= 1 << 30
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 
 def own_threads() -> list[str]:
-    """Threads of engines."""
+    """Threads of engines; those that read over a network are of the process, and stay."""
     return [
         thread.name for thread in threading.enumerate()
         if re.fullmatch(r"recordsmith-\d+", thread.name)

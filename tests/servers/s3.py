@@ -51,10 +51,23 @@ class S3(Server):
 
     def new_store(self, address: Address | None = None, **options: Any) -> ObjectStore:
         name = f"bucket-{uuid4().hex}"
-        request = urllib.request.Request(f"{self.url(None)}/{name}", method="PUT")
-        urllib.request.urlopen(request).close()
+        self._make_bucket(name)
         access = {"access_key_id": "x", "secret_access_key": "y", "region": "us-east-1"}
         return ObjectStore(f"s3://{name}", endpoint=self.url(address), **access, **options)
+
+    def variables(self, bucket: str) -> dict[str, str]:
+        """Make a bucket; return the variables with which its URLs work."""
+        self._make_bucket(bucket)
+        return {
+            "AWS_ENDPOINT_URL": self.url(None),
+            "AWS_ACCESS_KEY_ID": "x",
+            "AWS_SECRET_ACCESS_KEY": "y",
+            "AWS_REGION": "us-east-1",
+        }
+
+    def _make_bucket(self, name: str) -> None:
+        request = urllib.request.Request(f"{self.url(None)}/{name}", method="PUT")
+        urllib.request.urlopen(request).close()
 
     def close(self) -> None:
         self._server.shutdown()
