@@ -29,7 +29,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.remote.runtime": ("copies a library", {"open", "os.close"}),
-    "stores.store": ("names a type", {"mmap.mmap"}),
+    "stores.object_reader": ("names a type", {"mmap.mmap"}),
     "torch.worker_iterations": (
         "shares numbers between processes",
         {

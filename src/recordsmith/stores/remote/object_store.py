@@ -18,6 +18,14 @@ from recordsmith.errors import (
     OptionError,
     RecordsmithError,
 )
+from recordsmith.stores.checks import (
+    check_key,
+    check_range,
+    check_version,
+    check_writable,
+    missing_error,
+)
+from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import (
     PART_BYTES,
@@ -33,19 +41,7 @@ from recordsmith.stores.remote.request_errors import (
     request_error,
 )
 from recordsmith.stores.remote.runtime import obstore_here
-from recordsmith.stores.store import (
-    Data,
-    FolderEntry,
-    ObjectInfo,
-    ObjectWriter,
-    Store,
-    check_key,
-    check_range,
-    check_version,
-    check_writable,
-    missing_error,
-    pieces_of,
-)
+from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 Result = TypeVar("Result")
 
