@@ -301,7 +301,7 @@ class ObjectStore(Store):
     def _put_if(self, key: str, data: Data, mode: Any) -> bool:
         """Write an object under a condition.
 
-        If the answer to a request was lost, the next one may find what the first one has written,
+        If the response to a request was lost, the next one may find what the first one has written,
         so the library repeats no request here.
         """
         whole = b"".join(pieces_of(data))
@@ -391,7 +391,7 @@ class ObjectStore(Store):
 
 
 def object_info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
-    """Return what an answer says; the version is the ETag, or time and size."""
+    """Return size and version from a response; the version is the ETag, or time and size."""
     tag = found["e_tag"]
     version = f"{_TIME}{found['last_modified'].timestamp():.6f}-{found['size']}"
     return ObjectInfo(key, found["size"], tag.strip('"') if tag else version)
