@@ -77,10 +77,10 @@ class FsspecStore(Store):
                 remedy="Install it.",
             ) from None
         except (ValueError, TypeError, OSError) as error:
-            known = isinstance(error, ValueError) and "not known" in str(error)
+            is_unknown = isinstance(error, ValueError) and "not known" in str(error)
             raise OptionError(
-                f"the scheme {scheme}:// is unknown" if known
-                else f"{scheme}:// cannot be opened ({type(error).__name__})",
+                f"the scheme of {url} is unknown" if is_unknown
+                else f"{url} cannot be opened ({type(error).__name__})",
                 value=scheme,
                 expected="a path, or a URL with s3, gs, az, https, or a scheme of fsspec",
             ) from None  # fmt: skip
