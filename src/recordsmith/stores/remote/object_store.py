@@ -212,7 +212,7 @@ class ObjectStore(Store):
             raise BrokenRequestError(
                 errno.EIO, "the server sent another range than requested", name
             )
-        data = memoryview(self._translated(key, result.bytes))
+        data = memoryview(result.bytes())
         if len(data) != end - begin:
             raise BrokenRequestError(
                 errno.EIO, "the connection broke in the middle of the data", name
@@ -374,24 +374,30 @@ class ObjectStore(Store):
         Raises:
             FileAccessError: the request failed.
         """
-        exceptions, name = self._obstore.exceptions, self.name_of(key)
-        failed: FileAccessError | OptionError
+        failed: Exception
         try:
             return function()
         except RecordsmithError:
             raise
-        except FileNotFoundError as error:
+        except Exception as error:  # noqa: BLE001
+            failed = self._failure(error, key, operation)
+        raise failed
+
+    def _failure(self, error: Exception, key: str, operation: str) -> Exception:
+        """Return our error for one of obstore; the same error if it is not obstore's."""
+        exceptions, name = self._obstore.exceptions, self.name_of(key)
+        if isinstance(error, FileNotFoundError):
             found = request_error(str(error), name, operation=operation)
-            failed = found if isinstance(found, MissingFileError) else missing_error(name)
-        except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-            failed = ConditionError(errno.ESTALE, "it was replaced", name, operation=operation)
-        except ValueError:
-            failed = OptionError(f"{key!r:.200} is not a valid key here", value=key)
-        except (exceptions.BaseError, OSError) as error:
-            failed = request_error(
+            return found if isinstance(found, MissingFileError) else missing_error(name)
+        if isinstance(error, (exceptions.AlreadyExistsError, exceptions.PreconditionError)):
+            return ConditionError(errno.ESTALE, "it was replaced", name, operation=operation)
+        if isinstance(error, ValueError):
+            return OptionError(f"{key!r:.200} is not a valid key here", value=key)
+        if isinstance(error, (exceptions.BaseError, OSError)):
+            return request_error(
                 str(error), name, operation=operation, is_anonymous=self._is_anonymous
             )
-        raise failed
+        return error
 
 
 def object_info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
