@@ -118,12 +118,12 @@ def test_the_same_from_and_to_a_bucket(
 ) -> None:
     url, options = bucket
     place = rs.remote(url, store_options=options)
-    far = {word: _copied(path, place / word.lower()) for word, path in data.items()}
+    remote = {word: _copied(path, place / word.lower()) for word, path in data.items()}
     given = "--store-options", options_text(options)
-    local_out, far_out = str(tmp_path / "results"), f"{url}/results"
+    local_out, remote_out = str(tmp_path / "results"), f"{url}/results"
     Path(local_out).mkdir()
     expected = _run(run, name, {**data, "OUT": local_out})
-    found = _run(run, name, {**far, "OUT": far_out}, *given)
+    found = _run(run, name, {**remote, "OUT": remote_out}, *given)
     assert found == expected
     files, written = visible(local_out), visible(place / "results")
     assert written.keys() == files.keys()
@@ -131,7 +131,7 @@ def test_the_same_from_and_to_a_bucket(
     assert {file: written[file] for file in compared} == {file: files[file] for file in compared}
     assert not any(ACCESS["secret_access_key"].encode() in data for data in written.values())
     if any("OUT/new" in command for command in COMMANDS[name]):  # the other combinations
-        for number, (places, out) in enumerate(((far, str(tmp_path)), (data, url))):
+        for number, (places, out) in enumerate(((remote, str(tmp_path)), (data, url))):
             _run(run, name, {**places, "OUT": f"{out}/again-{number}"}, *given)
             again = visible(
                 as_folder(f"{tmp_path}/again-0") if not number else place / f"again-{number}"

@@ -1,4 +1,4 @@
-"""Samples far away are read ahead: the same samples in the same order, never too many at once."""
+"""Samples are read ahead over a network: the same ones, in order, never too many at once."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Around:
         return {}
 
 
-FAR, NEAR = Location(DelayedStore(0), "x"), Location(MemoryStore(), "x")
+REMOTE, LOCAL = Location(DelayedStore(0), "x"), Location(MemoryStore(), "x")
 
 
 def _samples(count: int, size_bytes: int = 10) -> list[Sample]:
     return [Sample(str(number), size_bytes=size_bytes, version=0) for number in range(count)]
 
 
-@pytest.mark.parametrize("place", [FAR, NEAR])
+@pytest.mark.parametrize("place", [REMOTE, LOCAL])
 @pytest.mark.parametrize("count", [0, 1, 5, 100])
 def test_contents_notes_and_errors(place: Location, count: int) -> None:
     found = []
@@ -79,11 +79,11 @@ def test_contents_notes_and_errors(place: Location, count: int) -> None:
 @pytest.mark.parametrize(
     ("place", "size_bytes", "users", "most"),
     [
-        (NEAR, 10, 1, 0),
-        (FAR, 10, 1, 2 * CONCURRENCY),
-        (FAR, 16 << 20, 1, 4),
-        (FAR, 16 << 20, 4, 1),
-        (FAR, 1 << 30, 1, 1),
+        (LOCAL, 10, 1, 0),
+        (REMOTE, 10, 1, 2 * CONCURRENCY),
+        (REMOTE, 16 << 20, 1, 4),
+        (REMOTE, 16 << 20, 4, 1),
+        (REMOTE, 1 << 30, 1, 1),
     ],
 )
 def test_how_many_are_read_ahead(place: Location, size_bytes: int, users: int, most: int) -> None:
@@ -99,12 +99,12 @@ def test_how_many_are_read_ahead(place: Location, size_bytes: int, users: int, m
 
 
 def test_readers_around_others() -> None:
-    assert concurrency_of(Around(Reader(FAR))) == CONCURRENCY
-    assert concurrency_of(Around(Reader(NEAR))) == concurrency_of(object()) == 1
+    assert concurrency_of(Around(Reader(REMOTE))) == CONCURRENCY
+    assert concurrency_of(Around(Reader(LOCAL))) == concurrency_of(object()) == 1
 
 
 def test_threads_end() -> None:
-    with SamplesAhead(Reader(FAR), 1) as ahead:
+    with SamplesAhead(Reader(REMOTE), 1) as ahead:
         next(ahead.each(_samples(50)))
     assert not [one for one in threading.enumerate() if one.name.startswith("recordsmith-sample")]
 
@@ -139,24 +139,24 @@ JOBS = {
 
 @pytest.mark.parametrize("name", JOBS)
 def test_jobs_read_many_samples_at_the_same_time(images: Any, name: str) -> None:
-    near, far = Location(MemoryStore(), "data"), Location(_CountingStore(0.005), "data")
-    for place in (near, far):
+    local, remote = Location(MemoryStore(), "data"), Location(_CountingStore(0.005), "data")
+    for place in (local, remote):
         for number in range(40):
             data = images.encode(images.noise(9 + number, 8), "PNG")
             (place / f"in/{'ab'[number % 2]}/{number:02}.png").put(data)
         JOBS[name](rs.ImageFolder(place / "in"), place / "out")
-    assert visible(far / "out").keys() == visible(near / "out").keys()
+    assert visible(remote / "out").keys() == visible(local / "out").keys()
     if name.startswith("pack"):
-        expected = visible(near / "out")
-        assert {n: d for n, d in visible(far / "out").items() if n.endswith("d")} == {
+        expected = visible(local / "out")
+        assert {n: d for n, d in visible(remote / "out").items() if n.endswith("d")} == {
             n: d for n, d in expected.items() if n.endswith("d")
         }
     else:
-        assert (far / "out").read() == (near / "out").read()
-    assert CONCURRENCY >= far.store.most > CONCURRENCY // 2  # type: ignore[attr-defined]
+        assert (remote / "out").read() == (local / "out").read()
+    assert CONCURRENCY >= remote.store.most > CONCURRENCY // 2  # type: ignore[attr-defined]
 
 
-def test_an_unreadable_sample_far_away(images: Any) -> None:
+def test_an_unreadable_sample_over_a_network(images: Any) -> None:
     place = Location(DelayedStore(0), "data")
     for number in range(5):
         data = images.encode(images.noise(9, 8), "PNG") if number != 3 else b"?"

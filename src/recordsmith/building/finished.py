@@ -159,10 +159,10 @@ def save_result(
     folder: Location, fingerprint: str, versions: str | None, result: ShardResult
 ) -> None:
     """Write the note that a shard is complete; `fingerprint` is of the job."""
-    is_far = folder.store.concurrency > 1
+    is_remote = folder.store.is_remote
     document = {
         "version": _VERSION,
-        "object_version": final_location(folder, result.file).info().version if is_far else None,
+        "object_version": final_location(folder, result.file).info().version if is_remote else None,
         "fingerprint": fingerprint,
         "versions_hash": versions,
         "file": result.file,
@@ -202,11 +202,11 @@ def load_result(
     if document.get("versions_hash") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
-    is_far = folder.store.concurrency > 1
+    is_remote = folder.store.is_remote
     # under its final name if the job was killed while publishing
     for location in (partial_location(folder, file), folder / file):
         with suppress(FileAccessError):
-            is_same = is_far and location.info().version == document.get("object_version")
+            is_same = is_remote and location.info().version == document.get("object_version")
             if is_same or _size_and_checksum(location) == expected:
                 return result
             if location.name != file:

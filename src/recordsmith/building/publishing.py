@@ -8,7 +8,6 @@ to finish.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -53,7 +52,7 @@ from recordsmith.errors import (
 from recordsmith.example import Schema
 from recordsmith.stores import Location, folder_error, write_atomically
 from recordsmith.wire import FRAME_BYTES, Compression
-from recordsmith.work import holding_signals
+from recordsmith.work import Work, holding_signals
 
 _Item = TypeVar("_Item")
 
@@ -261,13 +260,11 @@ def _finish(folder: Location, manifest: Manifest) -> None:
 
 def _for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
     """Change many files, at the same time where each change is requests over a network."""
-    if folder.store.concurrency == 1:
+    if folder.store.is_remote:
+        Work(folder.store.concurrency, None).each(change, items)
+    else:
         for item in items:
             change(item)
-        return
-    with ThreadPoolExecutor(folder.store.concurrency) as pool:
-        for _ in pool.map(change, items):
-            pass
 
 
 def _move(partial: Location, final: Location) -> None:

@@ -25,9 +25,9 @@ from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_head
 from recordsmith.wire.stream import BLOCK_BYTES
 
 _SMALL_BYTES = 16 << 10
-_SMALL_FAR_BYTES = 1 << 20  # arrive within the time of a request
+_SMALL_REMOTE_BYTES = 1 << 20  # arrive within the time of a request
 _HEADERS_AT_A_TIME = 1 << 10
-_FAR_HEADERS_AT_A_TIME = 16
+_REMOTE_HEADERS_AT_A_TIME = 16
 _REPORT_BYTES = 64 << 20
 _GROUP_BYTES = (
     1 << 20
@@ -159,7 +159,7 @@ class ReadFrames:
         return end <= self._size_bytes
 
 
-class FarFrames:
+class RemoteFrames:
     """Reads frames of one version of an object over a network."""
 
     def __init__(self, store: Store, info: ObjectInfo) -> None:
@@ -185,14 +185,14 @@ class FarFrames:
         *,
         whole: bool = False,
     ) -> int:
-        request = FarRequest(self, begins, ends, places)
+        request = RemoteRequest(self, begins, ends, places)
         return 0 if gather_together([request], out, whole=whole) else len(begins)
 
 
-class FarRequest(NamedTuple):
+class RemoteRequest(NamedTuple):
     """Frames of one object; see `FrameReader.gather`."""
 
-    frames: FarFrames
+    frames: RemoteFrames
     begins: Int64Array
     ends: Int64Array
     places: Int64Array
@@ -207,7 +207,7 @@ class _Run(NamedTuple):
 
 
 def gather_together(
-    requests: Sequence[FarRequest], out: npt.NDArray[np.uint8], *, whole: bool = False
+    requests: Sequence[RemoteRequest], out: npt.NDArray[np.uint8], *, whole: bool = False
 ) -> list[tuple[int, int]]:
     """Copy the payloads of frames of many objects, in one parallel round for each store.
 
@@ -257,11 +257,11 @@ def open_frames(
         CorruptDataError: the file is empty.
         FileAccessError: it cannot be read.
     """
-    if location.store.is_far:
+    if location.store.is_remote:
         info = location.info() if info is None else info
         if info.size_bytes == 0:
             raise _empty_error(location)
-        return FarFrames(location.store, info)
+        return RemoteFrames(location.store, info)
     reader = location.open_read(info)
     try:
         if reader.size_bytes == 0:
@@ -281,7 +281,7 @@ def _empty_error(location: Location) -> CorruptDataError:
 
 
 def walk(
-    reader: ObjectReader, report: Callable[[int], None] | None = None, *, is_far: bool = False
+    reader: ObjectReader, report: Callable[[int], None] | None = None, *, is_remote: bool = False
 ) -> tuple[Int64Array, bool]:
     """Return the payload lengths of a file from its headers, and whether the file ends at a frame.
 
@@ -291,12 +291,12 @@ def walk(
     Args:
         reader: the open file.
         report: called with the number of bytes processed so far.
-        is_far: whether the file is read over a network.
+        is_remote: whether the file is read over a network.
     """
     size = reader.size_bytes
-    small_bytes = _SMALL_FAR_BYTES if is_far else _SMALL_BYTES
-    buffer = memoryview(bytearray(min(2 * small_bytes if is_far else BLOCK_BYTES, size)))
-    most = _FAR_HEADERS_AT_A_TIME if is_far else _HEADERS_AT_A_TIME
+    small_bytes = _SMALL_REMOTE_BYTES if is_remote else _SMALL_BYTES
+    buffer = memoryview(bytearray(min(2 * small_bytes if is_remote else BLOCK_BYTES, size)))
+    most = _REMOTE_HEADERS_AT_A_TIME if is_remote else _HEADERS_AT_A_TIME
     headers = np.empty((most, HEADER_BYTES), np.uint8)
     pieces = [np.empty(0, np.int64)]
     at, reported, is_dense = 0, 0, True

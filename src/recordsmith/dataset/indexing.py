@@ -159,7 +159,7 @@ def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
     index = None if found is None else found.load()
     if found is not None and index is not None:
         work.advance(info.size_bytes)
-        if found.location.store.is_far == shard.location.store.is_far:  # not only in the cache
+        if found.location.store.is_remote == shard.is_remote:  # not only in the cache
             return IndexFile(str(shard.location), str(found.location), index.record_count, False)
     else:
         index = _walk(shard, work)
@@ -169,7 +169,7 @@ def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
 
 def _find(shard: Shard, info: ObjectInfo) -> SavedIndex | None:
     """Find the index next to a shard before that in the user's cache."""
-    if not shard.location.store.is_far:
+    if not shard.is_remote:
         return find_index(shard.location)
     near = find_index(shard.location, info, is_cached=False) if shard.may_have_index else None
     return near or find_index(shard.location, info, is_next_to_it=False)

@@ -237,7 +237,7 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
         if located is not None:
             return located
     # in a store without folders, only a listing shows them: look for an object of that name first
-    is_file_name = store.is_far and (is_pattern or looks_like_shard(place.name))
+    is_file_name = store.is_remote and (is_pattern or looks_like_shard(place.name))
     folder = None if is_file_name else _folder_at(place)
     if folder is not None:
         return _locate_folder(folder, around_defects)
@@ -267,7 +267,7 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
 def _folder_at(place: Location) -> ListedFolder | None:
     """The folder at a place; None if there is none."""
     folder = ListedFolder(place)
-    if not (place.store.is_far and place.key):
+    if not (place.store.is_remote and place.key):
         return folder if place.is_folder() else None
     try:
         return folder if folder.entries else None
@@ -280,7 +280,7 @@ def _folder_at(place: Location) -> ListedFolder | None:
 def _locate_matching(pattern: Location) -> Located:
     """The files that match a pattern, without manifests, labels and text indexes."""
     listed: dict[Location, ObjectInfo | None]
-    if pattern.store.is_far:
+    if pattern.store.is_remote:
         infos = pattern.store.list_matching(pattern.key)
         listed = {Location(pattern.store, info.key): info for info in infos}
     else:
@@ -531,9 +531,9 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
 
 
 def _names_of_records(folder: ListedFolder, files: Sequence[FolderEntry]) -> dict[str, None]:
-    """The names of the TFRecord files, in order; far away, all heads are read in one round."""
+    """The names of the TFRecord files, in order; over a network, heads are read in one round."""
     store = folder.location.store
-    if not store.is_far:
+    if not store.is_remote:
         return dict.fromkeys(
             entry.name for entry in files if looks_like_records(folder.location / entry.name)
         )

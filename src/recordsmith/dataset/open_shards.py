@@ -36,7 +36,7 @@ class OpenShards:
             if shard in self._mapped_bytes:
                 self._mapped_bytes.move_to_end(shard)
                 return
-        if shard.is_far:
+        if shard.is_remote:
             return  # neither open nor mapped
         size = shard.size_bytes if shard.maps_well else 0  # may build its index
         with self._lock:

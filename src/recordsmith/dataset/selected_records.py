@@ -426,7 +426,7 @@ def scattered_blocks(records: ShardSequence, positions: Int64Array) -> Iterator[
     """
     groups = _cut_by_size(records, positions)
     read = partial(_read_together, records)
-    if any(shard.is_far for shard in records.shards):
+    if any(shard.is_remote for shard in records.shards):
         each = Work(_GROUPS_AHEAD, None).in_order(read, groups, ahead=_GROUPS_AHEAD)
     else:
         each = (read(group) for group in groups)

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.frames import (
-    FarFrames,
-    FarRequest,
     FrameReader,
+    RemoteFrames,
+    RemoteRequest,
     maps_well,
     open_frames,
     walk,
@@ -75,11 +75,11 @@ class Shard:
             may_have_index: False if its folder, over a network, has no folder for indexes.
         """
         self.location = as_location(location)
-        self.is_far = self.location.store.is_far
+        self.is_remote = self.location.store.is_remote
         self._keeps_index = keeps_index
         self._listed_bytes = None if listed is None else listed.size_bytes
         self.may_have_index = may_have_index
-        self._info = listed if self.is_far and listed is not None and listed.version else None
+        self._info = listed if self.is_remote and listed is not None and listed.version else None
         self.split = split
         self.entry = entry
         self._record_count = None if entry is None else entry.record_count
@@ -126,7 +126,7 @@ class Shard:
     @property
     def size_bytes(self) -> int:
         """The size of the file; over a network, of the version that is read."""
-        if not self.is_far:
+        if not self.is_remote:
             return self.location.size()
         if self._info is None and self.entry is not None and not self.location.store.can_list:
             return self.entry.size_bytes
@@ -139,7 +139,7 @@ class Shard:
             FileAccessError: it does not exist or cannot be read.
             CorruptDataError: shard-size-mismatch, if its folder could not be listed.
         """
-        if not self.is_far:
+        if not self.is_remote:
             return self.location.info()
         if self._info is None:
             info = self.location.info()
@@ -154,7 +154,7 @@ class Shard:
 
     @property
     def _info_to_open(self) -> ObjectInfo | None:
-        return self.info() if self.is_far else None
+        return self.info() if self.is_remote else None
 
     @property
     def compression(self) -> Compression:
@@ -230,15 +230,15 @@ class Shard:
         if self._index is not None or not self._keeps_index:
             return None
         if self._saved is None and not self._is_searched:
-            if self.is_far:
+            if self.is_remote:
                 self._saved = find_index(
                     self.location, self.info(), is_next_to_it=self.may_have_index
                 )
             else:
                 self._saved = find_index(self.location)
-            self._is_searched = self.is_far
+            self._is_searched = self.is_remote
         saved = self._saved
-        if saved is not None and self.is_far and self._compression is None:
+        if saved is not None and self.is_remote and self._compression is None:
             self._compression = (
                 saved.compression
             )  # records are verified, which shows if it is wrong
@@ -255,7 +255,7 @@ class Shard:
 
     def _kept_index(self) -> ShardIndex | None:
         """Load the index file; None if there is no valid one."""
-        if not self.is_far:
+        if not self.is_remote:
             return load_index(self.location)
         saved = self._saved_index()  # looked for only once
         return self._index if saved is None else saved.load()
@@ -284,11 +284,11 @@ class Shard:
     @property
     def is_prepared(self) -> bool:
         """Whether its index is in memory and, over a network, its version is known."""
-        return self._index is not None and not (self._info is None and self.is_far)
+        return self._index is not None and not (self._info is None and self.is_remote)
 
     def prepare(self) -> None:
         """Read what random access needs: the index and, over a network, the version."""
-        if self.is_far:
+        if self.is_remote:
             self.info()
         _ = self.index
 
@@ -338,7 +338,7 @@ class Shard:
         ):
             if skip_bytes:
                 file.seek(skip_bytes)
-            elif self.is_far:
+            elif self.is_remote:
                 compression = self._detect_compression(file)
             for block in read_blocks(file, compression=compression, check_payloads=check_payloads):
                 first = block.position + position
@@ -369,7 +369,7 @@ class Shard:
             CorruptDataError: the record is damaged, or the file has changed since it was opened.
         """
         self._check_plain()
-        if self.is_far:
+        if self.is_remote:
             with suppress(CorruptDataError):
                 payload = self._read_at(number)
                 if payload is not None:
@@ -398,7 +398,7 @@ class Shard:
             if self._has_moved:
                 return False
             self.close()
-            if self.is_far and self.entry is None:
+            if self.is_remote and self.entry is None:
                 self._compression = None  # perhaps of the index
             index = self._build_index()
             if not self._is_index_kept:
@@ -456,13 +456,13 @@ class Shard:
         copied = np.frombuffer(encode_record(payload) if whole else payload, np.uint8)
         out[place : place + len(copied)] = copied
 
-    def far_request(self, numbers: Int64Array, places: Int64Array) -> FarRequest:
+    def remote_request(self, numbers: Int64Array, places: Int64Array) -> RemoteRequest:
         """Return the request for some records over a network; args and errors as of `gather`."""
         self._check_plain()
         offsets = self._offsets_of(numbers)
         frames = self._open_frames()
-        assert isinstance(frames, FarFrames)
-        return FarRequest(frames, offsets[numbers], offsets[numbers + 1], places)
+        assert isinstance(frames, RemoteFrames)
+        return RemoteRequest(frames, offsets[numbers], offsets[numbers + 1], places)
 
     @property
     def maps_well(self) -> bool:
@@ -555,7 +555,7 @@ class Shard:
             return ShardIndex(np.zeros(1, np.int64), "none")
         with self.open_read() as file, accessing(self.location):
             if self._detect_compression(file) == "none":
-                lengths, is_whole = walk(file, report, is_far=self.is_far)
+                lengths, is_whole = walk(file, report, is_remote=self.is_remote)
                 if not is_whole:
                     with located(self.location):
                         file.seek(0)  # raises the specific error
@@ -573,8 +573,8 @@ class Shard:
         if not self._keeps_index:
             return index
         # one that is wrong next to the shard stays there, so any other is worth keeping
-        if self.is_far and (self._is_index_kept or self.size_bytes >= KEEP_FROM_BYTES):
+        if self.is_remote and (self._is_index_kept or self.size_bytes >= KEEP_FROM_BYTES):
             cache_index(self.location, index, self.info())
-        elif not self.is_far and self.size_bytes >= KEEP_FROM_BYTES:
+        elif not self.is_remote and self.size_bytes >= KEEP_FROM_BYTES:
             save_index(self.location, index)
         return index

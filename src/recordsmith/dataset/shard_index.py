@@ -206,7 +206,7 @@ def _saved_indexes(
     is_cached: bool = True,
 ) -> Iterator[SavedIndex]:
     locations: Sequence[Location] = index_locations(shard)
-    if shard.store.is_far:
+    if shard.store.is_remote:
         with suppress(FileAccessError):
             info = shard.info() if info is None else info
         if info is None:
@@ -259,7 +259,7 @@ def save_index(
         info: size and version of the shard, if they are known.
     """
     location = as_location(shard)
-    version = info.version if info is not None and location.store.is_far else ""
+    version = info.version if info is not None and location.store.is_remote else ""
     return _save(index_pieces(location, index, info), index_locations(location, version))
 
 
@@ -307,9 +307,9 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
     Args:
         info: of the shard, if it is in a store over a network.
     """
-    is_far = location.store.is_far
-    file_bytes = None if is_far else location.size()  # raises for a pipe, which would block
-    data = location.read(0, _FIRST_BYTES if is_far else _HEADER.size)
+    is_remote = location.store.is_remote
+    file_bytes = None if is_remote else location.size()  # raises for a pipe, which would block
+    data = location.read(0, _FIRST_BYTES if is_remote else _HEADER.size)
     if len(data) < _HEADER.size or data[:8] != _MAGIC:
         return None
     _, size, samples, compression, count = _HEADER.unpack_from(data)

@@ -127,10 +127,10 @@ def gather(
     Raises:
         OptionError, CorruptDataError, FileAccessError: as `Shard.gather`.
     """
-    far: list[ShardGroup] = []
+    remote: list[ShardGroup] = []
     for group in groups:
-        if group.shard.is_far:
-            far.append(group)
+        if group.shard.is_remote:
+            remote.append(group)
             continue
         group.opened.use(group.shard)
         try:
@@ -139,9 +139,11 @@ def gather(
             if faults is None:
                 raise
             _gather_singly(group, places, out, faults, whole=whole)
-    requests = [group.shard.far_request(group.numbers, places[group.members]) for group in far]
+    requests = [
+        group.shard.remote_request(group.numbers, places[group.members]) for group in remote
+    ]
     for at, row in gather_together(requests, out, whole=whole):
-        group, (_, begins, ends, own_places) = far[at], requests[at]
+        group, (_, begins, ends, own_places) = remote[at], requests[at]
         number, size = int(group.numbers[row]), int(ends[row] - begins[row]) - FRAME_BYTES
         try:
             group.shard.copy_again(number, size, int(own_places[row]), out, whole=whole)

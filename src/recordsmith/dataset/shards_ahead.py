@@ -33,7 +33,7 @@ def blocks_of(shards: Sequence[AnyShard]) -> Iterator[tuple[AnyShard, RecordBloc
     Raises:
         CorruptDataError: a record is damaged; after all records before it.
     """
-    if len(shards) < 3 or shards[0].location.store.concurrency == 1:
+    if len(shards) < 3 or not shards[0].location.store.is_remote:
         for shard in shards:
             for block in shard.blocks():
                 yield shard, block

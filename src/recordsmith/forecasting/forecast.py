@@ -215,7 +215,7 @@ def _distinct_variants(
 
 @contextmanager
 def _reading(listing: Listing, numbers: Int64Array) -> Iterator[Iterator[SampleToRead]]:
-    """The samples of these numbers, which are read ahead where they are far away."""
+    """The samples of these numbers, which are read ahead over a network."""
     samples = map(listing.samples.__getitem__, numbers.tolist())
     with SamplesAhead(listing.reader, 1) as ahead, closing(ahead.each(samples)) as items:
         yield items

@@ -233,7 +233,7 @@ class Loader:
             thread_count=self._thread_count,
             processor_count=processor_count(),
             has_pixels=self._maker.has_pixels,
-            is_far=isinstance(self._reader, AheadReader),
+            is_remote=isinstance(self._reader, AheadReader),
         )
         return self._tally.stats(known)
 

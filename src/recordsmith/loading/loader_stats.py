@@ -55,7 +55,7 @@ class LoaderStats(Report):
         thread_count: the number of threads; 0 for the caller's only.
         processor_count: how many threads can run at once.
         has_pixels: whether images or masks are decoded.
-        is_far: whether records are read over a network. Then they are read ahead, and
+        is_remote: whether records are read over a network. Then they are read ahead, and
             reading_seconds is how long threads waited for them.
     """
 
@@ -77,7 +77,7 @@ class LoaderStats(Report):
     thread_count: int = 0
     processor_count: int = 1
     has_pixels: bool = False
-    is_far: bool = False
+    is_remote: bool = False
 
     @property
     def records_per_second(self) -> float:
@@ -108,7 +108,7 @@ class LoaderStats(Report):
                 "The training step is the bottleneck: batches were ready "
                 f"{percent(1 - share)} of the time."
             )
-        if self.is_far and self.reading_seconds - self.first_batch_seconds > (
+        if self.is_remote and self.reading_seconds - self.first_batch_seconds > (
             _LINK_SHARE * self.waited_seconds
         ):
             return (

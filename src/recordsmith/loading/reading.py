@@ -58,16 +58,16 @@ def plan_reading(
     schedule = Schedule(order, rank_share, epochs, _selection_of(dataset))
     if isinstance(dataset, Dataset) and compressed_shard(dataset) is not None:
         return schedule, SequentialReader(records_of(dataset), order.runs)
-    if is_far(dataset):
+    if is_remote(dataset):
         records = dataset if isinstance(dataset, Mix) else records_of(dataset)
         return schedule, AheadReader(records, order.runs)
     return schedule, None
 
 
-def is_far(dataset: Dataset | Mix) -> bool:
+def is_remote(dataset: Dataset | Mix) -> bool:
     """Return whether a shard of the dataset is read over a network."""
     datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
-    return any(shard.is_far for one in datasets for shard in records_of(one).all_shards)
+    return any(shard.is_remote for one in datasets for shard in records_of(one).all_shards)
 
 
 def _selection_of(dataset: Dataset | Mix) -> Any:

@@ -22,7 +22,7 @@ Read: TypeAlias = Callable[[Note], Content]
 
 
 class SampleToRead(NamedTuple):
-    """A sample, and how to read it; far away, that has begun."""
+    """A sample, and how to read it; over a network, that has begun."""
 
     sample: Sample
     read: Read

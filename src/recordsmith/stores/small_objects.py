@@ -45,7 +45,7 @@ def read_existing(place: PlaceLike, most_bytes: int | None = None) -> bytes | No
     """
     location = as_location(place)
     # a local one may be a pipe without a writer, which would block
-    if not location.store.is_far and not location.exists():
+    if not location.store.is_remote and not location.exists():
         return None
     try:
         return read_document(location, most_bytes)

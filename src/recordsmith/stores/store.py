@@ -84,7 +84,7 @@ class Store(ABC):
     request over a network."""
 
     @property
-    def is_far(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether reads are requests over a network, which callers count and save."""
         return self.concurrency > 1
 
@@ -154,7 +154,7 @@ class Store(ABC):
         Raises:
             FileAccessError: as `read`, at the first range that fails.
         """
-        if self.concurrency == 1:
+        if not self.is_remote:
             for index, wanted in enumerate(ranges):
                 yield index, self.read_view(*wanted)
         else:
@@ -470,7 +470,7 @@ class RangeReader(ObjectReader):
         self._store = store
         self._key, self.size_bytes, self._version = info
         self._at = 0
-        self._ahead = ReadAhead(self._view, self.size_bytes) if store.concurrency > 1 else None
+        self._ahead = ReadAhead(self._view, self.size_bytes) if store.is_remote else None
 
     def seekable(self) -> bool:
         return True

@@ -29,12 +29,12 @@ SHUFFLES = [
 ]  # fmt: skip
 
 
-def _far(near: rs.Dataset, delay_seconds: float = 0.0) -> rs.Dataset:
+def _remote(local: rs.Dataset, delay_seconds: float = 0.0) -> rs.Dataset:
     store = RoundStore(delay_seconds)
-    for shard in near.shards:
+    for shard in local.shards:
         store.set(f"d/{shard.location.name}", shard.location.read())
     dataset = rs.open([Location(store, key) for key in store.objects])
-    assert len(dataset) == len(near)
+    assert len(dataset) == len(local)
     store.reset()
     return dataset
 
@@ -44,13 +44,13 @@ def _store(dataset: rs.Dataset) -> Any:
 
 
 @pytest.fixture(scope="module")
-def near(small: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
-    return small.write_shards(tmp_path_factory.mktemp("near"), COUNTS, lengths=LENGTHS)  # type: ignore[no-any-return]
+def local(small: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    return small.write_shards(tmp_path_factory.mktemp("local"), COUNTS, lengths=LENGTHS)  # type: ignore[no-any-return]
 
 
 @pytest.fixture
-def far(near: rs.Dataset) -> rs.Dataset:
-    return _far(near)
+def remote(local: rs.Dataset) -> rs.Dataset:
+    return _remote(local)
 
 
 @pytest.fixture(params=["whole", "tiny"])
@@ -68,14 +68,14 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 @pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
 def test_resuming_at_any_step_changes_nothing(
-    small: Any, near: rs.Dataset, far: rs.Dataset, shuffle: Any, last_batch: str
+    small: Any, local: rs.Dataset, remote: rs.Dataset, shuffle: Any, last_batch: str
 ) -> None:
     options = {
         "batch_size": 4, "rank": 1, "world_size": 2, "shuffle": shuffle, "last_batch": last_batch,
         "epochs": 2, "seed": 3,
     }  # fmt: skip
-    read = small.assert_resumes_at_every_step(far, **options)
-    assert read == small.ids(small.loader(near, **options))
+    read = small.assert_resumes_at_every_step(remote, **options)
+    assert read == small.ids(small.loader(local, **options))
 
 
 @given(
@@ -91,7 +91,7 @@ def test_resuming_at_any_step_changes_nothing(
 @settings(max_examples=40)
 def test_batches_are_those_of_a_local_copy(
     small: Any,
-    near: rs.Dataset,
+    local: rs.Dataset,
     shuffle: Any,
     batch_size: int,
     world_size: int,
@@ -101,28 +101,28 @@ def test_batches_are_those_of_a_local_copy(
     cut: slice,
     limit: int,
 ) -> None:
-    far = _far(near)
+    remote = _remote(local)
     options = {
         "batch_size": batch_size, "world_size": world_size, "rank": world_size // 2,
         "worker_count": worker_count, "worker": worker_count - 1, "shuffle": shuffle, "epochs": 2,
     }  # fmt: skip
-    expected = small.ids(small.loader(near[cut], **options))
+    expected = small.ids(small.loader(local[cut], **options))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rounds, "AHEAD_BYTES", limit)
         patch.setattr(rounds, "_ROUND_BYTES", limit // 4)
-        loader = small.loader(far[cut], threads=threads, prefetch=prefetch, **options)
+        loader = small.loader(remote[cut], threads=threads, prefetch=prefetch, **options)
         assert small.ids(loader) == expected
 
 
-def test_a_filtered_dataset_and_a_mix(small: Any, near: rs.Dataset, far: rs.Dataset) -> None:
+def test_a_filtered_dataset_and_a_mix(small: Any, local: rs.Dataset, remote: rs.Dataset) -> None:
     for make in (
         lambda one: one.filter("id > 5 and id < 33"),
         lambda one: rs.Mix([(one[:20], 0.4), (one[20:], 0.6)]),
     ):
         for shuffle in (True, rs.BlockShuffle(2, 3)):
             options = {"batch_size": 4, "shuffle": shuffle, "epochs": 2}
-            expected = small.ids(small.loader(make(near), **options))
-            assert small.ids(small.loader(make(far), **options)) == expected
+            expected = small.ids(small.loader(make(local), **options))
+            assert small.ids(small.loader(make(remote), **options)) == expected
 
 
 # -- rounds and memory -----------------------------------------------------------------------------
@@ -130,20 +130,20 @@ def test_a_filtered_dataset_and_a_mix(small: Any, near: rs.Dataset, far: rs.Data
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_a_batch_is_one_round(
-    small: Any, far: rs.Dataset, monkeypatch: pytest.MonkeyPatch, shuffle: bool
+    small: Any, remote: rs.Dataset, monkeypatch: pytest.MonkeyPatch, shuffle: bool
 ) -> None:
     monkeypatch.setattr(rounds, "_ROUND_BYTES", 1)
-    loader = small.loader(far, batch_size=5, shuffle=shuffle)
-    _store(far).reset()
+    loader = small.loader(remote, batch_size=5, shuffle=shuffle)
+    _store(remote).reset()
     assert len(small.ids(loader)) == 9
-    assert len(_store(far).rounds) == 9
+    assert len(_store(remote).rounds) == 9
 
 
-def test_small_batches_share_rounds(small: Any, far: rs.Dataset) -> None:
-    loader = small.loader(far, batch_size=1)
-    _store(far).reset()
+def test_small_batches_share_rounds(small: Any, remote: rs.Dataset) -> None:
+    loader = small.loader(remote, batch_size=1)
+    _store(remote).reset()
     assert len(small.ids(loader)) == 41
-    assert len(_store(far).rounds) == 2  # the first one is one step
+    assert len(_store(remote).rounds) == 2  # the first one is one step
 
 
 def test_each_window_of_blocks_is_one_round_of_whole_blocks(
@@ -151,11 +151,11 @@ def test_each_window_of_blocks_is_one_round_of_whole_blocks(
 ) -> None:
     monkeypatch.setattr(rounds, "_ROUND_BYTES", 1)
     monkeypatch.setattr("recordsmith.dataset.frames._GAP_BYTES", 0)
-    far = _far(small.write_shards(tmp_path, [240], lengths=(100,)))
-    loader = small.loader(far, batch_size=7, shuffle=rs.BlockShuffle(5, 4))
-    _store(far).reset()
+    remote = _remote(small.write_shards(tmp_path, [240], lengths=(100,)))
+    loader = small.loader(remote, batch_size=7, shuffle=rs.BlockShuffle(5, 4))
+    _store(remote).reset()
     small.ids(loader)
-    first, rest, *others = _store(far).rounds
+    first, rest, *others = _store(remote).rounds
     assert len(first) + len(rest) >= 4  # of the first window, of which one step is read first
     assert len(others) == 11
     assert all(len(ranges) <= 4 for ranges in others)
@@ -168,9 +168,9 @@ def test_no_more_is_read_ahead_than_the_limit(
     limit, record = 40_000, 2050
     monkeypatch.setattr(rounds, "AHEAD_BYTES", limit)
     monkeypatch.setattr(rounds, "_ROUND_BYTES", 1)
-    far = _far(small.write_shards(tmp_path, [400], lengths=(2000,)))
-    loader = small.loader(far, batch_size=5, shuffle=True, threads=threads, prefetch=1)
-    store = _store(far)
+    remote = _remote(small.write_shards(tmp_path, [400], lengths=(2000,)))
+    loader = small.loader(remote, batch_size=5, shuffle=True, threads=threads, prefetch=1)
+    store = _store(remote)
     store.reset()
     most = 0
     for number, batch in enumerate(loader, 1):
@@ -185,12 +185,12 @@ def test_no_more_is_read_ahead_than_the_limit(
 
 @pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("threads", [0, 2])
-def test_an_error_arrives_at_its_step(small: Any, near: rs.Dataset, threads: int) -> None:
-    far = _far(near)
-    expected = small.ids(small.loader(near, batch_size=4))
-    loader = small.loader(far, batch_size=4, threads=threads)
-    store = _store(far)
-    last = far.shards[4].location
+def test_an_error_arrives_at_its_step(small: Any, local: rs.Dataset, threads: int) -> None:
+    remote = _remote(local)
+    expected = small.ids(small.loader(local, batch_size=4))
+    loader = small.loader(remote, batch_size=4, threads=threads)
+    store = _store(remote)
+    last = remote.shards[4].location
 
     def change(wanted: Range, data: bytes) -> bytes:
         if wanted.key == last.key:
@@ -206,11 +206,11 @@ def test_an_error_arrives_at_its_step(small: Any, near: rs.Dataset, threads: int
 
 
 @pytest.mark.usefixtures("_sizes")
-def test_a_replaced_object_stops_the_loader(small: Any, far: rs.Dataset) -> None:
-    batches = iter(small.loader(far, batch_size=4, shuffle=True, epochs=None, threads=2))
+def test_a_replaced_object_stops_the_loader(small: Any, remote: rs.Dataset) -> None:
+    batches = iter(small.loader(remote, batch_size=4, shuffle=True, epochs=None, threads=2))
     next(batches)
-    key = far.shards[4].location.key
-    _store(far).set(key, _store(far).objects[key][0])
+    key = remote.shards[4].location.key
+    _store(remote).set(key, _store(remote).objects[key][0])
     with raises(rs.FileAccessError, errno=116):
         for _ in itertools.islice(batches, 1000):
             pass
@@ -218,34 +218,36 @@ def test_a_replaced_object_stops_the_loader(small: Any, far: rs.Dataset) -> None
 
 @pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("shuffle", SHUFFLES)
-def test_damaged_records_are_skipped_or_raised(small: Any, far: rs.Dataset, shuffle: Any) -> None:
-    key = far.shards[2].location.key
+def test_damaged_records_are_skipped_or_raised(
+    small: Any, remote: rs.Dataset, shuffle: Any
+) -> None:
+    key = remote.shards[2].location.key
 
     def change(wanted: Range, data: bytes) -> bytes:
         if wanted.key != key or len(data) < 40:
             return data
         return data[:20] + bytes([data[20] ^ 1]) + data[21:]
 
-    _store(far).change = change
+    _store(remote).change = change
     options = {"batch_size": 4, "shuffle": shuffle, "threads": 2}
     # every answer has a damaged first record, so all that are read alone are damaged
-    loader = small.loader(far, skip_errors=41, **options)
+    loader = small.loader(remote, skip_errors=41, **options)
     read = [number for batch in small.ids(loader) for number in batch]
     lost = {error.record for error in loader.skipped}
     assert sorted(read) == [number for number in range(41) if number - 9 not in lost]
-    assert {error.path for error in loader.skipped} == {str(far.shards[2].location)}
+    assert {error.path for error in loader.skipped} == {str(remote.shards[2].location)}
     with pytest.raises(rs.CorruptDataError):
-        small.ids(small.loader(far, **options))
+        small.ids(small.loader(remote, **options))
 
 
 # -- threads ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def held_up(small: Any, far: rs.Dataset) -> Iterator[SimpleNamespace]:
+def held_up(small: Any, remote: rs.Dataset) -> Iterator[SimpleNamespace]:
     """A loader whose second batch does not arrive."""
-    store = _store(far)
-    loader = small.loader(far, batch_size=4, shuffle=True, threads=2, prefetch=1)
+    store = _store(remote)
+    loader = small.loader(remote, batch_size=4, shuffle=True, threads=2, prefetch=1)
     yield SimpleNamespace(loader=loader, store=store)
     store.may_read.set()
 
@@ -260,10 +262,10 @@ def test_closing_ends_the_threads(numbered: Any, held_up: SimpleNamespace) -> No
 
 @pytest.mark.parametrize("threads", [0, 2])
 def test_an_abandoned_iteration_is_collected(
-    small: Any, numbered: Any, far: rs.Dataset, monkeypatch: pytest.MonkeyPatch, threads: int
+    small: Any, numbered: Any, remote: rs.Dataset, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     monkeypatch.setattr(rounds, "AHEAD_BYTES", 5000)  # threads wait for room
-    loader = small.loader(far, batch_size=4, shuffle=True, threads=threads, epochs=None)
+    loader = small.loader(remote, batch_size=4, shuffle=True, threads=threads, epochs=None)
     iteration = iter(loader)
     next(iteration)
     assert numbered.own_threads()
@@ -284,7 +286,7 @@ def test_closing_while_a_batch_is_awaited(held_up: SimpleNamespace) -> None:
     assert not waiting.is_alive()
 
 
-def test_reading_that_was_waited_for_is_counted(small: Any, near: rs.Dataset) -> None:
-    loader = small.loader(_far(near, 0.02), batch_size=41, shuffle=True)
+def test_reading_that_was_waited_for_is_counted(small: Any, local: rs.Dataset) -> None:
+    loader = small.loader(_remote(local, 0.02), batch_size=41, shuffle=True)
     small.ids(loader)
     assert loader.stats().reading_seconds >= 0.02

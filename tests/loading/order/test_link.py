@@ -33,17 +33,17 @@ def test_a_block_takes_as_long_as_a_request(
 
 
 def test_a_dataset_is_measured_with_few_requests(small: Any, tmp_path: Any) -> None:
-    near = small.write_shards(tmp_path, [40, 60], lengths=(5000,))
+    local = small.write_shards(tmp_path, [40, 60], lengths=(5000,))
     store = RoundStore(0.01)
-    for shard in near.shards:
+    for shard in local.shards:
         store.set(shard.location.name, shard.location.read())
-    far = rs.open([Location(store, key) for key in store.objects])
-    assert len(far) == 100
+    remote = rs.open([Location(store, key) for key in store.objects])
+    assert len(remote) == 100
     store.reset()
-    link = measure_link(far)
+    link = measure_link(remote)
     assert link is not None
     assert link.latency_seconds >= 0.01
     assert 5000 < link.record_bytes < 5100
     assert len(store.singles) + len(store.rounds) <= 10
-    assert rs.BlockShuffle.for_dataset(far).window >= 16
-    assert (measure_link(near), rs.BlockShuffle.for_dataset(near)) == (None, rs.BlockShuffle())
+    assert rs.BlockShuffle.for_dataset(remote).window >= 16
+    assert (measure_link(local), rs.BlockShuffle.for_dataset(local)) == (None, rs.BlockShuffle())

@@ -52,7 +52,7 @@ def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
     Args:
         deep: checks the payloads; None to check only checksums.
     """
-    if deep is None and work.threads > 1 and shard.location.store.concurrency == 1:
+    if deep is None and work.threads > 1 and not shard.is_remote:
         with suppress(FileAccessError):  # reported when the shard is read
             size = shard.size_bytes
             head = shard.location.read(0, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None

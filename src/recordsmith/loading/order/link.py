@@ -38,7 +38,7 @@ def measure_link(dataset: Dataset) -> Link | None:
     Raises:
         FileAccessError: a shard cannot be read.
     """
-    shards = [one for one in records_of(dataset).used_shards() if one.is_far]
+    shards = [one for one in records_of(dataset).used_shards() if one.is_remote]
     if not shards:
         return None
     shards = shards[:: -(-len(shards) // _SHARDS)]

@@ -36,43 +36,43 @@ def _written(folder: Any) -> rs.Dataset:
     return rs.open(folder)
 
 
-def _far(near: rs.Dataset) -> SimpleNamespace:
+def _remote(local: rs.Dataset) -> SimpleNamespace:
     """The same shards over a network; their indexes are loaded, and counting begins."""
     store = RoundStore()
-    for shard in near.shards:
+    for shard in local.shards:
         store.set(f"d/{shard.location.name}", shard.location.read())
     dataset = rs.open(Location(store, "d"))
     records_of(dataset).record_sizes(range(len(dataset)))
     store.reset()
-    return SimpleNamespace(store=store, dataset=dataset, near=near)
+    return SimpleNamespace(store=store, dataset=dataset, local=local)
 
 
 @pytest.fixture(scope="module")
-def near(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
-    return _written(tmp_path_factory.mktemp("near"))
+def local(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    return _written(tmp_path_factory.mktemp("local"))
 
 
 @pytest.fixture
-def far(near: rs.Dataset) -> SimpleNamespace:
-    return _far(near)
+def remote(local: rs.Dataset) -> SimpleNamespace:
+    return _remote(local)
 
 
 @given(st.lists(st.integers(-40, 39), min_size=2, max_size=60))
-def test_any_records_are_read_in_one_round(near: rs.Dataset, positions: list[int]) -> None:
-    far = _far(near)
-    assert far.dataset.read_records(positions).tolist() == near.read_records(positions).tolist()
-    assert (len(far.store.rounds), far.store.singles) == (1, [])
-    of_both = [records_of(one).read_frames(positions).tolist() for one in (far.dataset, near)]
+def test_any_records_are_read_in_one_round(local: rs.Dataset, positions: list[int]) -> None:
+    remote = _remote(local)
+    assert remote.dataset.read_records(positions).tolist() == local.read_records(positions).tolist()
+    assert (len(remote.store.rounds), remote.store.singles) == (1, [])
+    of_both = [records_of(one).read_frames(positions).tolist() for one in (remote.dataset, local)]
     assert of_both[0] == of_both[1]
 
 
-def test_neighbours_are_one_range(far: SimpleNamespace) -> None:
-    far.dataset.read_records(range(39, -1, -1))
-    (ranges,) = far.store.rounds
-    sizes = {key: len(data) for key, (data, _) in far.store.objects.items() if data}
+def test_neighbours_are_one_range(remote: SimpleNamespace) -> None:
+    remote.dataset.read_records(range(39, -1, -1))
+    (ranges,) = remote.store.rounds
+    sizes = {key: len(data) for key, (data, _) in remote.store.objects.items() if data}
     assert {(one.key, one.start, one.stop) for one in ranges} == {
         (f"d/{shard.location.name}", 0, sizes[f"d/{shard.location.name}"])
-        for shard in far.dataset.shards
+        for shard in remote.dataset.shards
         if shard.record_count
     }
 
@@ -86,23 +86,23 @@ def test_neighbours_are_one_range(far: SimpleNamespace) -> None:
         lambda one: one[[5, 5, 39, 0]],
     ],
 )
-def test_selections_in_order(far: SimpleNamespace, chosen: Callable[[rs.Dataset], Any]) -> None:
-    assert [*chosen(far.dataset).records()] == [*chosen(far.near).records()]
+def test_selections_in_order(remote: SimpleNamespace, chosen: Callable[[rs.Dataset], Any]) -> None:
+    assert [*chosen(remote.dataset).records()] == [*chosen(remote.local).records()]
 
 
-def test_a_mix_reads_its_datasets_in_one_round(far: SimpleNamespace) -> None:
-    mixes = [rs.Mix([(one[:20], 0.5), (one[20:], 0.5)]) for one in (far.dataset, far.near)]
-    far.store.reset()
+def test_a_mix_reads_its_datasets_in_one_round(remote: SimpleNamespace) -> None:
+    mixes = [rs.Mix([(one[:20], 0.5), (one[20:], 0.5)]) for one in (remote.dataset, remote.local)]
+    remote.store.reset()
     positions = np.arange(39, -1, -3)
     found, expected = (mix.read_records(positions).tolist() for mix in mixes)
     assert found == expected
-    assert len(far.store.rounds) == 1
+    assert len(remote.store.rounds) == 1
 
 
-def test_indexes_are_loaded_at_the_same_time(near: rs.Dataset) -> None:
+def test_indexes_are_loaded_at_the_same_time(local: rs.Dataset) -> None:
     store = RoundStore(0.02)
     for number in range(store.concurrency):
-        store.set(f"{number:03}.tfrecord", near.shards[2].location.read())
+        store.set(f"{number:03}.tfrecord", local.shards[2].location.read())
     dataset = rs.open([Location(store, key) for key in store.objects])
     assert len(dataset) == 12 * store.concurrency
     assert store.most_at_once > store.concurrency // 2
@@ -125,7 +125,7 @@ def test_lengths_without_an_index(tmp_path: Path, length: int, count: int) -> No
     store.change = change
     store.set("one.tfrecord", (tmp_path / "one.tfrecord").read_bytes())
     with Location(store, "one.tfrecord").open_read() as file:
-        lengths, is_whole = walk(file, is_far=True)
+        lengths, is_whole = walk(file, is_remote=True)
     assert (lengths.tolist(), is_whole) == ([length + number for number in range(count)], True)
     size = len(store.objects["one.tfrecord"][0])
     assert sent <= (size / 2 if length > 2 << 20 else 1.5 * size)
@@ -151,58 +151,58 @@ def _lying(positions: Sequence[int], dataset: rs.Dataset, times: int) -> Any:
     return change
 
 
-def test_a_record_is_read_again_before_it_counts_as_damaged(far: SimpleNamespace) -> None:
+def test_a_record_is_read_again_before_it_counts_as_damaged(remote: SimpleNamespace) -> None:
     positions = [5, 39, 0, 13, 8]
-    expected = far.near.read_records(positions).tolist()
-    far.store.change = _lying([39, 8], far.dataset, 1)
-    assert far.dataset.read_records(positions).tolist() == expected
-    assert (len(far.store.rounds), len(far.store.singles)) == (1, 2)
-    far.store.change = _lying([13], far.dataset, 1)
-    assert far.dataset.read_records([13]).tolist() == far.near.read_records([13]).tolist()
+    expected = remote.local.read_records(positions).tolist()
+    remote.store.change = _lying([39, 8], remote.dataset, 1)
+    assert remote.dataset.read_records(positions).tolist() == expected
+    assert (len(remote.store.rounds), len(remote.store.singles)) == (1, 2)
+    remote.store.change = _lying([13], remote.dataset, 1)
+    assert remote.dataset.read_records([13]).tolist() == remote.local.read_records([13]).tolist()
 
 
 @pytest.mark.parametrize("positions", [[5, 39, 0, 13, 8], [13]])
-def test_a_damaged_record_has_its_place(far: SimpleNamespace, positions: list[int]) -> None:
-    far.store.change = _lying([13], far.dataset, 99)
-    shard = far.dataset.shards[2]
+def test_a_damaged_record_has_its_place(remote: SimpleNamespace, positions: list[int]) -> None:
+    remote.store.change = _lying([13], remote.dataset, 99)
+    shard = remote.dataset.shards[2]
     with raises(rs.CorruptDataError, path=shard.location, record=6) as caught:
-        far.dataset.read_records(positions)
+        remote.dataset.read_records(positions)
     assert caught.value.defect is rs.Defect.PAYLOAD_CRC
-    assert len(far.store.singles) + len(far.store.rounds) == 2
+    assert len(remote.store.singles) + len(remote.store.rounds) == 2
 
 
-def test_all_damaged_records_are_found_and_the_others_read(far: SimpleNamespace) -> None:
+def test_all_damaged_records_are_found_and_the_others_read(remote: SimpleNamespace) -> None:
     positions = np.array([13, 5, 39, 0, 8])
-    far.store.change = _lying([13, 0], far.dataset, 99)
+    remote.store.change = _lying([13, 0], remote.dataset, 99)
     faults: Faults = {}
-    found = records_of(far.dataset).read_records(positions, faults=faults).tolist()
-    expected = far.near.read_records(positions).tolist()
+    found = records_of(remote.dataset).read_records(positions, faults=faults).tolist()
+    expected = remote.local.read_records(positions).tolist()
     assert sorted(faults) == [0, 3]
     assert [found[row] for row in (1, 2, 4)] == [expected[row] for row in (1, 2, 4)]
 
 
 @pytest.mark.parametrize("cut", [slice(0), slice(11), slice(-1)])
-def test_less_than_requested(far: SimpleNamespace, cut: slice) -> None:
-    far.store.change = lambda _, data: data[cut]
+def test_less_than_requested(remote: SimpleNamespace, cut: slice) -> None:
+    remote.store.change = lambda _, data: data[cut]
     with pytest.raises(rs.CorruptDataError):
-        far.dataset.read_records([3, 20])
+        remote.dataset.read_records([3, 20])
 
 
-def test_damage_ends_a_selection_after_the_records_before_it(far: SimpleNamespace) -> None:
-    shuffled = far.dataset.shuffle(5)
-    expected = [*far.near.shuffle(5).records()]
-    far.store.change = _lying([13], far.dataset, 999)
+def test_damage_ends_a_selection_after_the_records_before_it(remote: SimpleNamespace) -> None:
+    shuffled = remote.dataset.shuffle(5)
+    expected = [*remote.local.shuffle(5).records()]
+    remote.store.change = _lying([13], remote.dataset, 999)
     read = []
     with pytest.raises(rs.CorruptDataError):
         read.extend(shuffled.records())
-    assert read == expected[: expected.index(far.near.read_records([13]).tolist()[0])]
+    assert read == expected[: expected.index(remote.local.read_records([13]).tolist()[0])]
 
 
-def test_a_replaced_object_is_noticed(far: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_replaced_object_is_noticed(remote: SimpleNamespace, tmp_path: Path) -> None:
     positions = [5, 39]
-    far.dataset.read_records(positions)
-    key = f"d/{far.dataset.shards[4].location.name}"
-    far.store.set(key, far.store.objects[key][0])
+    remote.dataset.read_records(positions)
+    key = f"d/{remote.dataset.shards[4].location.name}"
+    remote.store.set(key, remote.store.objects[key][0])
     for read in (positions, [39]):
         with raises(rs.FileAccessError, errno=errno.ESTALE):
-            far.dataset.read_records(read)
+            remote.dataset.read_records(read)

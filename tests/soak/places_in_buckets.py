@@ -1,6 +1,6 @@
 """Runs the tests of datasets, verification, reshaping and the loader with their data in a bucket.
 
-    python tests/soak/far_places.py --seed 1 --count 8      eight files of tests
+    python tests/soak/places_in_buckets.py --seed 1 --count 8      eight files of tests
 
 They use the fixture `place`, which is a folder in moto's S3 here.
 """
