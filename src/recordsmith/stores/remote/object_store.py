@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -17,6 +18,7 @@ from recordsmith.errors import (
     OptionError,
     RecordsmithError,
 )
+from recordsmith.stores.parallel_reads import read_later
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import (
     PART_BYTES,
@@ -353,7 +355,15 @@ class ObjectStore(Store):
     # -- requests ----------------------------------------------------------------------------------
 
     def _read_call(self, key: str, function: Callable[[], Result]) -> Result:
-        """Call a function that reads, again if it breaks."""
+        """Call a function that reads, again if it breaks.
+
+        The library notices no Ctrl-C, so the main thread waits for another one.
+        """
+        if threading.current_thread() is threading.main_thread():
+            return read_later(self._read_repeatedly, key, function).result()
+        return self._read_repeatedly(key, function)
+
+    def _read_repeatedly(self, key: str, function: Callable[[], Result]) -> Result:
         for attempt in range(_ATTEMPTS):
             try:
                 return self._translated(key, function)
