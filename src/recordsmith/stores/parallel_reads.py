@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
@@ -12,6 +13,7 @@ from itertools import chain, islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from recordsmith.errors import FileAccessError
 from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ _IDLE_SECONDS = 2.0
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 26 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
+
+_MOST_MISSING_BYTES = 64 << 20
+"""A range that ends so far behind the end of its object is an error: each part is a request."""
 
 _FIRST_AHEAD_BYTES = 2 * REQUEST_BYTES
 
@@ -65,13 +70,17 @@ def _parts_of(
     """Yield the ranges that are complete with the answer to a request."""
     if isinstance(data, BaseException):
         raise data
-    (_, begin, end, _), parts = request
+    (key, begin, end, _), parts = request
     for index, (_, start, stop, _) in parts:
         if (start, stop) == (begin, end):
             yield index, data
         elif stop is not None and end is not None and stop - start > end - begin:
             of_range = pieces.setdefault(index, {})
             of_range[begin] = data
+            if not data and begin - start >= _MOST_MISSING_BYTES:
+                raise FileAccessError(
+                    errno.EIO, f"it ends before byte {begin:,}, against its size", key
+                )
             if len(of_range) == -(-(stop - start) // REQUEST_BYTES):
                 del pieces[index]
                 yield index, memoryview(b"".join(of_range[at] for at in sorted(of_range)))
@@ -123,7 +132,10 @@ class ReadAhead:
             self._fill(start)
         piece = self._pieces.popleft()
         self._fill(piece.stop)
-        return piece.data.result()
+        data = piece.data.result()
+        if len(data) < piece.stop - piece.start:
+            self.close()  # what is read ahead does not follow on it
+        return data
 
     def close(self) -> None:
         """Cancel what is read ahead."""

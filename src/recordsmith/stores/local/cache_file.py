@@ -410,7 +410,8 @@ def check_folder(folder: str) -> None:
                     tag = os.pread(file, len(_TAG) + 1, 0)
                 finally:
                     os.close(file)
-    if not _TAG.startswith(tag):  # a killed process may leave the beginning
+    is_begun = _TAG.startswith(tag) and names <= {INDEX_FOLDER, TAG_NAME, FILE_NAME}
+    if tag != _TAG and not is_begun:  # a killed process may leave the beginning
         raise OptionError(
             f"{folder} is not a cache of recordsmith and contains other files",
             option="cache",
