@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
@@ -13,6 +14,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from recordsmith.errors import FileAccessError
 from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ _AHEAD_BYTES = 26 << 20
 _WAKING_SECONDS = 0.02
 _WAKING_BYTES = REQUEST_BYTES
 _FULL_BYTES = 4 * REQUEST_BYTES  # of answers that wait for the reader
+_MOST_MISSING_BYTES = 64 << 20
+"""A range that ends so far behind the end of its object is an error: each part is a request."""
 
 _FIRST_AHEAD_BYTES = 2 * REQUEST_BYTES
 
@@ -129,13 +133,17 @@ def _parts_of(
     """Yield the ranges that are complete with the answer to a request."""
     if isinstance(data, BaseException):
         raise data
-    (_, begin, end, _), parts = request
+    (key, begin, end, _), parts = request
     for index, (_, start, stop, _) in parts:
         if (start, stop) == (begin, end):
             yield index, data
         elif stop is not None and end is not None and stop - start > end - begin:
             of_range = pieces.setdefault(index, {})
             of_range[begin] = data
+            if not data and begin - start >= _MOST_MISSING_BYTES:
+                raise FileAccessError(
+                    errno.EIO, f"it ends before byte {begin:,}, against its size", key
+                )
             if len(of_range) == -(-(stop - start) // REQUEST_BYTES):
                 del pieces[index]
                 yield index, memoryview(b"".join(of_range[at] for at in sorted(of_range)))
@@ -187,7 +195,10 @@ class ReadAhead:
             self._fill(start)
         piece = self._pieces.popleft()
         self._fill(piece.stop)
-        return piece.data.result()
+        data = piece.data.result()
+        if len(data) < piece.stop - piece.start:
+            self.close()  # what is read ahead does not follow on it
+        return data
 
     def close(self) -> None:
         """Cancel what is read ahead."""

@@ -60,7 +60,7 @@ class FsspecStore(Store):
         self._lock = threading.RLock()
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> tuple[FsspecStore, str]:
+    def from_url(cls, url: str, /, **options: Any) -> tuple[FsspecStore, str]:
         """Return the store for a URL, and the key in it.
 
         Raises:
@@ -120,6 +120,15 @@ class FsspecStore(Store):
 
     def name_of(self, key: str) -> str:
         return self._files.unstrip_protocol(self._path(key))  # type: ignore[no-any-return]
+
+    def identity(self, key: str) -> str:
+        """As `Store.identity`; the names of some file systems do not have the host."""
+        options = getattr(self._files, "storage_options", None) or {}
+        hosts = [str(options[name]) for name in ("host", "port", "username") if options.get(name)]
+        return "/".join([*hosts, self.name_of(key)])
+
+    def has_identity(self, version: str) -> bool:
+        return not version.startswith("-")  # without a time
 
     def _path(self, key: str) -> str:
         return f"{self._folder}/{key}" if key else self._folder or "/"
@@ -191,8 +200,9 @@ class FsspecStore(Store):
             elif not _is_temporary(name):
                 version = _info(name, info).version
                 number = self.version_number(version)
-                entries.append(FolderEntry(name, "object", info["size"], number, version=version))
-        return iter(sorted(entries))
+                size = int(info["size"])
+                entries.append(FolderEntry(name, "object", size, number, version=version))
+        return iter(sorted(entry for entry in entries if entry.name not in ("", ".", "..")))
 
     def is_folder(self, key: str) -> bool:
         path = self._path(key)
@@ -327,7 +337,10 @@ def _info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
     version = next((found[name] for name in _VERSIONS if found.get(name) is not None), "")
     if isinstance(version, datetime):  # some say it so here and as a number there
         version = version.timestamp()
-    return ObjectInfo(key, found["size"], f"{version}-{found['size']}")
+    size = found.get("size")
+    if not isinstance(size, int) or size < 0:
+        raise FileAccessError(errno.EIO, "the file system states no size", key)
+    return ObjectInfo(key, size, f"{version}-{size}")
 
 
 def _as_fsspec(filesystem: Any) -> Any:
