@@ -21,7 +21,8 @@ import typer.testing
 from recordsmith.stores import Location
 
 from .places import KINDS, new_place
-from .servers.servers import Servers
+from .servers.s3 import QUICK, S3
+from .servers.servers import Servers, shared_servers
 
 # in CI the inputs are the same every time; `make soak` tries new ones, more of them, by its seeds
 hypothesis.settings.register_profile(
@@ -99,8 +100,29 @@ def _load(name: str) -> ModuleType:
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
     """tests/servers: real servers, each started when it is first needed."""
-    with Servers() as running:
+    with shared_servers() as running:
         yield running
+
+
+@pytest.fixture
+def bucket(servers: Servers) -> tuple[str, dict[str, Any]]:
+    """The URL of an empty bucket in S3, and the options of its store, which are JSON."""
+    return servers.new_bucket()
+
+
+@pytest.fixture
+def s3(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
+    """S3 with an empty bucket, small parts, short pauses, and no faults yet."""
+    pytest.importorskip("obstore")
+    server = servers["s3"]
+    assert isinstance(server, S3)
+    for name, value in QUICK.items():
+        monkeypatch.setattr(name, value)
+    server.make_bucket()
+    server.requests()
+    yield server
+    server.fail(rate=0)
+    server.delete("")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from uuid import uuid4
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.stores.location import remote
 
-from .buckets import new_bucket
+from .servers.servers import shared_servers
 from .stores.delayed import DelayedStore
 
 AnyPlace = TypeVar("AnyPlace", Path, Location)
@@ -27,7 +27,7 @@ def new_place(kind: str, path: Path) -> Iterator[Location]:
         yield Location(DelayedStore(0.0001), "some/folder")
         return
     if kind == "s3":
-        url, options = new_bucket()
+        url, options = shared_servers().new_bucket()
         yield remote(f"{url}/some/folder", store_options=options)
         return
     place = as_folder(path if kind == "files" else f"memory://{uuid4()}")

@@ -28,9 +28,9 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "measuring.image_sample": ("writes shards to measure", {"tempfile.TemporaryDirectory"}),
     "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
-    "stores.remote.fsspec_store": ("file systems of fsspec", {".rmdir"}),
+    "stores.remote.fsspec_store": ("calls a file system of fsspec", {".rmdir"}),
     "stores.remote.runtime": ("copies a library", {"open", "os.close"}),
-    "stores.store": ("names a type", {"mmap.mmap"}),
+    "stores.object_reader": ("names a type", {"mmap.mmap"}),
     "torch.worker_iterations": (
         "shares numbers between processes",
         {

@@ -15,8 +15,8 @@ import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.stores import Location, as_folder
 
-from ..buckets import ACCESS, new_bucket, options_text
 from ..places import visible
+from ..servers.s3 import SECRETS
 
 COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "inspect": (("inspect", "DATA", "--json"),),
@@ -54,11 +54,6 @@ DIFFERENT = {"bench", "cache", "demo", "version"}
 
 _WITH_NAMES = r"\.html$|dataset\.json$|sheet\.png$|\.recordsmith/"
 """Files that name the places or versions of what was read."""
-
-
-@pytest.fixture
-def bucket() -> tuple[str, dict[str, Any]]:
-    return new_bucket()
 
 
 @pytest.fixture
@@ -119,7 +114,7 @@ def test_the_same_from_and_to_a_bucket(
     url, options = bucket
     place = rs.remote(url, store_options=options)
     remote = {word: _copied(path, place / word.lower()) for word, path in data.items()}
-    given = "--store-options", options_text(options)
+    given = "--store-options", json.dumps(options)
     local_out, remote_out = str(tmp_path / "results"), f"{url}/results"
     Path(local_out).mkdir()
     expected = _run(run, name, {**data, "OUT": local_out})
@@ -129,7 +124,7 @@ def test_the_same_from_and_to_a_bucket(
     assert written.keys() == files.keys()
     compared = [file for file in files if not re.search(_WITH_NAMES, file)]
     assert {file: written[file] for file in compared} == {file: files[file] for file in compared}
-    assert not any(ACCESS["secret_access_key"].encode() in data for data in written.values())
+    assert not any(SECRETS["secret_access_key"].encode() in data for data in written.values())
     if any("OUT/new" in command for command in COMMANDS[name]):  # the other combinations
         for number, (places, out) in enumerate(((remote, str(tmp_path)), (data, url))):
             _run(run, name, {**places, "OUT": f"{out}/again-{number}"}, *given)
@@ -144,7 +139,7 @@ def test_the_same_from_and_to_a_bucket(
 def test_bench(run: Any, packed: Path, bucket: tuple[str, dict[str, Any]]) -> None:
     url, options = bucket
     _copied(str(packed), rs.remote(url, store_options=options) / "data")
-    given = "--store-options", options_text(options)
+    given = "--store-options", json.dumps(options)
     outcome = run("bench", f"{url}/data", "--seconds", "1", "--size", "16", "--json", *given)
     assert (outcome.code, outcome.document["records"]) == (0, 9)
 

@@ -1,75 +1,173 @@
-"""Amazon S3, by moto."""
+"""Amazon S3, by moto, whose requests fail if a test wants it."""
 
 from __future__ import annotations
 
-import threading
+import json
+import re
+import subprocess
+import sys
 import urllib.request
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-
-from recordsmith.stores.remote import ObjectStore
 
 from .server import HOST, Address, NotInstalledError, Server
 
+if TYPE_CHECKING:
+    from recordsmith.stores.remote import ObjectStore
 
-class S3(Server):
-    """moto's server in a thread; requests that change something run one at a time.
+FAULTS = {
+    "reset": "the connection is reset before anything is done",
+    "500": "nothing is done, and the answer is 500",
+    "503": "nothing is done, and the answer is 503 SlowDown",
+    "lost": "it is done, and the connection is reset",
+    "done-500": "it is done, and the answer is 500",
+    "truncated": "it is done, and the connection is reset in the middle of the answer",
+}
 
-    moto checks a condition and writes in two steps, which S3 does in one.
+SECRETS = {
+    "access_key_id": "AKIAQUITESECRETKEYID",
+    "secret_access_key": "a-very-secret-access-key",
+    "session_token": "a-very-secret-session-token",
+}
+
+QUICK = {
+    "recordsmith.stores.remote.multipart.PART_BYTES": 1 << 14,
+    "recordsmith.stores.remote.object_store.PART_BYTES": 1 << 14,
+    "recordsmith.stores.remote.object_store._FIRST_PAUSE_SECONDS": 0.003,
+}
+"""What to set in a process so that small shards have parts, and pauses are short."""
+
+_FASTER = {"init_backoff": 0.005, "max_backoff": 0.05, "base": 2}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that was answered.
+
+    fault: how it failed, empty if it did not.
     """
 
+    method: str
+    key: str
+    query: str
+    status: int
+    fault: str
+
+    @property
+    def has_written(self) -> bool:
+        """Whether it made or replaced an object."""
+        is_whole = self.method == "PUT" and "partNumber" not in self.query
+        is_last_part = self.method == "POST" and "uploadId=" in self.query
+        return (is_whole or is_last_part) and self.status == 200
+
+    @property
+    def has_deleted(self) -> bool:
+        """Whether it deleted an object, unless there was none."""
+        return self.method == "POST" and self.query == "delete" and self.status == 200
+
+
+class S3(Server):
+    """The server in a process of its own, which ends with this one."""
+
     def __init__(self) -> None:
-        try:
-            from moto.moto_server.werkzeug_app import (
-                DomainDispatcherApplication,
-                MotoRequestHandler,
-                create_backend_app,
-            )
-            from werkzeug.serving import make_server
-        except ImportError as error:
-            raise NotInstalledError(error.name) from None
+        if find_spec("moto") is None:
+            raise NotInstalledError("moto")
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("s3_server.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self.address = HOST, int(self._process.stdout.readline())
 
-        class QuietHandler(MotoRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def close(self) -> None:
+        self._process.communicate()
 
-            def log(self, *_: Any) -> None:
-                pass
+    def options(self) -> dict[str, Any]:
+        """Return the options of a store whose pauses are short."""
+        from datetime import timedelta
 
-        serve, lock = DomainDispatcherApplication(create_backend_app), threading.Lock()
+        backoff = {
+            name: value if name == "base" else timedelta(seconds=value)
+            for name, value in _FASTER.items()
+        }
+        return {**self._access(), "retry_config": {"max_retries": 3, "backoff": backoff}}
 
-        def serve_in_order(environ: Any, start: Any) -> Any:
-            if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
-                return serve(environ, start)
-            with lock:
-                return serve(environ, start)
+    def make_bucket(self, name: str = "bucket") -> None:
+        self._ask("PUT", f"/{name}")
 
-        self._server = make_server(HOST, 0, serve_in_order, True, request_handler=QuietHandler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-        self.address = HOST, self._server.server_port
+    def new_bucket(self) -> tuple[str, dict[str, Any]]:
+        """Return the URL of an empty bucket, and the options of its store, which are JSON."""
+        name = f"bucket-{uuid4().hex}"
+        self.make_bucket(name)
+        return f"s3://{name}", self._access()
 
     def new_store(self, address: Address | None = None, **options: Any) -> ObjectStore:
-        name = f"bucket-{uuid4().hex}"
-        self._make_bucket(name)
-        access = {"access_key_id": "x", "secret_access_key": "y", "region": "us-east-1"}
-        return ObjectStore(f"s3://{name}", endpoint=self.url(address), **access, **options)
+        from recordsmith.stores.remote import ObjectStore
+
+        url, access = self.new_bucket()
+        return ObjectStore(url, **{**access, "endpoint": self.url(address), **options})
 
     def variables(self, bucket: str) -> dict[str, str]:
         """Make a bucket; return the variables with which its URLs work."""
-        self._make_bucket(bucket)
-        return {
-            "AWS_ENDPOINT_URL": self.url(None),
-            "AWS_ACCESS_KEY_ID": "x",
-            "AWS_SECRET_ACCESS_KEY": "y",
-            "AWS_REGION": "us-east-1",
-        }
+        self.make_bucket(bucket)
+        secrets = {f"AWS_{name.upper()}": value for name, value in SECRETS.items()}
+        return {"AWS_ENDPOINT_URL": self.url(), "AWS_REGION": "us-east-1", **secrets}
 
-    def _make_bucket(self, name: str) -> None:
-        request = urllib.request.Request(f"{self.url(None)}/{name}", method="PUT")
-        urllib.request.urlopen(request).close()
+    def _access(self) -> dict[str, Any]:
+        return {**SECRETS, "endpoint": self.url(), "region": "us-east-1"}
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def fail(
+        self,
+        kinds: Collection[str] = tuple(FAULTS),
+        *,
+        rate: float = 1.0,
+        method: str = "",
+        path: str = "",
+        most: int = 1 << 30,
+        seed: int = 0,
+    ) -> None:
+        """Let requests fail from now on; `rate=0`: none.
+
+        Args:
+            kinds: of faults; or a status, of which nothing but the answer is known.
+            rate: the share of requests that fail.
+            method, path: regular expressions of those that can, of the path with its query.
+            most: how many fail.
+        """
+        rule = {"kinds": [*kinds], "rate": rate, "method": method, "path": path, "most": most}
+        self._ask("POST", "/-/rule", json.dumps({**rule, "seed": seed}).encode())
+
+    def requests(self) -> list[Request]:
+        """Return what was requested since the last call."""
+        return [Request(*one) for one in json.loads(self._ask("POST", "/-/requests"))]
+
+    def objects(self, bucket: str = "bucket", prefix: str = "") -> dict[str, bytes]:
+        """Return the objects below a prefix, without it."""
+        listed = self._ask("GET", f"/{bucket}?list-type=2&max-keys=100000&prefix={prefix}")
+        keys = re.findall("<Key>([^<]*)</Key>", listed.decode())
+        return {key.removeprefix(prefix): self._ask("GET", f"/{bucket}/{key}") for key in keys}
+
+    def put(self, key: str, data: bytes, bucket: str = "bucket") -> None:
+        self._ask("PUT", f"/{bucket}/{key}", data)
+
+    def delete(self, prefix: str, bucket: str = "bucket") -> None:
+        """Delete the objects below a prefix."""
+        for name in self.objects(bucket, prefix):
+            self._ask("DELETE", f"/{bucket}/{prefix}{name}")
+
+    def uploads(self, bucket: str = "bucket") -> list[str]:
+        """Return the keys of uploads that are neither complete nor aborted."""
+        return re.findall("<Key>([^<]*)</Key>", self._ask("GET", f"/{bucket}?uploads").decode())
+
+    def _ask(self, method: str, path: str, data: bytes | None = None) -> bytes:
+        access = "AWS4-HMAC-SHA256 Credential=x/20200101/us-east-1/s3/aws4_request"
+        headers = {"X-Test": "1", "Authorization": access, "Content-Type": "application/octet"}
+        request = urllib.request.Request(self.url() + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return bytes(answer.read())

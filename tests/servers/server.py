@@ -42,7 +42,7 @@ class Server(AbstractContextManager["Server"], ABC):
             options: as of the store.
         """
 
-    def url(self, address: Address | None) -> str:
+    def url(self, address: Address | None = None) -> str:
         host, port = address or self.address
         return f"http://{host}:{port}"
 

@@ -7,6 +7,7 @@ By hand, `with Servers() as servers: store = servers.new_store("s3")`; in tests,
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,6 +19,7 @@ import pytest
 
 from recordsmith.errors import MissingExtraError
 from recordsmith.stores import Store
+from recordsmith.stores.remote.runtime import obstore_here
 
 from .server import Address, NotInstalledError, Server
 
@@ -56,6 +58,12 @@ class Servers:
         with _skipping():
             return self[kind].new_store(address, **options)
 
+    def new_bucket(self) -> tuple[str, dict[str, Any]]:
+        """Return the URL of an empty bucket in S3, and the options of its store, which are JSON."""
+        with _skipping():
+            obstore_here()
+            return self["s3"].new_bucket()  # type: ignore[attr-defined]
+
     def __enter__(self) -> Self:
         return self
 
@@ -66,6 +74,12 @@ class Servers:
         traceback: TracebackType | None,
     ) -> None:
         self._stack.close()
+
+
+@functools.cache
+def shared_servers() -> Servers:
+    """Return the servers of this process."""
+    return Servers()
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import Any
 from uuid import uuid4
 
 from recordsmith.stores import LocalStore, ObjectWriter
+from recordsmith.stores.object_writer import Data
 from recordsmith.stores.remote import WebStore
-from recordsmith.stores.store import Data
 
 from .server import Address, Program, Server, free_address, program
 

@@ -59,7 +59,7 @@ class Soak:
     """A server with faults, and the jobs that write to it."""
 
     def __init__(self, root: Path, seed: int) -> None:
-        from tests.stores.faulty_s3 import FaultyS3
+        from tests.servers.s3 import S3
 
         self.found: Counter[str] = Counter()
         self.problems: list[str] = []
@@ -67,7 +67,7 @@ class Soak:
         self._folder_count = 0
         self._log = root / "log"
         self._root = root
-        self._server = FaultyS3()
+        self._server = S3()
         self._server.make_bucket()
         _make_images(root / "source")
         self._jobs = jobs(root / "source", root / "dataset")
@@ -164,7 +164,7 @@ class Soak:
             os._exit(code)
 
     def _run(self, name: str, folder: str, options: Mapping[str, Any]) -> int:
-        from tests.stores.faulty_s3 import QUICK
+        from tests.servers.s3 import QUICK
 
         import recordsmith as rs
         from recordsmith.stores import Location
@@ -253,7 +253,7 @@ class Soak:
             self._report(f"{name}: {len(left_uploads)} uploads left, {unknown} unknown")
 
     def _check_secrets(self) -> None:
-        from tests.stores.faulty_s3 import SECRETS
+        from tests.servers.s3 import SECRETS
 
         files = {str(path): path.read_bytes() for path in self._root.rglob("*") if path.is_file()}
         for name, data in (files | self._server.objects()).items():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recordsmith.stores import FolderEntry, ObjectInfo, check_key
-from recordsmith.stores.store import check_range, check_version, missing_error
+from recordsmith.stores.checks import check_range, check_version, missing_error
 
 from .delayed import DelayedStore
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from itertools import count
 
 from recordsmith.stores import ObjectInfo, ObjectWriter, Store, check_key
-from recordsmith.stores.store import Data, WholeWriter, check_range, check_version, missing_error
+from recordsmith.stores.checks import check_range, check_version, missing_error
+from recordsmith.stores.object_writer import Data, WholeWriter
 
 
 class DelayedStore(Store):

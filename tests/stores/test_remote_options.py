@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
-from typing import Any
+from typing import Any, TypeAlias
 
 import fsspec.implementations.memory
 import pytest
@@ -12,8 +13,10 @@ import pytest
 import recordsmith as rs
 from recordsmith.stores.remote.settings import options_for, read_settings
 
-from ..buckets import ACCESS, new_bucket, options_text
 from ..raising import raises
+from ..servers.s3 import SECRETS
+
+Bucket: TypeAlias = tuple[str, dict[str, Any]]
 
 OPTIONS = {
     "region": "a",
@@ -63,9 +66,9 @@ def test_options_are_a_dict(options: Any) -> None:
         rs.remote("s3://bucket/key", store_options=options)
 
 
-def test_variables_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    url, options = new_bucket()
-    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", options_text(options))
+def test_variables_are_defaults(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, options = bucket
+    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
     place = rs.remote(url)
     (place / "key").put(b"data")
     assert rs.remote(f"{url}/key").read() == b"data"
@@ -74,16 +77,16 @@ def test_variables_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         rs.remote(f"{url}/key", store_options=wrong).read()
 
 
-def test_equal_options_open_one_store() -> None:
-    url, options = new_bucket()
+def test_equal_options_open_one_store(bucket: Bucket) -> None:
+    url, options = bucket
     one, other = rs.remote(url, store_options=options), rs.remote(url, store_options={**options})
     assert one.store is other.store
     assert rs.remote(url, store_options={**options, "region": "eu-west-1"}).store != one.store
 
 
-def test_options_of_objects() -> None:
+def test_options_of_objects(bucket: Bucket) -> None:
     """Such as those that find credentials, which are not JSON."""
-    url, options = new_bucket()
+    url, options = bucket
     keys = {"access_key_id": options.pop("access_key_id"), "token": None, "expires_at": None}
     keys["secret_access_key"] = options.pop("secret_access_key")
     place = rs.remote(url, store_options={**options, "credential_provider": lambda: keys})
@@ -91,8 +94,8 @@ def test_options_of_objects() -> None:
     assert (place / "key").read() == b"data"
 
 
-def test_open_takes_options(numbered: Any) -> None:
-    url, options = new_bucket()
+def test_open_takes_options(bucket: Bucket, numbered: Any) -> None:
+    url, options = bucket
     numbered.packed(rs.remote(f"{url}/data", store_options=options), {"train": [3, 2]})
     for paths in (f"{url}/data", [f"{url}/data"], rs.remote(f"{url}/data", store_options=options)):
         dataset = rs.open(paths, "train", store_options=options)
@@ -109,8 +112,8 @@ def test_options_are_not_for_paths(numbered: Any, tmp_path: Any) -> None:
         assert len(rs.open(path, store_options={"region": "a"})) == 3
 
 
-def test_secrets_are_not_shown() -> None:
-    url, options = new_bucket()
+def test_secrets_are_not_shown(bucket: Bucket) -> None:
+    url, options = bucket
     place = rs.remote(f"{url}/data", store_options=options)
     with raises(rs.FileAccessError) as caught:
         rs.open(place)
@@ -128,11 +131,11 @@ def test_secrets_are_not_shown() -> None:
         repr(rs.open(place)),
         str(rs.open(place)),
     ]
-    wrong = rs.remote(f"{url}/data", store_options={**options, "no_such_option": ACCESS})
+    wrong = rs.remote(f"{url}/data", store_options={**options, "no_such_option": SECRETS})
     with raises(rs.OptionError, option="store_options") as refused:
         wrong.read()
     shown += [str(refused.value), str(refused.value.to_json())]
-    assert not [text for text in shown if ACCESS["secret_access_key"] in text]
+    assert not [text for text in shown if SECRETS["secret_access_key"] in text]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

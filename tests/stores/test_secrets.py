@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +18,9 @@ from recordsmith.errors import RecordsmithError
 from recordsmith.stores.location import remote
 from recordsmith.stores.remote import ObjectStore
 
-from .faulty_s3 import FAULTS, QUICK, SECRETS, FaultyS3
-
-pytest.importorskip("moto")
-pytest.importorskip("obstore")
+from ..servers.s3 import FAULTS, S3, SECRETS
 
 HIDDEN = [*SECRETS.values(), "Signature="]
-_VARIABLES = {f"AWS_{name.upper()}": value for name, value in SECRETS.items()}
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[FaultyS3]:
-    with FaultyS3() as server:
-        server.make_bucket()
-        yield server
-
-
-@pytest.fixture
-def server(running: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
-    for name, value in QUICK.items():
-        monkeypatch.setattr(name, value)
-    yield running
-    running.fail(rate=0)
-    running.delete("")
 
 
 def assert_none(text: str | bytes) -> None:
@@ -48,39 +28,39 @@ def assert_none(text: str | bytes) -> None:
     assert [word for word in HIDDEN if word.encode() in data] == []
 
 
-def assert_none_written(folder: Path, server: FaultyS3) -> None:
-    server.fail(rate=0)
+def assert_none_written(folder: Path, s3: S3) -> None:
+    s3.fail(rate=0)
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
     for path in files:
         assert_none(path.read_bytes())
-    objects = server.objects()
+    objects = s3.objects()
     for name, data in objects.items():
         assert_none(name)
         assert_none(data)
     assert any(name.endswith(".tfrecord") for name in objects)
 
 
-def test_the_server_repeats_them(server: FaultyS3) -> None:
+def test_the_server_repeats_them(s3: S3) -> None:
     """Otherwise the other tests could not fail."""
     import obstore
     from obstore.store import from_url
 
-    options: Any = server.options()
+    options: Any = s3.options()
     store = from_url("s3://bucket", client_options={"allow_http": True}, **options)
     for status in ("403", "500"):
-        server.fail([status])
+        s3.fail([status])
         with pytest.raises(Exception, match="Signature=") as failed:
             obstore.get(store, "x")
         assert all(secret in str(failed.value) for secret in (SECRETS["session_token"], "AKIA"))
 
 
-def test_commands(server: FaultyS3, tmp_path: Path) -> None:
+def test_commands(s3: S3, tmp_path: Path) -> None:
     """All of them find the credentials in the environment."""
     source, url = tmp_path / "rows.csv", "s3://bucket/out"
     source.write_text("id,name\n" + "".join(f"{n},{n % 3}\n" for n in range(50)))
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    access = {"AWS_ENDPOINT_URL": server.url, "AWS_REGION": "us-east-1", **_VARIABLES}
+    access = s3.variables("bucket")
     environment = {**os.environ, **cache, **access}
 
     def run(*arguments: object) -> int:
@@ -95,9 +75,9 @@ def test_commands(server: FaultyS3, tmp_path: Path) -> None:
 
     pack = ("pack", source, url, "--shards", 2)
     assert run(*pack, "--write-plan", tmp_path / "plan.json") == 0
-    server.fail(["403"], method="PUT", path="tfrecord")
+    s3.fail(["403"], method="PUT", path="tfrecord")
     assert run(*pack, "--json") != 0
-    server.fail(rate=0)
+    s3.fail(rate=0)
     assert run(*pack) == 0
     for command in ("inspect", "verify", "stats"):
         assert run(command, url, "--json") == 0
@@ -106,9 +86,9 @@ def test_commands(server: FaultyS3, tmp_path: Path) -> None:
     assert run("inspect", "s3://not-a-bucket/x") != 0
     secret = SECRETS["secret_access_key"]
     assert run("inspect", f"s3://AKIA:{secret}@bucket/x") != 0
-    server.fail(["403"])
+    s3.fail(["403"])
     assert run("inspect", url, "--json") != 0
-    assert_none_written(tmp_path, server)
+    assert_none_written(tmp_path, s3)
 
 
 JOBS: dict[str, Callable[[Any, Path], Any]] = {
@@ -128,12 +108,12 @@ JOBS: dict[str, Callable[[Any, Path], Any]] = {
 
 @pytest.mark.parametrize("name", JOBS)
 @pytest.mark.parametrize("fault", ["", "403", "400", *FAULTS])
-def test_calls(server: FaultyS3, tmp_path: Path, name: str, fault: str) -> None:
+def test_calls(s3: S3, tmp_path: Path, name: str, fault: str) -> None:
     """With credentials in `store_options`, which nothing shows."""
-    out = remote("s3://bucket/out", store_options=server.options())
+    out = remote("s3://bucket/out", store_options=s3.options())
     JOBS["pack"](out, tmp_path)
     if fault:
-        server.fail([fault])
+        s3.fail([fault])
     try:
         assert_none(repr(JOBS[name](out, tmp_path)))
     except RecordsmithError as error:
@@ -143,14 +123,14 @@ def test_calls(server: FaultyS3, tmp_path: Path, name: str, fault: str) -> None:
             shown = shown.__context__
         assert_none("".join(traceback.format_exception(error)))
         assert_none(pickle.dumps(error))
-    server.fail(rate=0)
+    s3.fail(rate=0)
     assert_none("".join(map(repr, (out, out.store, str(out), out.identity))))
     (tmp_path / "empty").touch()
-    assert_none_written(tmp_path, server)
+    assert_none_written(tmp_path, s3)
 
 
-def test_options_are_not_in_messages(server: FaultyS3) -> None:
-    store = ObjectStore("s3://bucket", **{**server.options(), "secret_access_key": 7})
+def test_options_are_not_in_messages(s3: S3) -> None:
+    store = ObjectStore("s3://bucket", **{**s3.options(), "secret_access_key": 7})
     with pytest.raises(RecordsmithError) as refused:
         store.exists("x")
     assert_none(repr(refused.value) + str(refused.value))

@@ -18,9 +18,7 @@ from recordsmith.stores import (
     Range,
     Store,
 )
-from recordsmith.stores.store import (
-    Data,
-)
+from recordsmith.stores.object_writer import Data
 
 from ..raising import raises
 from .contract import StoreContract

@@ -32,7 +32,7 @@ from recordsmith.stores import (
     Store,
     busy_error,
 )
-from recordsmith.stores.store import delete_checked, version_of
+from recordsmith.stores.object_writer import delete_checked, version_of
 
 
 def claim(

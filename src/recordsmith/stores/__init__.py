@@ -4,6 +4,7 @@ An object is a file, or its equivalent in a store without files. Everything abov
 objects through a `Location`: a store and a key in it.
 """
 
+from recordsmith.stores.checks import busy_error, check_key, folder_error, no_lock_notice
 from recordsmith.stores.folder_writer import EXPORT_NOTE, FolderWriter
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.location import (
@@ -15,6 +16,8 @@ from recordsmith.stores.location import (
     is_url,
 )
 from recordsmith.stores.memory import MemoryStore
+from recordsmith.stores.object_reader import ObjectReader
+from recordsmith.stores.object_writer import Data, ObjectWriter
 from recordsmith.stores.ranges import Range
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
@@ -23,18 +26,7 @@ from recordsmith.stores.small_objects import (
     read_note,
     write_atomically,
 )
-from recordsmith.stores.store import (
-    Data,
-    FolderEntry,
-    ObjectInfo,
-    ObjectReader,
-    ObjectWriter,
-    Store,
-    busy_error,
-    check_key,
-    folder_error,
-    no_lock_notice,
-)
+from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 __all__ = [
     "EXPORT_NOTE",

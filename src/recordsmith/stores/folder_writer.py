@@ -12,8 +12,8 @@ from typing import IO, Any, BinaryIO
 
 from recordsmith.errors import OptionError, option
 from recordsmith.stores.location import Location
+from recordsmith.stores.object_writer import ObjectWriter
 from recordsmith.stores.small_objects import read_note
-from recordsmith.stores.store import ObjectWriter
 
 EXPORT_NOTE = ".export.json"
 """In the folder of an export: lists its files."""

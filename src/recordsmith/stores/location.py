@@ -12,17 +12,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.stores.checks import check_key
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
-from recordsmith.stores.store import (
-    Data,
-    FolderEntry,
-    ObjectInfo,
-    ObjectReader,
-    ObjectWriter,
-    Store,
-    check_key,
-)
+from recordsmith.stores.object_reader import ObjectReader
+from recordsmith.stores.object_writer import Data, ObjectWriter
+from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -316,7 +311,6 @@ def remote(
     """
     from recordsmith.stores.remote import (
         FsspecStore,
-        cached_store,
         locate_url,
         options_for,
         read_settings,
@@ -336,6 +330,8 @@ def remote(
         store, key = locate_url(url, options)
     folder = settings.cache if cache is None else os.fspath(cache)
     if folder is not None:
+        from recordsmith.stores.cache import cached_store
+
         most_bytes = settings.cache_bytes if cache_bytes is None else cache_bytes
         store = cached_store(store, os.path.expanduser(folder), most_bytes)
     return Location(store, key)

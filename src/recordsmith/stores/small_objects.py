@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 
 from recordsmith.errors import FileAccessError
+from recordsmith.stores.checks import check_writable, exists_error
 from recordsmith.stores.location import PlaceLike, as_location
-from recordsmith.stores.store import NO_OBJECT, Data, check_writable, exists_error
+from recordsmith.stores.object_writer import Data
+from recordsmith.stores.store import NO_OBJECT
 
 DOCUMENT_BYTES = 1 << 26
 """The size limit of documents that users write: label maps, schemas, lists of names."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordsmith.errors import FileAccessError
 from recordsmith.stores import FolderEntry, ObjectInfo, ObjectReader, ObjectWriter, Range, Store
 from recordsmith.stores.cache.block_cache import BlockCache, open_cache
+from recordsmith.stores.checks import check_range, check_version
 from recordsmith.stores.local.cache_file import ObjectId
-from recordsmith.stores.store import RangeReader, check_range, check_version
+from recordsmith.stores.object_reader import RangeReader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -396,6 +398,12 @@ class CachedReader(RangeReader):
         if start >= stop:
             return b""
         return self._store.read_again(self._key, self._version, start, stop)
+
+
+@lru_cache(256)
+def cached_store(store: Store, folder: str, most_bytes: int) -> CachedStore:
+    """Return a `CachedStore`, which is opened once for equal arguments."""
+    return CachedStore(store, folder, most_bytes)
 
 
 def _short_error(name: str) -> FileAccessError:

@@ -14,8 +14,8 @@ except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
 from recordsmith.errors import FileAccessError, OptionError, accessing
+from recordsmith.stores.checks import busy_error
 from recordsmith.stores.local.reader import open_regular
-from recordsmith.stores.store import busy_error
 
 LOCK_NAME = "lock"
 """In a hidden folder: locked by the running job."""

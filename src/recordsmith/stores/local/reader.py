@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recordsmith.errors import accessing
-from recordsmith.stores.store import ObjectReader
+from recordsmith.stores.object_reader import ObjectReader
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from recordsmith.errors import FileAccessError, OptionError, access_error, accessing
+from recordsmith.stores.checks import busy_error, check_key, no_lock_notice
 from recordsmith.stores.folder_writer import (
     EXPORT_NOTE,
     FolderWriter,
@@ -31,7 +32,6 @@ from recordsmith.stores.folder_writer import (
 from recordsmith.stores.local.locks import LOCK_NAME, locked
 from recordsmith.stores.location import as_folder
 from recordsmith.stores.small_objects import read_note, write_atomically
-from recordsmith.stores.store import busy_error, check_key, no_lock_notice
 
 _INSIDE = ".export.partial"
 _MOVES = "moves.json"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import FileAccessError, OptionError, access_error, accessing
+from recordsmith.stores.checks import check_key, check_range, check_version, exists_error
 from recordsmith.stores.local.locks import link_error, lock_file, locked
 from recordsmith.stores.local.reader import LocalReader, open_regular, open_without_links
 from recordsmith.stores.local.writer import (
@@ -22,18 +23,8 @@ from recordsmith.stores.local.writer import (
     remove_leftovers,
     rename,
 )
-from recordsmith.stores.store import (
-    Data,
-    EntryKind,
-    FolderEntry,
-    ObjectInfo,
-    Store,
-    check_key,
-    check_range,
-    check_version,
-    exists_error,
-    pieces_of,
-)
+from recordsmith.stores.object_writer import Data, pieces_of
+from recordsmith.stores.store import EntryKind, FolderEntry, ObjectInfo, Store
 
 if TYPE_CHECKING:
     from recordsmith.stores.folder_writer import FolderWriter

@@ -17,21 +17,16 @@ from recordsmith.errors import (
     OptionError,
     RecordsmithError,
 )
-from recordsmith.stores.store import (
-    Data,
-    FolderEntry,
-    ObjectInfo,
-    ObjectWriter,
-    Store,
-    WholeWriter,
+from recordsmith.stores.checks import (
     check_key,
     check_range,
     check_version,
     check_writable,
     folder_error,
     missing_error,
-    pieces_of,
 )
+from recordsmith.stores.object_writer import Data, ObjectWriter, WholeWriter, pieces_of
+from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60.0

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stores.store import Store, WholeWriter, exists_error, version_of
+from recordsmith.stores.checks import exists_error
+from recordsmith.stores.object_writer import WholeWriter, version_of
+from recordsmith.stores.store import Store
 
 PART_BYTES = 8 << 20
 """The size of a part, and up to which an object is written in one request."""

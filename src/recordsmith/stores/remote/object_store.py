@@ -20,6 +20,14 @@ from recordsmith.errors import (
     OptionError,
     RecordsmithError,
 )
+from recordsmith.stores.checks import (
+    check_key,
+    check_range,
+    check_version,
+    check_writable,
+    missing_error,
+)
+from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
 from recordsmith.stores.parallel_reads import read_later
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import (
@@ -36,19 +44,7 @@ from recordsmith.stores.remote.request_errors import (
     request_error,
 )
 from recordsmith.stores.remote.runtime import is_panic, obstore_here, run_within
-from recordsmith.stores.store import (
-    Data,
-    FolderEntry,
-    ObjectInfo,
-    ObjectWriter,
-    Store,
-    check_key,
-    check_range,
-    check_version,
-    check_writable,
-    missing_error,
-    pieces_of,
-)
+from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 Result = TypeVar("Result")
 
@@ -407,7 +403,8 @@ class ObjectStore(Store):
         The library notices no Ctrl-C, so the main thread waits for another one.
         """
         if threading.current_thread() is threading.main_thread():
-            return read_later(self._read_repeatedly, key, function).result()
+            result: Result = read_later(self._read_repeatedly, key, function).result()
+            return result
         return self._read_repeatedly(key, function)
 
     def _read_repeatedly(self, key: str, function: Callable[[], Result]) -> Result:

@@ -10,7 +10,7 @@ import errno
 import re
 
 from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError
-from recordsmith.stores.store import missing_error
+from recordsmith.stores.checks import missing_error
 
 _STATUS = re.compile(r"\b(?:status(?: code)?:?|Server returned non-2xx status code:) (\d{3})\b")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Mapping
@@ -11,10 +10,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from recordsmith.errors import OptionError
+from recordsmith.stores.checks import check_key
 from recordsmith.stores.remote.fsspec_store import FsspecStore
 from recordsmith.stores.remote.object_store import ObjectStore
 from recordsmith.stores.remote.web_store import WebStore
-from recordsmith.stores.store import Store, check_key
+from recordsmith.stores.store import Store
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BUCKETS = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
@@ -72,11 +72,3 @@ def _open(kind: type[ObjectStore], root: str, options: Mapping[str, Any]) -> Obj
 def _opened(kind: type[ObjectStore], root: str, options: str) -> ObjectStore:
     """The store of a bucket, opened once: its connections stay open."""
     return kind(root, **json.loads(options))
-
-
-@lru_cache(256)
-def cached_store(store: Store, folder: str, most_bytes: int) -> Store:
-    """Return a store that keeps what it reads from another one in a local folder."""
-    module = importlib.import_module("recordsmith.stores.cache")
-    found: Store = module.CachedStore(store, folder, most_bytes)
-    return found

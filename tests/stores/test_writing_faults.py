@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,10 +14,7 @@ from recordsmith.stores.remote import ObjectStore
 from recordsmith.stores.remote.multipart import PARTS_AT_ONCE
 
 from ..raising import raises
-from .faulty_s3 import QUICK, FaultyS3
-
-pytest.importorskip("moto")
-pytest.importorskip("obstore")
+from ..servers.s3 import S3
 
 LARGE = os.urandom(100_000)  # in 7 parts
 OLD = b"old"
@@ -26,27 +23,9 @@ PARTS = r"PUT", "partNumber="
 COMPLETION = "POST", "uploadId="
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[FaultyS3]:
-    with FaultyS3() as server:
-        server.make_bucket()
-        yield server
-
-
 @pytest.fixture
-def server(running: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
-    """The server with an empty bucket."""
-    for name, value in QUICK.items():
-        monkeypatch.setattr(name, value)
-    running.requests()
-    yield running
-    running.fail(rate=0)
-    running.delete("")
-
-
-@pytest.fixture
-def store(server: FaultyS3) -> ObjectStore:
-    return ObjectStore("s3://bucket", **server.options())
+def store(s3: S3) -> ObjectStore:
+    return ObjectStore("s3://bucket", **s3.options())
 
 
 def write(store: Store, key: str, data: bytes, **options: Any) -> None:
@@ -67,35 +46,35 @@ def write(store: Store, key: str, data: bytes, **options: Any) -> None:
 @pytest.mark.parametrize("fault", ["403", "500", "reset"])
 @pytest.mark.parametrize("old", [OLD, None])
 def test_a_failed_upload_leaves_nothing(
-    server: FaultyS3, store: ObjectStore, method: str, path: str, fault: str, old: bytes | None
+    s3: S3, store: ObjectStore, method: str, path: str, fault: str, old: bytes | None
 ) -> None:
     if old is not None:
-        server.put("x", old)
-    server.fail([fault], method=method, path=path)
+        s3.put("x", old)
+    s3.fail([fault], method=method, path=path)
     with raises(FileAccessError, path="s3://bucket/x", operation="write"):
         write(store, "x", LARGE)
-    assert server.uploads() == []
-    assert server.objects() == ({} if old is None else {"x": old})
+    assert s3.uploads() == []
+    assert s3.objects() == ({} if old is None else {"x": old})
 
 
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, GeneratorExit])
 def test_an_abandoned_upload_leaves_nothing(
-    server: FaultyS3, store: ObjectStore, error: type[BaseException]
+    s3: S3, store: ObjectStore, error: type[BaseException]
 ) -> None:
-    server.put("x", OLD)
+    s3.put("x", OLD)
 
     def abandon() -> None:
         with store.open_write("x") as file:
             file.write(LARGE)
-            assert server.uploads() == ["x"]
+            assert s3.uploads() == ["x"]
             raise error
 
     with pytest.raises(error):
         abandon()
-    assert (server.uploads(), server.objects()) == ([], {"x": OLD})
+    assert (s3.uploads(), s3.objects()) == ([], {"x": OLD})
 
 
-def test_a_large_object_that_must_not_be_replaced(server: FaultyS3, store: ObjectStore) -> None:
+def test_a_large_object_that_must_not_be_replaced(s3: S3, store: ObjectStore) -> None:
     write(store, "x", LARGE, overwrite=False)
     with raises(OptionError, option="overwrite"):
         write(store, "x", LARGE[::-1], overwrite=False)
@@ -103,14 +82,12 @@ def test_a_large_object_that_must_not_be_replaced(server: FaultyS3, store: Objec
     writer.write(LARGE)
     assert (writer.seal(), store.read("y"), writer.tell()) == ("y", LARGE, len(LARGE))
     writer.discard()
-    assert (server.uploads(), server.objects()) == ([], {"x": LARGE})
+    assert (s3.uploads(), s3.objects()) == ([], {"x": LARGE})
 
 
-def test_the_check_comes_before_the_object_and_after_most_parts(
-    server: FaultyS3, store: ObjectStore
-) -> None:
+def test_the_check_comes_before_the_object_and_after_most_parts(s3: S3, store: ObjectStore) -> None:
     def check() -> bool:
-        requests = server.requests()
+        requests = s3.requests()
         sent = [one for one in requests if "partNumber" in one.query]
         assert len(sent) >= (len(LARGE) >> 14) - PARTS_AT_ONCE
         assert not any(one.has_written for one in requests)
@@ -122,7 +99,7 @@ def test_the_check_comes_before_the_object_and_after_most_parts(
     with raises(FileAccessError, errno=16):
         writer.publish()
     writer.discard()
-    assert (server.uploads(), server.objects()) == ([], {})
+    assert (s3.uploads(), s3.objects()) == ([], {})
 
 
 def _put_if_match(store: ObjectStore) -> bool:
@@ -146,49 +123,49 @@ OPERATIONS: dict[str, tuple[str, str, Callable[[ObjectStore], Any], dict[str, by
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("fault", ["reset", "500", "503", "lost", "done-500"])
 def test_a_request_that_fails_once_is_repeated(
-    server: FaultyS3, store: ObjectStore, name: str, fault: str
+    s3: S3, store: ObjectStore, name: str, fault: str
 ) -> None:
     method, path, operate, expected = OPERATIONS[name]
-    server.put("old", OLD)
-    server.fail([fault], method=method, path=path, most=1)
+    s3.put("old", OLD)
+    s3.fail([fault], method=method, path=path, most=1)
     assert operate(store) in (True, None)
-    assert sum(one.fault == fault for one in server.requests()) == 1
-    assert server.objects() == expected
+    assert sum(one.fault == fault for one in s3.requests()) == 1
+    assert s3.objects() == expected
 
 
 @pytest.mark.parametrize("fault", ["reset", "500", "lost", "done-500"])
 def test_what_another_writer_has_written_is_not_ours(
-    server: FaultyS3, store: ObjectStore, fault: str
+    s3: S3, store: ObjectStore, fault: str
 ) -> None:
-    server.put("old", OLD)
+    s3.put("old", OLD)
     version = store.info("old").version
-    server.put("old", b"theirs")
-    server.fail([fault], method="PUT", most=1)
+    s3.put("old", b"theirs")
+    s3.fail([fault], method="PUT", most=1)
     assert not store.put_if_absent("old", b"mine")
-    server.fail([fault], method="PUT", most=1)
+    s3.fail([fault], method="PUT", most=1)
     assert not store.put_if_match("old", b"mine", version)
-    assert server.objects() == {"old": b"theirs"}
+    assert s3.objects() == {"old": b"theirs"}
 
 
-def test_a_large_object_is_copied_by_the_server(server: FaultyS3, store: ObjectStore) -> None:
-    server.put("x", LARGE)
-    server.requests()
+def test_a_large_object_is_copied_by_the_server(s3: S3, store: ObjectStore) -> None:
+    s3.put("x", LARGE)
+    s3.requests()
     checks: list[int] = []
     store.copy("x", "y", lambda: bool(checks.append(1)))
-    assert [(one.method, one.key) for one in server.requests()] == [("HEAD", "x"), ("PUT", "y")]
-    assert (len(checks), server.objects()) == (1, {"x": LARGE, "y": LARGE})
+    assert [(one.method, one.key) for one in s3.requests()] == [("HEAD", "x"), ("PUT", "y")]
+    assert (len(checks), s3.objects()) == (1, {"x": LARGE, "y": LARGE})
 
 
 @pytest.mark.parametrize("page", ["delimiter=&|list-type=2&prefix", "continuation-token"])
 @pytest.mark.parametrize("most", [2, 6, 1 << 20])
 def test_a_listing_that_fails_is_never_short(
-    server: FaultyS3, store: ObjectStore, page: str, most: int
+    s3: S3, store: ObjectStore, page: str, most: int
 ) -> None:
     """Also if the library gives up, after 4 requests."""
     keys = [f"k/{number:02}" for number in range(50)]
     for key in keys:
-        server.put(key, b"")
-    server.fail(["reset"], method="GET", path=f"{page}|start-after", most=most)
+        s3.put(key, b"")
+    s3.fail(["reset"], method="GET", path=f"{page}|start-after", most=most)
     listed: list[str] = []
     try:
         listed += (info.key for info in store.list("k/"))
@@ -197,11 +174,11 @@ def test_a_listing_that_fails_is_never_short(
     else:
         assert most <= 6
         assert listed == keys
-    assert sum(one.fault == "reset" for one in server.requests()) >= min(most, 4)
+    assert sum(one.fault == "reset" for one in s3.requests()) >= min(most, 4)
 
 
-def test_a_bucket_that_is_missing(server: FaultyS3) -> None:
-    store = ObjectStore("s3://another-bucket", **server.options())
+def test_a_bucket_that_is_missing(s3: S3) -> None:
+    store = ObjectStore("s3://another-bucket", **s3.options())
     for write_to in (
         lambda: store.put("x", b""),
         lambda: store.put_if_absent("x", b""),
@@ -212,7 +189,7 @@ def test_a_bucket_that_is_missing(server: FaultyS3) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="forked processes cannot")
-def test_forked_processes_read_and_write(server: FaultyS3, store: ObjectStore) -> None:
+def test_forked_processes_read_and_write(s3: S3, store: ObjectStore) -> None:
     store.put("x", b"")
 
     def generation(number: int) -> None:
@@ -229,4 +206,4 @@ def test_forked_processes_read_and_write(server: FaultyS3, store: ObjectStore) -
             assert os.waitpid(child, 0)[1] == 0
 
     generation(1)
-    assert {*server.objects()} == {"x", "1", "2", "3"}
+    assert {*s3.objects()} == {"x", "1", "2", "3"}

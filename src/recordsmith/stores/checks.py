@@ -1,0 +1,97 @@
+"""Checks of keys, ranges and versions, and errors that all stores share."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.stores.store import Store
+
+
+def check_key(key: str) -> str:
+    """Return a key that stays inside its store.
+
+    Raises:
+        OptionError: it is empty, absolute, has empty parts, `.` or `..`, or zero bytes.
+    """
+    # most keys show at once that no part is empty or starts with a dot
+    is_odd = key[:1] in ("", ".", "/") or key[-1] == "/" or "//" in key or "/." in key
+    if (is_odd and not {"", ".", ".."}.isdisjoint(key.split("/"))) or "\0" in key:
+        raise OptionError(
+            f"{key!r:.200} is not a valid key",
+            value=key,
+            expected="names separated by '/', without '.' and '..'",
+        )
+    return key
+
+
+def check_writable(store: Store, name: str) -> None:
+    """Check that a store can be written.
+
+    Raises:
+        OptionError: it is read-only.
+    """
+    if not store.is_writable:
+        raise OptionError(f"{name} is in a store that is read-only", value=name)
+
+
+def check_range(start: int, stop: int | None) -> None:
+    """Validate the bounds of a range.
+
+    Raises:
+        ValueError: a bound is negative, or they are in the wrong order.
+    """
+    if start < 0 or (stop is not None and stop < start):
+        raise ValueError(f"invalid range {start}:{stop}")
+
+
+def check_version(name: str, found: str, wanted: str | None) -> None:
+    """Check the version of an object that is read.
+
+    Raises:
+        FileAccessError: it is not the wanted one.
+    """
+    if wanted is not None and found != wanted:
+        raise FileAccessError(
+            errno.ESTALE, "it was replaced while it was read", name, remedy="Open it again."
+        )
+
+
+def missing_error(name: str) -> MissingFileError:
+    """Return the error for an object that does not exist, in a store without an errno."""
+    return MissingFileError(errno.ENOENT, "no such file or folder", name)
+
+
+def exists_error(path: object) -> OptionError:
+    """Return the error for an output that exists and must not be replaced."""
+    return OptionError(
+        f"{path} already exists",
+        option="overwrite",
+        remedy=f"Choose another name, or pass {option('overwrite', True)}.",
+    )
+
+
+def folder_error(path: object) -> OptionError:
+    """Return the error for a folder where a job must write a file."""
+    return OptionError(
+        f"{path} is a folder, but the job writes a file of this name",
+        remedy="Move or rename the folder.",
+    )
+
+
+def busy_error(folder: object) -> FileAccessError:
+    """Return the error for a folder that another process has locked."""
+    return FileAccessError(
+        errno.EBUSY, "another process is writing to it", str(folder), operation="write"
+    )
+
+
+def no_lock_notice(folder: object) -> str:
+    """Return the notice for a job that runs without a lock."""
+    return (
+        f"{folder} could not be locked: its file system does not support locks. Do not run a "
+        "second job in it at the same time"
+    )
