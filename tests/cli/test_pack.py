@@ -170,6 +170,7 @@ def test_the_output_cannot_be_the_source(run, images: Path) -> None:
 
 
 def test_unknown_urls_are_rejected(run, images: Path) -> None:
+    pytest.importorskip("fsspec")
     for arguments in (("pack", images, "nowhere://bucket/out"), ("inspect", "nowhere://host/x")):
         outcome = run(*arguments)
         assert outcome.code == 2
