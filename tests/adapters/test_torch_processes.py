@@ -6,7 +6,9 @@ A program shows what it saw; what it should have seen is told here, by a loader 
 from __future__ import annotations
 
 import json
+import signal
 import textwrap
+import time
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,11 @@ def failure(function, *arguments):
     return told
 
 
+def late(worker):
+    if worker == 1:  # the other one has made its share by then
+        time.sleep(1.5)
+
+
 def broken(example, generator):
     raise KeyError("no such thing")
 
@@ -112,6 +119,14 @@ def alone(
     if state is not None:
         loader.load_state_dict(state)
     return [[batch["at"].tolist() for batch in loader] for _ in range(iteration_count)]
+
+
+def runs(process: int) -> bool:
+    """Whether a process runs, and is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 # -- what workers give -----------------------------------------------------------------------------
@@ -369,6 +384,37 @@ def test_a_stateful_data_loader_resumes_anywhere(run: Any, train: rs.Dataset) ->
         assert found[name].startswith("OptionError: ")
         assert words in found[name]
         assert "state_after(n)" in found[name]
+
+
+@pytest.mark.parametrize("begin", ["fork", "forkserver", "spawn"])
+def test_a_worker_that_starts_late_makes_its_share(run: Any, train: rs.Dataset, begin: str) -> None:
+    """The other one has ended by then, as near the end of an epoch."""
+    found = run(f"""
+        own = loader()
+        own.load_state_dict(own.state_after(6))
+        stream = under(batches(own), begin="{begin}", worker_init_fn=late)
+        show(rest=seen(stream), then=seen(stream))
+    """)
+    first, second = alone(train, 2)
+    assert (found["rest"], found["then"]) == (first[6:], second)
+
+
+@pytest.mark.parametrize("begin", ["fork", "forkserver", "spawn"])
+def test_workers_end_with_a_main_process_that_is_killed(
+    run_program: Any, packed: Path, begin: str
+) -> None:
+    program = HEAD + textwrap.dedent(f"""
+        if __name__ == "__main__":
+            iterator = iter(under(batches(loader(epochs=None)), begin="{begin}"))
+            next(iterator)
+            show(workers=[worker.pid for worker in iterator._workers])
+            os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    found = json.loads(run_program(program, packed, status=-signal.SIGKILL))
+    deadline = time.monotonic() + 60  # torch looks every 5 s
+    while any(runs(worker) for worker in found["workers"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 # -- what goes wrong -------------------------------------------------------------------------------

@@ -76,6 +76,14 @@ def test_the_same_seed_after_workers_that_have_ended(join: Any, dead: int) -> No
     assert [join(1), join(0)] == [1, 1]
 
 
+def test_a_slow_worker_joins_after_the_others_have_ended(join: Any, dead: int) -> None:
+    of_first, of_second = {"process": dead, "first_process": 1}, {"first_process": 3}
+    assert [join(0, **of_first), join(1, **of_first)] == [0, 0]
+    assert [join(1, **of_second), join(0, **of_second)] == [1, 1]
+    assert [join(0, first_process=5), join(0, first_process=7)] == [2, 3]
+    assert [join(1, first_process=7), join(1, first_process=5)] == [3, 2]
+
+
 def test_a_slow_worker_joins_the_iterations_in_order(join: Any) -> None:
     assert [join(0), join(0), join(1), join(1)] == [0, 1, 0, 1]
 

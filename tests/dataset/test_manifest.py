@@ -35,7 +35,7 @@ from recordsmith.stores import LocalStore
 FEATURE = FeatureSchema("none", 0, 0, 0)
 COUNTS = st.integers(0, 2**63 - 1)
 FILES = st.text(min_size=1, max_size=60).filter(  # of at most 255 bytes
-    lambda name: name not in (".", "..") and not set(name) & set("/\\\0:")
+    lambda name: name not in (".", "..", ".recordsmith") and not set(name) & set("/\\\0:")
 )
 NAMES = st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=("Cs",)))
 SCHEMAS = st.builds(

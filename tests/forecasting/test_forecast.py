@@ -73,13 +73,14 @@ def test_95_of_100_seeds_are_within_their_intervals(
     photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = rs.ImageFolder(photos)
-    stored: dict[int, Any] = {}
+    stored: dict[str, Any] = {}
     store = SampleStorage.store
 
-    def remembered(self: SampleStorage, number: int) -> Any:
-        if number not in stored:
-            stored[number] = store(self, number)
-        return stored[number]
+    def remembered(self: SampleStorage, item: Any) -> Any:
+        name = item.sample.name
+        if name not in stored:
+            stored[name] = store(self, item)
+        return stored[name]
 
     monkeypatch.setattr(SampleStorage, "store", remembered)
     exact = rs.forecast(source, sample_count=COUNT, **QUICK)

@@ -331,6 +331,14 @@ class StoreContract(ReadingContract):
                 assert store.exists(key) == (key == "old")
             assert store.read(key) == DATA
 
+    def test_memory_is_reused_after_it_was_written(self, store: Store) -> None:
+        size, memory = 3 << 20, bytearray(3 << 20)
+        with store.open_write("x") as file:
+            for number in range(5):
+                memory[:] = bytes([number]) * size
+                file.write(memory)
+        assert store.read("x") == b"".join(bytes([number]) * size for number in range(5))
+
     @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, GeneratorExit])
     def test_an_abandoned_write_changes_nothing(
         self, store: Store, error: type[BaseException]

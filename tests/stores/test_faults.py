@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -235,3 +237,19 @@ def test_a_proxy_without_faults_changes_nothing(servers: Servers, kind: str) -> 
         assert after.byte_count - before.byte_count == len(data) + 1000
         assert after.connection_count - before.connection_count <= 2
         assert not after.fault_count
+
+
+def test_ctrl_c_interrupts_waiting_for_a_server(servers: Servers) -> None:
+    """The default deadlines are minutes."""
+    has_answered = threading.Event()
+    with FaultProxy(servers["s3"].address) as proxy:
+        store = servers.new_store("s3", proxy.address)
+        store.put("x", b"data")
+        proxy.fault = Fault("silent")
+        end = threading.Timer(5, lambda: (has_answered.set(), proxy.__exit__(None, None, None)))
+        end.start()
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            store.read("x")
+        assert not has_answered.is_set()
+        end.cancel()

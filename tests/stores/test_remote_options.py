@@ -7,7 +7,6 @@ import os
 import pickle
 from typing import Any, TypeAlias
 
-import fsspec.implementations.memory
 import pytest
 
 import recordsmith as rs
@@ -140,7 +139,9 @@ def test_secrets_are_not_shown(bucket: Bucket) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_file_system_is_opened_again_in_a_forked_process() -> None:
-    class Files(fsspec.implementations.memory.MemoryFileSystem):
+    memory = pytest.importorskip("fsspec.implementations.memory")
+
+    class Files(memory.MemoryFileSystem):  # type: ignore[misc, name-defined]
         cachable = False
 
         def __init__(self, **options: Any) -> None:

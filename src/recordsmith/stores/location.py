@@ -23,6 +23,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 _MEMORY = MemoryStore()
 _MOST_COMPARED = 1000
+_ALMOST_URL = re.compile(r"(s3a?|gs|az|abfss?|https?|hdfs|sftp|hf):/(?!/)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +257,12 @@ def _as_path(path: object) -> Path:
         raise OptionError(f"{name!r} is not a valid path", value=name)
     if is_url(name):
         raise OptionError(f"{name} is a URL in a {type(path).__name__}", expected="a str")
+    if _ALMOST_URL.match(name) and not os.path.lexists(name):
+        raise OptionError(
+            f"{name} is not a URL",
+            value=name,
+            remedy=f"Write it with two slashes: {name.replace(':/', '://', 1)}",
+        )
     return path if isinstance(path, Path) else Path(path)
 
 

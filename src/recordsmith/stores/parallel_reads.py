@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from itertools import chain, islice
+from contextlib import suppress
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from recordsmith.errors import FileAccessError
 from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
 
 if TYPE_CHECKING:
@@ -26,37 +29,102 @@ _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 26 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
 
+_WAKING_SECONDS = 0.02
+_WAKING_BYTES = REQUEST_BYTES
+_FULL_BYTES = 4 * REQUEST_BYTES  # of answers that wait for the reader
+_MOST_MISSING_BYTES = 64 << 20
+"""A range that ends so far behind the end of its object is an error: each part is a request."""
+
 _FIRST_AHEAD_BYTES = 2 * REQUEST_BYTES
 
 
 def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
     """Yield the index and the bytes of each range, as `Store.read_many`."""
     numbered = iter(enumerate(ranges))
-    groups = iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), [])
-    requests = chain.from_iterable(map(requests_for, groups))
-    answers: SimpleQueue[tuple[Request, memoryview | BaseException]] = SimpleQueue()
-    pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
-    is_wanted = True
+    for group in iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), []):
+        answers = _Answers(store, requests_for(group))
+        pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
+        try:
+            for request, data in answers:
+                yield from _parts_of(request, data, pieces)
+        finally:
+            answers.close()
 
-    def read(request: Request) -> None:
-        if is_wanted:  # a queue costs less than a future for each request (measured)
-            try:
-                answers.put((request, store.read_view(*request.wanted)))
-            except BaseException as error:  # noqa: BLE001 - raised where it is used
-                answers.put((request, error))
 
-    count = 0
-    try:
-        for request in requests:
-            _pool.submit(read, request)
-            count += 1
-            if count >= store.concurrency:
-                count -= 1
-                yield from _parts_of(*answers.get(), pieces)
+class _Answers:
+    """The answers to requests, in the order in which they arrive.
+
+    Each thread makes one request after the other, and the reader is woken for several answers: to
+    be woken for each costs as much as half a request (measured). A thread goes when much waits for
+    the reader, which begins others when it comes back.
+    """
+
+    def __init__(self, store: Store, requests: Iterable[Request]) -> None:
+        self._store = store
+        self._waiting = deque(requests)
+        self._left = len(self._waiting)  # not yet returned
+        self._lock = threading.Lock()
+        self._ready: list[tuple[Request, memoryview | BaseException]] = []
+        self._ready_bytes = 0
+        self._thread_count = 0
+        self._awaited = 0  # answers that wake the reader; 0 if it does not wait
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+
+    def __iter__(self) -> Iterator[tuple[Request, memoryview | BaseException]]:
+        while self._left:
+            ready = self._begin_more()
+            if not ready:
+                with suppress(Empty):
+                    self._wakes.get(timeout=_WAKING_SECONDS)
+            self._left -= len(ready)
+            yield from ready
+
+    def close(self) -> None:
+        """Make no further requests."""
+        self._waiting.clear()
+
+    def _begin_more(self) -> list[tuple[Request, memoryview | BaseException]]:
+        """Return what has arrived, and begin threads for what waits."""
+        most = self._store.concurrency
+        with self._lock:
+            ready, self._ready, self._ready_bytes = self._ready, [], 0
+            count = max(0, min(most, len(self._waiting)) - self._thread_count)
+            self._thread_count += count
+            self._awaited = 0 if ready else min(self._left, max(1, most // 2))
         for _ in range(count):
-            yield from _parts_of(*answers.get(), pieces)
-    finally:
-        is_wanted = False
+            _pool.submit(_Answers._read, self)
+        return ready
+
+    def _read(self) -> None:
+        """Make requests until none is left, or much waits for the reader."""
+        is_full = False
+        while not is_full:
+            try:
+                request = self._waiting.popleft()
+            except IndexError:
+                with self._lock:
+                    self._thread_count -= 1
+                return
+            answer: memoryview | BaseException
+            try:
+                answer = self._store.read_view(*request.wanted)
+                size = len(answer)
+            except BaseException as error:  # noqa: BLE001 - raised where it is used
+                answer, size = error, _WAKING_BYTES
+            is_full = self._add(request, answer, size)
+
+    def _add(self, request: Request, answer: memoryview | BaseException, size: int) -> bool:
+        """Add an answer; return whether so much waits for the reader that this thread goes."""
+        with self._lock:
+            self._ready.append((request, answer))
+            self._ready_bytes += size
+            count = len(self._ready)
+            if self._awaited and (count >= self._awaited or self._ready_bytes >= _WAKING_BYTES):
+                self._awaited = 0
+                self._wakes.put(None)
+            is_full = count >= self._store.concurrency or self._ready_bytes >= _FULL_BYTES
+            self._thread_count -= is_full  # now, so that the reader begins another one
+            return is_full
 
 
 def _parts_of(
@@ -65,13 +133,17 @@ def _parts_of(
     """Yield the ranges that are complete with the answer to a request."""
     if isinstance(data, BaseException):
         raise data
-    (_, begin, end, _), parts = request
+    (key, begin, end, _), parts = request
     for index, (_, start, stop, _) in parts:
         if (start, stop) == (begin, end):
             yield index, data
         elif stop is not None and end is not None and stop - start > end - begin:
             of_range = pieces.setdefault(index, {})
             of_range[begin] = data
+            if not data and begin - start >= _MOST_MISSING_BYTES:
+                raise FileAccessError(
+                    errno.EIO, f"it ends before byte {begin:,}, against its size", key
+                )
             if len(of_range) == -(-(stop - start) // REQUEST_BYTES):
                 del pieces[index]
                 yield index, memoryview(b"".join(of_range[at] for at in sorted(of_range)))
@@ -123,7 +195,10 @@ class ReadAhead:
             self._fill(start)
         piece = self._pieces.popleft()
         self._fill(piece.stop)
-        return piece.data.result()
+        data = piece.data.result()
+        if len(data) < piece.stop - piece.start:
+            self.close()  # what is read ahead does not follow on it
+        return data
 
     def close(self) -> None:
         """Cancel what is read ahead."""

@@ -164,6 +164,10 @@ class Store(ABC):
         """
         return RangeReader(self, self.info(key) if info is None else info)
 
+    def has_identity(self, version: str) -> bool:
+        """Return whether a version changes with the object, so that its bytes may be cached."""
+        return bool(version)
+
     def version_number(self, version: str) -> int:
         """Return a number of at most 63 bits that changes with the content of an object.
 

@@ -4,8 +4,8 @@
     for batch in stream: ...
 
 `conversion` converts batches to tensors, `stream` is the dataset for a DataLoader,
-`worker_iterations` synchronizes its workers, `sequence` is for samplers, `ranks` finds the rank of
-this process.
+`worker_iterations` synchronizes its workers, `worker_end` ends them with the main process,
+`sequence` is for samplers, `ranks` finds the rank of this process.
 """
 
 try:

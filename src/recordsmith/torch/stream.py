@@ -19,6 +19,7 @@ from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader, check_rank
 from recordsmith.torch.conversion import convert
 from recordsmith.torch.ranks import this_rank
+from recordsmith.torch.worker_end import end_with_main_process
 from recordsmith.torch.worker_iterations import Origin, Start, State, WorkerIterations
 
 
@@ -107,6 +108,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     # -- in a worker -------------------------------------------------------------------------------
 
     def _in_worker(self, info: Any) -> Iterator[dict[str, Any]]:
+        end_with_main_process()
         loaded, self._loaded = self._loaded or {}, None
         batch_count = loaded.get("batch_count", 0)
         start = Start.of_worker(Origin.here(self._loader), info, loaded.get("begin"))

@@ -6,9 +6,11 @@ workers. So each worker adds a line to a file that it shares with the main proce
 of an iteration with the place where it begins, the others with the same place.
 
 Workers of one iteration share a seed that torch draws. Persistent workers keep theirs, and users
-may set the same one again: it is another iteration if this worker has joined it already, or if all
-workers that joined it have ended. Lines are only added, so a worker that is killed does no harm,
-and the system releases its lock.
+may set the same one again: it is another iteration if this worker has joined it already. Otherwise
+it is the same one if their processes were created together: a worker may have read its share and
+ended before another one starts. Threads that create processes at the same time mix their numbers,
+so one that a worker alive has joined is taken as well. Lines are only added, so a worker that is
+killed does no harm, and the system releases its lock.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import context, parent_process, reduction
+from multiprocessing import context, current_process, parent_process, reduction
 from typing import Any, TypeAlias
 
 from recordsmith.errors import OptionError
@@ -60,6 +62,8 @@ class Start:
     worker, process: the number of this worker, and its process id.
     begin: where the iteration begins; None if it is not known yet.
     number: of the iteration, counted in each main process.
+    first_process: the number of the process of worker 0, as multiprocessing counts the processes
+        that the main process creates; None if unknown.
     """
 
     origin: Origin
@@ -69,12 +73,14 @@ class Start:
     process: int
     begin: State | None = None
     number: int = 0
+    first_process: int | None = None
 
     @classmethod
     def of_worker(cls, origin: Origin, info: Any, begin: State | None) -> Start:
         """Return the start of this worker; `info` as `torch.utils.data.get_worker_info` returns."""
         main = parent_process()
         pid = os.getppid() if main is None or main.pid is None else main.pid
+        numbers = current_process()._identity  # noqa: SLF001 - nothing public has them
         return cls(
             origin=replace(origin, main=pid),
             seed=info.seed - info.id,
@@ -82,6 +88,7 @@ class Start:
             worker=info.id,
             process=os.getpid(),
             begin=begin,
+            first_process=numbers[-1] - info.id if numbers else None,
         )
 
     def is_of_one_iteration(self, other: Start) -> bool:
@@ -192,9 +199,16 @@ def _worker_of_same_iteration(starts: list[Start], start: Start) -> Start | None
     for other in starts:
         if other.is_of_one_iteration(start):
             iterations.setdefault(other.number, []).append(other)
-    for workers in iterations.values():
-        has_joined = any(other.worker == start.worker for other in workers)
-        if not has_joined and any(_is_alive(other.process) for other in workers):
+    others = [
+        workers
+        for workers in iterations.values()
+        if all(other.worker != start.worker for other in workers)
+    ]
+    for workers in others:
+        if start.first_process is not None and workers[0].first_process == start.first_process:
+            return workers[0]
+    for workers in others:
+        if any(_is_alive(other.process) for other in workers):
             return workers[0]
     return None
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import MemoryStore, Range
 from recordsmith.stores.cache import CachedStore
 from recordsmith.stores.local import cache_file
@@ -350,6 +350,46 @@ def test_links_in_the_folder_are_not_followed(tmp_path: Path, name: str) -> None
         else:
             assert hits(inner, store, "x", range(2)) == 0
     assert mine.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["hard link", "owner"])
+def test_a_file_that_somebody_prepared_is_not_used(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(CachedStore(one_object(1), str(tmp_path / "cache"), LIMIT), "x", range(1))
+    file = tmp_path / "cache" / "blocks"
+    before = file.read_bytes()
+    if kind == "hard link":
+        os.link(file, tmp_path / "other")
+    else:
+        owner = os.stat(file).st_uid
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1000)
+        monkeypatch.setattr(os, "fstat", _owned_by(owner + 1))
+    with pytest.raises(FileAccessError) as caught:
+        CacheFile(str(tmp_path / "cache"), LIMIT)
+    assert caught.value.errno == errno.EPERM
+    assert file.read_bytes() == before
+
+
+def _owned_by(owner: int) -> Callable[[int], os.stat_result]:
+    fstat = os.fstat
+
+    def stat_with_owner(file: int) -> os.stat_result:
+        fields = list(fstat(file))
+        fields[stat.ST_UID] = owner
+        return os.stat_result(fields)
+
+    return stat_with_owner
+
+
+@pytest.mark.parametrize("name", ["other", "data"])
+def test_the_short_tag_of_another_program(tmp_path: Path, name: str) -> None:
+    """Some programs write only the signature, which is the beginning of this library's tag."""
+    (tmp_path / "CACHEDIR.TAG").write_bytes(cache_file._TAG[:43])
+    (tmp_path / name).write_bytes(b"x")
+    with raises(OptionError, option="cache"):
+        CacheFile(str(tmp_path), LIMIT)
+    assert (tmp_path / "CACHEDIR.TAG").stat().st_size == 43
 
 
 def test_files_are_private(tmp_path: Path) -> None:

@@ -21,11 +21,12 @@ from recordsmith.loading.batches.engine import Engine
 from recordsmith.loading.batches.runs import StepPart
 
 AHEAD_BYTES = 64 << 20
-"""How many bytes of records are read ahead of the steps, or one round if that has more."""
+"""Rounds are read ahead of the steps up to so many bytes, and one more: of two long runs, one is
+read while the steps use the other. A longer round is read alone."""
 
 _ROUND_BYTES = 4 << 20  # a round ends after so many bytes
 _ROUND_PIECES = 48  # or so many pieces of the shards, which are requests
-_RUN_BYTES = AHEAD_BYTES // 4  # longer runs are not read in one round
+_RUN_BYTES = AHEAD_BYTES  # longer runs are not read in one round
 _SIZED_AT_ONCE = 8
 _SIZED_AHEAD = 64
 
@@ -97,8 +98,9 @@ class _Room:
         self._is_closed = False
 
     def take(self, byte_count: int) -> bool:
-        """Wait for room; what is larger than all room may be alone. Return False if closed."""
-        while self._taken and self._taken + byte_count > self._limit and not self._is_closed:
+        """Wait until not all room is taken; what is larger is alone. Return False if closed."""
+        room = self._limit if byte_count <= self._limit else 1
+        while self._taken >= room and not self._is_closed:
             returned = self._returned.get()
             if returned is not None:
                 self._taken -= returned

@@ -141,7 +141,7 @@ class CachedStore(Store):
         """Read a range from the cache; None if it cannot be cached."""
         key, start, stop, version = wanted
         file = self._cache.file
-        if not version or stop is None or file is None:
+        if not version or stop is None or file is None or not self.has_identity(version):
             return None
         of = self._id(key, version)
         size = self._sizes.get((key, version))
@@ -224,7 +224,9 @@ class CachedStore(Store):
     def open_read(self, key: str, info: ObjectInfo | None = None) -> ObjectReader:
         found = self.info(key) if info is None else info
         self._note(found)
-        return CachedReader(self, found) if found.version else self.store.open_read(key)
+        if self.has_identity(found.version):
+            return CachedReader(self, found)
+        return self.store.open_read(key, found)
 
     def read_pieces(
         self,
@@ -285,6 +287,9 @@ class CachedStore(Store):
     def without_links(self) -> Store:
         store = self.store.without_links()
         return self if store is self.store else self._around(store)
+
+    def has_identity(self, version: str) -> bool:
+        return self.store.has_identity(version)
 
     def version_number(self, version: str) -> int:
         return self.store.version_number(version)

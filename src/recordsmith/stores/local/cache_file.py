@@ -110,6 +110,7 @@ class CacheFile:
         check_folder(folder)
         self._file = self._open()
         try:
+            self._check_owner()
             with self._locked(is_shared=False) as is_locked:
                 self._set_up(most_bytes, keeps_limit=keeps_limit, is_locked=is_locked)
         except BaseException:
@@ -136,6 +137,24 @@ class CacheFile:
             self.is_writable = False
         with accessing(self._path):
             return open_regular(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+
+    def _check_owner(self) -> None:
+        """Check that no one else has prepared the file.
+
+        Raises:
+            FileAccessError: it belongs to another user, who could replace data; or it has another
+                name, so it may be another file.
+        """
+        found, user = os.fstat(self._file), os.geteuid()
+        problem = ""
+        if user and found.st_uid not in (user, 0):
+            problem = "it belongs to another user"
+        elif found.st_nlink > 1:
+            problem = "it has more than one name (hard links)"
+        if problem:
+            raise FileAccessError(
+                errno.EPERM, problem, self._path, remedy="Choose another cache folder."
+            )
 
     def _set_up(self, most_bytes: int | None, *, keeps_limit: bool, is_locked: bool) -> None:
         """Give the file its size."""
@@ -410,7 +429,8 @@ def check_folder(folder: str) -> None:
                     tag = os.pread(file, len(_TAG) + 1, 0)
                 finally:
                     os.close(file)
-    if not _TAG.startswith(tag):  # a killed process may leave the beginning
+    is_begun = _TAG.startswith(tag) and names <= {INDEX_FOLDER, TAG_NAME, FILE_NAME}
+    if tag != _TAG and not is_begun:  # a killed process may leave the beginning
         raise OptionError(
             f"{folder} is not a cache of recordsmith and contains other files",
             option="cache",
@@ -454,6 +474,7 @@ def _read_head(file: int) -> tuple[int, int] | None:
 
 def _is_in_use(used_here: bool | None, seconds: int) -> bool:
     """Whether blocks that were used some seconds ago must not be replaced."""
+    seconds = abs(seconds)  # the clock may have been wrong
     if used_here is None:
         return seconds < _UNUSED_SECONDS
     return used_here and seconds < _FORGOTTEN_SECONDS

@@ -65,7 +65,7 @@ def _are_given(cloud: str, options: Mapping[str, Any]) -> bool:
 
 def _aws_profile() -> dict[str, Any]:
     """The credentials and the region of the user's profile."""
-    profile = os.environ.get("AWS_PROFILE", "default")
+    profile = os.environ.get("AWS_PROFILE") or "default"
     found: dict[str, str] = {}
     for variable, name, section in (
         ("AWS_CONFIG_FILE", "config", "default" if profile == "default" else f"profile {profile}"),

@@ -55,7 +55,7 @@ class FsspecStore(Store):
         self._lock = threading.RLock()
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> tuple[FsspecStore, str]:
+    def from_url(cls, url: str, /, **options: Any) -> tuple[FsspecStore, str]:
         """Return the store for a URL, and the key in it.
 
         Raises:
@@ -72,10 +72,10 @@ class FsspecStore(Store):
                 remedy="Install it.",
             ) from None
         except (ValueError, TypeError, OSError) as error:
-            known = isinstance(error, ValueError) and "not known" in str(error)
+            is_unknown = isinstance(error, ValueError) and "not known" in str(error)
             raise OptionError(
-                f"the scheme {scheme}:// is unknown" if known
-                else f"{scheme}:// cannot be opened ({type(error).__name__})",
+                f"the scheme of {url} is unknown" if is_unknown
+                else f"{url} cannot be opened ({type(error).__name__})",
                 value=scheme,
                 expected="a path, or a URL with s3, gs, az, https, or a scheme of fsspec",
             ) from None  # fmt: skip
@@ -115,6 +115,15 @@ class FsspecStore(Store):
 
     def name_of(self, key: str) -> str:
         return self._files.unstrip_protocol(self._path(key))  # type: ignore[no-any-return]
+
+    def identity(self, key: str) -> str:
+        """As `Store.identity`; the names of some file systems do not have the host."""
+        options = getattr(self._files, "storage_options", None) or {}
+        hosts = [str(options[name]) for name in ("host", "port", "username") if options.get(name)]
+        return "/".join([*hosts, self.name_of(key)])
+
+    def has_identity(self, version: str) -> bool:
+        return not version.startswith("-")  # without a time
 
     def _path(self, key: str) -> str:
         return f"{self._folder}/{key}" if key else self._folder or "/"
@@ -186,8 +195,9 @@ class FsspecStore(Store):
             elif not _is_temporary(name):
                 version = _info(name, info).version
                 number = self.version_number(version)
-                entries.append(FolderEntry(name, "object", info["size"], number, version=version))
-        return iter(sorted(entries))
+                size = int(info["size"])
+                entries.append(FolderEntry(name, "object", size, number, version=version))
+        return iter(sorted(entry for entry in entries if entry.name not in ("", ".", "..")))
 
     def is_folder(self, key: str) -> bool:
         path = self._path(key)
@@ -322,7 +332,10 @@ def _info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
     version = next((found[name] for name in _VERSIONS if found.get(name) is not None), "")
     if isinstance(version, datetime):  # some have this here and a number there
         version = version.timestamp()
-    return ObjectInfo(key, found["size"], f"{version}-{found['size']}")
+    size = found.get("size")
+    if not isinstance(size, int) or size < 0:
+        raise FileAccessError(errno.EIO, "the file system states no size", key)
+    return ObjectInfo(key, size, f"{version}-{size}")
 
 
 def _as_fsspec(filesystem: Any) -> Any:

@@ -7,13 +7,17 @@ read with the standard library.
 from __future__ import annotations
 
 import re
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from html.parser import HTMLParser
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 from recordsmith.errors import FileAccessError
@@ -44,13 +48,13 @@ def read_index_page(
         request.add_unredirected_header(name, value)
     seconds = _seconds(timeout)
     deadline = time.monotonic() + seconds
-    data = b""
+    data = bytearray()
     try:
-        with _opener().open(request, timeout=seconds) as answer:
-            links = _Links(answer.url)
-            if answer.headers.get_content_type() != "text/html":
+        with _opened(request, seconds) as response:
+            links = _Links(response.url)
+            if response.headers.get_content_type() != "text/html":
                 return links.names
-            while (piece := answer.read1(1 << 16)) and len(data) <= _MOST_PAGE_BYTES:
+            while (piece := response.read1(1 << 16)) and len(data) <= _MOST_PAGE_BYTES:
                 data += piece
                 if time.monotonic() > deadline:
                     raise TimeoutError("timed out")
@@ -68,25 +72,64 @@ def read_index_page(
 
 
 def _seconds(timeout: str | timedelta) -> float:
-    if isinstance(timeout, timedelta):
-        return timeout.total_seconds()
+    if not isinstance(timeout, str):
+        return timeout.total_seconds() if isinstance(timeout, timedelta) else _DEFAULT_SECONDS
     found = re.fullmatch(r"([0-9.]{1,9}) ?([a-z]{1,9})", timeout)
     return float(found[1]) * _UNITS[found[2]] if found and found[2] in _UNITS else _DEFAULT_SECONDS
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    """Return what opens HTTP only: the usual one follows a redirection to FTP."""
+def _opened(request: urllib.request.Request, seconds: float) -> Any:
+    """Send a request and return the response when its head is complete.
+
+    The usual function follows a redirection to FTP, and waits without end for a head that arrives
+    byte by byte.
+    """
+    connections: list[HTTPConnection] = []
     opener = urllib.request.OpenerDirector()
     for handler in (
-        urllib.request.ProxyHandler,
-        urllib.request.HTTPHandler,
-        urllib.request.HTTPSHandler,
-        urllib.request.HTTPRedirectHandler,
-        urllib.request.HTTPDefaultErrorHandler,
-        urllib.request.HTTPErrorProcessor,
+        urllib.request.ProxyHandler(),
+        _Handler(connections),
+        urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
     ):
-        opener.add_handler(handler())
-    return opener
+        opener.add_handler(handler)
+    deadline = threading.Timer(seconds, _break_off, [connections])
+    deadline.daemon = True
+    deadline.start()
+    try:
+        return opener.open(request, timeout=seconds)
+    finally:
+        deadline.cancel()
+
+
+def _break_off(connections: list[HTTPConnection]) -> None:
+    for connection in connections:
+        with suppress(OSError, AttributeError):  # it has no socket any more
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(urllib.request.AbstractHTTPHandler):
+    """Opens connections, and notes them."""
+
+    def __init__(self, connections: list[HTTPConnection]) -> None:
+        super().__init__()
+        self._connections = connections
+
+    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(self._connect(HTTPConnection), request)
+
+    def https_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(self._connect(HTTPSConnection), request)
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+
+    def _connect(self, kind: Any) -> Any:
+        def connect(host: str, **options: Any) -> HTTPConnection:
+            self._connections.append(kind(host, **options))
+            return self._connections[-1]
+
+        return connect
 
 
 class _Links(HTMLParser):

@@ -121,6 +121,8 @@ class Upload:
                 operation="write",
                 remedy="Write smaller shards.",
             )
+        if not isinstance(view.obj, bytes):  # obstore keeps it until a part is full
+            view = memoryview(bytes(view))
         for start in range(0, len(view), PART_BYTES):  # obstore sends all of a piece at once
             piece = view[start : start + PART_BYTES]
             self._call(partial(self._writer.write, piece))

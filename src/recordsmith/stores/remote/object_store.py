@@ -6,14 +6,16 @@ import errno
 import os
 import random
 import re
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
 from recordsmith.errors import (
     FileAccessError,
+    ForbiddenFileError,
     MissingFileError,
     OptionError,
     RecordsmithError,
@@ -26,6 +28,7 @@ from recordsmith.stores.checks import (
     missing_error,
 )
 from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
+from recordsmith.stores.parallel_reads import read_later
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import (
     PART_BYTES,
@@ -40,7 +43,7 @@ from recordsmith.stores.remote.request_errors import (
     RangeError,
     request_error,
 )
-from recordsmith.stores.remote.runtime import obstore_here
+from recordsmith.stores.remote.runtime import is_panic, obstore_here, run_within
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 Result = TypeVar("Result")
@@ -48,6 +51,10 @@ Result = TypeVar("Result")
 _GOOGLE = ("gs://", "gcs://")
 _AZURE = ("az://", "azure://", "adl://", "abfs://", "abfss://")
 _CONTROL = re.compile(r"[\x01-\x1f\x7f]")
+_VALID_TAG = re.compile(
+    r"[!-~]{1,1024}"
+)  # a server can say anything, and a version goes into requests
+_UNKNOWN_TIME = "time:0.000000-"  # of a web server that states no time
 _TIME = "time:"
 _CLIENT = {"timeout": "120s", "read_timeout": "30s", "connect_timeout": "10s"}
 _RETRIES = {"max_retries": 8, "retry_timeout": timedelta(minutes=3)}
@@ -59,6 +66,13 @@ _WRITE_ATTEMPTS = 9
 """How often a conditional write is tried, which the library must not repeat."""
 
 _FIRST_PAUSE_SECONDS = 0.1
+_LISTING_SECONDS = 600.0
+_MOST_LISTED = 10_000_000
+_PIECE_BYTES = 8 << 20
+_MOST_BYTES = (1 << 63) - 1
+_ENDPOINTS = re.compile(
+    r"(aws_)?endpoint(_url(_s3)?)?|(azure_(storage_)?)?(endpoint|account_name)|base_url"
+)
 _COPIED_AT_ONCE_BYTES = 5 << 30
 """The size up to which S3 copies an object in one request."""
 
@@ -79,10 +93,15 @@ class ObjectStore(Store):
     """Whether a request with an ETag is never answered with another version: caches in the web do
     not all know that."""
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, /, **options: Any) -> None:
         self._url = url.rstrip("/")
         self._options = options
         self._refused = "\\" if url.startswith(_AZURE) else ""  # it makes a slash of it
+        config = options.get("config")
+        known = {**os.environ, **options, **(config if isinstance(config, Mapping) else {})}
+        self._endpoints = sorted(
+            str(at) for name, at in known.items() if at and _ENDPOINTS.fullmatch(name.lower())
+        )
         obstore_here()
         self._clients: dict[tuple[int, bool], Any] = {}
         self._is_anonymous = False
@@ -117,18 +136,24 @@ class ObjectStore(Store):
     def _client(self, *, retries: bool) -> Any:
         """Return obstore's store; `retries`: whether it repeats requests that fail."""
         which = os.getpid(), retries
-        if which not in self._clients:
+        client = self._clients.get(which)
+        if client is None:
             options = self._options if retries else {**self._options, "retry_config": _NO_RETRIES}
             try:
-                self._clients[which] = self._open(options)
-            except (self._obstore.exceptions.BaseError, ValueError, TypeError) as error:
+                client = self._clients[which] = self._open(options)
+            except BaseException as error:
+                is_known = isinstance(
+                    error, (self._obstore.exceptions.BaseError, ValueError, TypeError)
+                )
+                if isinstance(error, RecordsmithError) or not (is_known or is_panic(error)):
+                    raise
                 raise OptionError(
                     f"{self._url} cannot be opened with these options ({type(error).__name__})",
                     option="store_options",
                     value=sorted(self._options),
                     remedy="Check their names: they are those of obstore.store.from_url.",
                 ) from None
-        return self._clients[which]
+        return client
 
     def _checked(self, key: str) -> str:
         """Return a valid key.
@@ -144,8 +169,10 @@ class ObjectStore(Store):
         return f"{self._url}/{key}" if key else self._url
 
     def identity(self, key: str) -> str:
-        endpoint = self._options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL")
-        return f"{endpoint}/{self.name_of(key)}" if endpoint else self.name_of(key)
+        return "/".join([*self._endpoints, self.name_of(key)])
+
+    def has_identity(self, version: str) -> bool:
+        return not version.startswith(_UNKNOWN_TIME)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -208,17 +235,13 @@ class ObjectStore(Store):
             raise BrokenRequestError(
                 errno.EIO, "the server sent another range than requested", name
             )
-        data = memoryview(self._translated(key, result.bytes))
-        if len(data) != end - begin:
-            raise BrokenRequestError(
-                errno.EIO, "the connection broke in the middle of the data", name
-            )
-        return data
+        return self._translated(key, lambda: _body(result, end - begin, name))
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         folder, slash, _ = prefix.rpartition("/")
         last: str | None = None
         pages: Any = None
+        count = 0
 
         def next_page() -> Any:
             nonlocal pages
@@ -226,30 +249,55 @@ class ObjectStore(Store):
                 self._store, folder + slash or None, offset=last, chunk_size=1000
             )
             try:
-                return next(iter(pages), None)
+                return self._listed(prefix, lambda: _next_page(pages))
             except BaseException:
                 pages = None  # it would end here without an error
                 raise
 
         while page := self._read_call(prefix, next_page):
+            count += len(page)
+            if count > _MOST_LISTED:
+                raise FileAccessError(
+                    errno.EFBIG, f"it lists more than {_MOST_LISTED:,} objects",
+                    self.name_of(folder),
+                )  # fmt: skip
+            if page[-1]["path"] == last:
+                raise FileAccessError(
+                    errno.EIO, "the list of the server repeats its objects", self.name_of(folder)
+                )
             for found in page:
                 last = found["path"]
                 if last.startswith(prefix):
                     yield object_info(last, found)
 
+    def _listed(self, key: str, request: Callable[[], Awaitable[Result]]) -> Result:
+        """Return a response with a list, which a server may never end."""
+        try:
+            return run_within(_LISTING_SECONDS, request)
+        except TimeoutError:
+            raise FileAccessError(
+                errno.ETIMEDOUT,
+                f"listing it takes more than {_LISTING_SECONDS:.0f} seconds",
+                self.name_of(key),
+                remedy="Pass the names of the files.",
+            ) from None
+
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         prefix = f"{key}/" if key else ""
-        found = self._read_call(
-            key, lambda: self._obstore.list_with_delimiter(self._store, prefix or None)
-        )
-        entries = [FolderEntry(at.removeprefix(prefix).strip("/"), "folder")
-                   for at in found["common_prefixes"]]  # fmt: skip
+
+        def request() -> Any:
+            return self._obstore.list_with_delimiter_async(self._store, prefix or None)
+
+        found = self._read_call(key, lambda: self._listed(key, request))
+        entries = {FolderEntry(at.removeprefix(prefix).strip("/"), "folder")
+                   for at in found["common_prefixes"] if at.startswith(prefix)}  # fmt: skip
         for one in found["objects"]:
-            if name := one["path"].removeprefix(prefix):
-                version = object_info(name, one).version
+            name = one["path"].removeprefix(prefix)
+            if name and one["path"].startswith(prefix):  # not the folder itself
+                version = object_info(one["path"], one).version
                 number = self.version_number(version)
-                entries.append(FolderEntry(name, "object", one["size"], number, version=version))
-        return iter(sorted(entries))
+                entries.add(FolderEntry(name, "object", one["size"], number, version=version))
+        return iter(sorted(entry for entry in entries if entry.name and "/" not in entry.name))
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -350,7 +398,16 @@ class ObjectStore(Store):
     # -- requests ----------------------------------------------------------------------------------
 
     def _read_call(self, key: str, function: Callable[[], Result]) -> Result:
-        """Call a function that reads, again if it breaks."""
+        """Call a function that reads, again if it breaks.
+
+        The library notices no Ctrl-C, so the main thread waits for another one.
+        """
+        if threading.current_thread() is threading.main_thread():
+            result: Result = read_later(self._read_repeatedly, key, function).result()
+            return result
+        return self._read_repeatedly(key, function)
+
+    def _read_repeatedly(self, key: str, function: Callable[[], Result]) -> Result:
         for attempt in range(_ATTEMPTS):
             try:
                 return self._translated(key, function)
@@ -370,31 +427,77 @@ class ObjectStore(Store):
         Raises:
             FileAccessError: the request failed.
         """
-        exceptions, name = self._obstore.exceptions, self.name_of(key)
-        failed: FileAccessError | OptionError
+        failed: BaseException
         try:
             return function()
         except RecordsmithError:
             raise
-        except FileNotFoundError as error:
-            found = request_error(str(error), name, operation=operation)
-            failed = found if isinstance(found, MissingFileError) else missing_error(name)
-        except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-            failed = ConditionError(errno.ESTALE, "it was replaced", name, operation=operation)
-        except ValueError:
-            failed = OptionError(f"{key!r:.200} is not a valid key here", value=key)
-        except (exceptions.BaseError, OSError) as error:
-            failed = request_error(
-                str(error), name, operation=operation, is_anonymous=self._is_anonymous
-            )
+        except BaseException as error:  # noqa: BLE001 - a panic is no Exception
+            failed = self._failure(error, key, operation)
         raise failed
+
+    def _failure(self, error: BaseException, key: str, operation: str) -> BaseException:
+        """Return our error for one of obstore; the same error if it is not obstore's."""
+        exceptions, name = self._obstore.exceptions, self.name_of(key)
+        if isinstance(error, FileNotFoundError):
+            found = request_error(str(error), name, operation=operation)
+            return found if isinstance(found, MissingFileError) else missing_error(name)
+        if isinstance(error, (exceptions.AlreadyExistsError, exceptions.PreconditionError)):
+            return ConditionError(errno.ESTALE, "it was replaced", name, operation=operation)
+        if isinstance(error, exceptions.InvalidPathError):
+            return FileAccessError(
+                errno.EIO, "it has an object whose name has an empty part, '.', '..' or a control "
+                "character", name, operation=operation,
+                remedy="Rename the object, or pass another folder.",
+            )  # fmt: skip
+        if isinstance(error, ValueError):
+            if "parse path" in str(error):
+                return OptionError(f"{key!r:.200} is not a valid key here", value=key)
+            return FileAccessError(
+                errno.EIO, "the response of the server is invalid", name, operation=operation
+            )
+        if not (isinstance(error, (exceptions.BaseError, OSError)) or is_panic(error)):
+            return error
+        failed = request_error(
+            str(error), name, operation=operation, is_anonymous=self._is_anonymous
+        )
+        if isinstance(failed, ForbiddenFileError):
+            self._clients.clear()  # the next request looks for credentials again
+        return failed
 
 
 def object_info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
     """Return size and version from a response; the version is the ETag, or time and size."""
-    tag = found["e_tag"]
-    version = f"{_TIME}{found['last_modified'].timestamp():.6f}-{found['size']}"
-    return ObjectInfo(key, found["size"], tag.strip('"') if tag else version)
+    tag, size = (found["e_tag"] or "").strip('"'), found["size"]
+    if size > _MOST_BYTES:
+        raise FileAccessError(errno.EIO, "the server states an impossible size", key)
+    if not _VALID_TAG.fullmatch(tag):
+        tag = f"{_TIME}{found['last_modified'].timestamp():.6f}-{size}"
+    return ObjectInfo(key, size, tag)
+
+
+def _body(result: Any, byte_count: int, name: str) -> memoryview:
+    """Return the bytes of a response.
+
+    The library's own method takes as much memory as the server states, and all that it sends.
+
+    Raises:
+        BrokenRequestError: they are more or fewer than stated.
+    """
+    pieces: list[Any] = []
+    missing = byte_count
+    for piece in result.stream(min_chunk_size=min(byte_count, _PIECE_BYTES) + 1):
+        pieces.append(piece)
+        missing -= len(piece)
+        if missing <= 0:
+            break
+    if missing:
+        raise BrokenRequestError(errno.EIO, "the connection broke in the middle of the data", name)
+    return memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+
+async def _next_page(pages: Any) -> Any:
+    return await anext(pages, None)
 
 
 def _pause(attempt: int) -> None:
@@ -409,13 +512,19 @@ def _tag(version: str) -> str | None:
 
 def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:
     """Add what is not set: deadlines and retries, and that an endpoint may be without TLS."""
-    endpoint = options.get("endpoint") or options.get("base_url")
-    endpoint = endpoint or os.environ.get("AWS_ENDPOINT_URL") or url
-    client = {**_CLIENT, **options.get("client_options", {})}
+    endpoint = options.get("endpoint", options.get("base_url"))
+    if endpoint is None:
+        endpoint = os.environ.get("AWS_ENDPOINT_URL") or url
+    client, retries = options.get("client_options", {}), options.get("retry_config", {})
+    for name, value in (("client_options", client), ("retry_config", retries)):
+        if not isinstance(value, Mapping):
+            raise TypeError(name)
+    if not (isinstance(endpoint, str) and re.match(r"[a-z0-9]+://.", endpoint)):
+        raise ValueError("endpoint")
+    client = {**_CLIENT, **client}
     if endpoint.startswith("http://"):
         client.setdefault("allow_http", True)
-    retries = {**_RETRIES, **options.get("retry_config", {})}
-    return {**options, "client_options": client, "retry_config": retries}
+    return {**options, "client_options": client, "retry_config": {**_RETRIES, **retries}}
 
 
 def _reopened(kind: type[ObjectStore], url: str, options: dict[str, Any]) -> ObjectStore:

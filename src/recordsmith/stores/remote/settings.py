@@ -72,6 +72,8 @@ def options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         OptionError: those below a URL are not an object.
     """
+    if not all(isinstance(name, str) for name in options):
+        raise OptionError(option="store_options", expected="names that are texts")
     found = {name: value for name, value in options.items() if "://" not in name}
     for prefix in sorted(name for name in options if "://" in name):  # longer ones override
         below = options[prefix]

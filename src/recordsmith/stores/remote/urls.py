@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,7 @@ from recordsmith.stores.remote.object_store import ObjectStore
 from recordsmith.stores.remote.web_store import WebStore
 from recordsmith.stores.store import Store
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BUCKETS = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
 
@@ -28,7 +30,13 @@ def locate_url(url: str, options: Mapping[str, Any]) -> tuple[Store, str]:
         OptionError: it has no bucket or host; it contains credentials; or its scheme is unknown.
         MissingExtraError: the package for it is not installed.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        is_valid = not _CONTROL.search(url) and parts.port != 0  # reads the port
+    except ValueError:
+        is_valid = False
+    if not is_valid:  # it may contain credentials
+        raise OptionError("the URL is invalid", expected="a URL such as s3://bucket/folder")
     shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     is_web = parts.scheme in ("http", "https")
     if parts.password or (is_web and (parts.username or parts.query)):
@@ -37,6 +45,10 @@ def locate_url(url: str, options: Mapping[str, Any]) -> tuple[Store, str]:
             "files",
             remedy="Pass them with recordsmith.remote(url, store_options=…), such as "
             "{'client_options': {'default_headers': {'Authorization': …}}}.",
+        )
+    if parts.scheme in ("file", "local"):
+        raise OptionError(
+            f"{shown} is a local file", value=shown, remedy=f"Pass its path: {unquote(parts.path)}"
         )
     if not is_web and parts.scheme not in _BUCKETS:
         return FsspecStore.from_url(url, **options)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +16,11 @@ from recordsmith.stores.parallel_reads import read_later
 from recordsmith.stores.remote.index_page import read_index_page
 from recordsmith.stores.remote.object_store import ObjectStore, object_info, with_defaults
 from recordsmith.stores.store import EntryKind, FolderEntry, ObjectInfo
+
+_INFOS_AHEAD = 64
+_MOST_LISTED = 1_000_000
+_MOST_NESTED = 64
+"""A server can make up folders without end."""
 
 _PAGE_SUFFIXES = (".html", ".htm")
 
@@ -50,33 +58,50 @@ class WebStore(ObjectStore):
             return False
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
-        names = self._names(key)
         prefix = f"{key}/" if key else ""
-        sizes = {
-            name: read_later(self.info, prefix + name) for name, kind in names if kind == "object"
-        }
-        for name, kind in sorted(names):
-            if kind == "folder":
-                yield FolderEntry(name, "folder")
-            else:
-                _, size_bytes, version = sizes[name].result()
-                yield FolderEntry(
-                    name, "object", size_bytes, self.version_number(version), version=version
-                )
+        names = iter(self._names(key))
+        ahead: deque[tuple[str, Future[ObjectInfo] | None]] = deque()
+        try:
+            while True:
+                for name, kind in islice(names, _INFOS_AHEAD - len(ahead)):
+                    is_file = kind == "object"
+                    found = read_later(self.info, prefix + name) if is_file else None
+                    ahead.append((name, found))
+                if not ahead:
+                    return
+                name, found = ahead.popleft()
+                if found is None:
+                    yield FolderEntry(name, "folder")
+                else:
+                    _, size_bytes, version = found.result()
+                    number = self.version_number(version)
+                    yield FolderEntry(name, "object", size_bytes, number, version=version)
+        finally:
+            for _, found in ahead:
+                if found is not None:
+                    found.cancel()
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        folder = prefix.rpartition("/")[0]
-        for name, kind in self._names(folder):
-            key = f"{folder}/{name}" if folder else name
-            if key.startswith(prefix):
-                if kind == "folder":
-                    yield from self.list(f"{key}/")
-                else:
+        folders = [prefix.rpartition("/")[0]]
+        count = 0
+        while folders:
+            folder = folders.pop()
+            for name, kind in self._names(folder):
+                key = f"{folder}/{name}" if folder else name
+                count += 1
+                if count > _MOST_LISTED or key.count("/") > _MOST_NESTED:
+                    raise FileAccessError(
+                        errno.EFBIG, "it has too many files or folders", self.name_of(prefix)
+                    )
+                if kind == "folder" and f"{key}/".startswith(prefix):
+                    folders.append(key)
+                elif kind == "object" and key.startswith(prefix):
                     with suppress(MissingFileError):  # deleted meanwhile
                         yield self.info(key)
 
     def _names(self, key: str) -> Sequence[tuple[str, EntryKind]]:
         """The names in a folder and their kinds, from its index page; none if it is missing."""
+        self._client(retries=True)  # checks the options
         client = self._options.get("client_options", {})
         headers, timeout = client.get("default_headers", {}), client.get("timeout", "30s")
         url = f"{self.name_of(key)}/"

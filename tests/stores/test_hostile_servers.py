@@ -1,0 +1,280 @@
+"""Servers that lie: about sizes, versions, names and the ends of lists."""
+
+from __future__ import annotations
+
+import errno
+import re
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.stores import Location
+from recordsmith.stores.remote import object_store, read_settings, web_store
+from recordsmith.stores.remote.urls import locate_url
+
+pytest.importorskip("obstore")
+
+_TIME = "Mon, 01 Jan 2024 00:00:00 GMT"
+_QUICK = {"client_options": {"timeout": "2s"}, "retry_config": {"max_retries": 0}}
+_MOST_MEMORY = 200 << 20
+
+
+class Request(BaseHTTPRequestHandler):
+    """A request; the server answers it by a function."""
+
+    protocol_version = "HTTP/1.1"
+    answer_with: Callable[[Request], None]
+
+    def do_GET(self) -> None:
+        try:
+            type(self).answer_with(self)
+        except OSError:  # the client has gone
+            self.close_connection = True
+
+    do_HEAD = do_PUT = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def answer(self, body: bytes = b"", status: int = 200, **headers: object) -> None:
+        """Answer with headers, in which `_` is `-`."""
+        self.send_response_only(status)
+        for name, value in (
+            {"Content_Length": len(body), "Last_Modified": _TIME} | headers
+        ).items():
+            if value is not None:
+                self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+@contextmanager
+def serving(answer_with: Callable[[Request], None]) -> Iterator[str]:
+    """Run a server; yields its URL."""
+    handler = type("Handler", (Request,), {"answer_with": staticmethod(answer_with)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+def bucket(url: str, key: str = "data") -> Location:
+    options = {"endpoint": url, "region": "us-east-1", "skip_signature": True, **_QUICK}
+    return rs.remote(f"s3://bucket/{key}", store_options=options)
+
+
+def listing(
+    *keys: str, folders: tuple[str, ...] = (), token: str = "", size: int = 5, tag: str = "e"
+) -> bytes:
+    objects = "".join(
+        f"<Contents><Key>{key}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified>"
+        f"<ETag>&quot;{tag}&quot;</ETag><Size>{size}</Size></Contents>"
+        for key in keys
+    )
+    prefixes = "".join(
+        f"<CommonPrefixes><Prefix>{key}</Prefix></CommonPrefixes>" for key in folders
+    )
+    more = f"<NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    return (
+        f"<ListBucketResult><IsTruncated>{'true' if token else 'false'}</IsTruncated>{more}"
+        f"{objects}{prefixes}</ListBucketResult>"
+    ).encode()
+
+
+def test_stated_sizes_take_no_memory() -> None:
+    def claim(request: Request) -> None:
+        size = 1 << 60
+        ranges = {"status": 206, "Content_Range": f"bytes 5-{size - 1}/{size}"}
+        is_range = "Range" in request.headers
+        request.answer(b"x" * 100, Content_Length=size - 5, **(ranges if is_range else {}))
+        time.sleep(0.05)  # so that the rest arrives alone
+        request.wfile.write(b"y" * 100)
+        request.close_connection = True
+
+    with serving(claim) as url:
+        for location in (bucket(url), rs.remote(f"{url}/a", store_options=_QUICK)):
+            for start in (0, 5):
+                with pytest.raises(FileAccessError):
+                    location.read(start)
+
+
+def test_more_than_requested_is_not_collected() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+    def send(request: Request) -> None:
+        request.answer(b"", 206, Content_Range="bytes 0-9/100", Content_Length=1 << 40)
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            request.wfile.write(b"x" * (1 << 16))
+        request.close_connection = True
+
+    with serving(send) as url, pytest.raises(FileAccessError):
+        bucket(url).read(0, 10)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before < _MOST_MEMORY
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        (listing("other/a", "/etc/passwd", "data", "data/", "data/b"), ["b"]),
+        (listing("data/b", folders=("other/", "data/", "data/c/")), ["b", "c"]),
+        (listing("data/b", "data/b", "data/c/d"), ["b"]),
+        (listing("data/../a", "data/b"), None),
+        (listing("data//a", "data/b"), None),
+        (listing("data/a&#27;[31m"), None),
+        (listing("data/a", size=-1), None),
+        (listing("data/a", size=1 << 63), None),
+        (listing("data/a", size=1 << 64), None),
+    ],
+)
+def test_listed_names_stay_in_their_folder(page: bytes, names: list[str] | None) -> None:
+    with serving(lambda request: request.answer(page)) as url:
+        folder = bucket(url)
+        if names is None:
+            with pytest.raises(FileAccessError):
+                list(folder.list_entries())
+            with pytest.raises(FileAccessError):
+                list(folder.list())
+        else:
+            assert [entry.name for entry in folder.list_entries()] == names
+            assert all(found.key.startswith("data/") for found in folder.list())
+
+
+@pytest.mark.parametrize("tag", ["a&#10;b", "日本", "x" * 60_000, ""])
+def test_odd_versions_make_no_request_invalid(tag: str) -> None:
+    def answer(request: Request) -> None:
+        if "list-type" in request.path:
+            request.answer(listing("data/a", tag=tag))
+        else:
+            request.answer(b"0123456789", 206, Content_Range="bytes 0-9/10")
+
+    with serving(answer) as url:
+        (entry,) = bucket(url).list_entries()
+        assert re.fullmatch(r"[!-~]+", entry.version)
+        with pytest.raises(FileAccessError) as caught:
+            bucket(url).store.read("data/a", 0, 10, entry.version)
+        assert caught.value.errno == errno.ESTALE
+
+
+@pytest.mark.parametrize("kind", ["more", "none", "same"])
+def test_lists_without_end(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "_LISTING_SECONDS", 0.5)
+    monkeypatch.setattr(object_store, "_MOST_LISTED", 2000)
+    pages = iter(range(10**9))
+
+    def answer(request: Request) -> None:
+        number = next(pages)
+        keys = [f"data/{number:09}-{at}" for at in range(100)] if kind == "more" else ["data/a"]
+        request.answer(listing(*(keys if kind != "none" else []), token=f"t{number}"))
+
+    with serving(answer) as url:
+        for read in (Location.list_entries, Location.list):
+            with pytest.raises(FileAccessError):
+                list(read(bucket(url)))  # type: ignore[operator]
+
+
+def test_web_folders_without_end() -> None:
+    page = b'<html><a href="a/"></html>'
+    with serving(lambda request: request.answer(page, Content_Type="text/html")) as url:
+        with pytest.raises(FileAccessError) as caught:
+            list(rs.remote(f"{url}/data", store_options=_QUICK).list())
+        assert caught.value.errno == errno.EFBIG
+
+
+def test_an_abandoned_web_listing_stops_its_requests() -> None:
+    paths = []
+
+    def answer(request: Request) -> None:
+        paths.append(request.path)
+        if request.path.endswith("/"):
+            links = "".join(f'<a href="{at}">' for at in range(5000))
+            request.answer(f"<html>{links}</html>".encode(), Content_Type="text/html")
+        else:
+            request.answer(b"", 403)
+
+    with serving(answer) as url, pytest.raises(FileAccessError):
+        list(rs.remote(f"{url}/data", store_options=_QUICK).list_entries())
+    assert len(paths) <= 1 + web_store._INFOS_AHEAD
+
+
+def test_the_head_of_an_index_page_has_a_deadline() -> None:
+    def drip(request: Request) -> None:
+        request.close_connection = True
+        for byte in b"HTTP/1.1 200 OK\r\nA: " + b"a" * 1000:
+            request.wfile.write(bytes([byte]))
+            time.sleep(0.05)
+
+    options = {"client_options": {"timeout": "300ms"}, "retry_config": {"max_retries": 0}}
+    begun = time.monotonic()
+    with serving(drip) as url, pytest.raises(FileAccessError):
+        list(rs.remote(f"{url}/data", store_options=options).list_entries())
+    assert time.monotonic() - begun < 10
+
+
+def test_renewed_credentials_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: Request) -> None:
+        is_known = "NEWKEY" in request.headers.get("Authorization", "")
+        request.answer(b"data", 200 if is_known else 403)
+
+    with serving(answer) as url:
+        options = {"endpoint": url, "region": "us-east-1", **_QUICK}
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+        monkeypatch.setenv("AWS_PROFILE", "")
+        location = rs.remote("s3://renewed/a", store_options=options)
+        with pytest.raises(FileAccessError):
+            location.read()
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "NEWKEY")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        assert location.read() == b"data"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://[b/x", "http://[::1", "http://h:99999/x", "http://h:abc/x", "s3://bu\tcket/a",
+     "s3://b/a\nb", "file:///etc/hostname", "s3:/bucket/a"],
+)  # fmt: skip
+def test_mistyped_urls(url: str) -> None:
+    with pytest.raises(OptionError):
+        rs.open(url)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"client_options": 5}, {"client_options": None}, {"client_options": {"default_headers": 5}},
+     {"endpoint": 5}, {"endpoint": ""}, {"endpoint": "nonsense"}, {"retry_config": 5},
+     {"config": 5}, {1: 2}, {"url": "x"}, {"self": "x"}, {"account_name": "x"}],
+)  # fmt: skip
+@pytest.mark.parametrize("scheme", ["s3", "az", "http"])
+def test_invalid_options(scheme: str, options: dict[Any, Any]) -> None:
+    with serving(lambda request: request.answer(b"", 404)) as url:
+        place = url if scheme == "http" else f"{scheme}://bucket"
+        closed = {"proxy_url": "http://127.0.0.1:1"} if scheme == "az" else {}
+        given = {**_QUICK, "client_options": {"timeout": "2s", **closed}, **options}
+        for read in (Location.read, lambda found: list(found.list_entries())):
+            with pytest.raises((OptionError, FileAccessError)):
+                read(rs.remote(f"{place}/a", store_options=given))
+
+
+def test_places_with_the_same_name_differ() -> None:
+    options = [
+        {"endpoint": "http://a"}, {"aws_endpoint": "http://b"}, {"endpoint_url": "http://c"},
+        {"AWS_ENDPOINT_URL": "http://d"}, {"config": {"endpoint": "http://e"}}, {},
+    ]  # fmt: skip
+    stores = [locate_url("s3://bucket/a", {"region": "x", **one})[0] for one in options]
+    assert len({store.identity("a") for store in stores}) == len(options)
+    assert read_settings().cache is None
