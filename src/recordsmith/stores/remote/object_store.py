@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -342,7 +343,8 @@ class ObjectStore(Store):
         The library notices no Ctrl-C, so the main thread waits for another one.
         """
         if threading.current_thread() is threading.main_thread():
-            return read_later(self._read_repeatedly, key, function).result()
+            reading: Future[Result] = read_later(self._read_repeatedly, key, function)
+            return reading.result()
         return self._read_repeatedly(key, function)
 
     def _read_repeatedly(self, key: str, function: Callable[[], Result]) -> Result:
