@@ -239,11 +239,12 @@ def test_a_proxy_without_faults_changes_nothing(servers: Servers, kind: str) -> 
         assert not after.fault_count
 
 
-def test_ctrl_c_interrupts_waiting_for_a_server(servers: Servers) -> None:
+@pytest.mark.parametrize("kind", ["s3"])
+def test_ctrl_c_interrupts_waiting_for_a_server(servers: Servers, kind: str) -> None:
     """The default deadlines are minutes."""
     has_answered = threading.Event()
-    with FaultProxy(servers["s3"].address) as proxy:
-        store = servers.new_store("s3", proxy.address)
+    with FaultProxy(servers[kind].address) as proxy:
+        store = servers.new_store(kind, proxy.address)
         store.put("x", b"data")
         proxy.fault = Fault("silent")
         end = threading.Timer(5, lambda: (has_answered.set(), proxy.__exit__(None, None, None)))
