@@ -139,7 +139,7 @@ class CacheFile:
             return open_regular(self._path, os.O_RDONLY | os.O_NOFOLLOW)
 
     def _check_owner(self) -> None:
-        """Check that nobody else has prepared the file.
+        """Check that no one else has prepared the file.
 
         Raises:
             FileAccessError: it belongs to another user, who could replace data; or it has another
