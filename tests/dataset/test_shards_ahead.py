@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
 from types import ModuleType
 from typing import Any
 
@@ -17,35 +16,16 @@ from recordsmith.work import processor_count
 
 from ..raising import raises
 from ..stores.delayed import DelayedStore
+from ..stores.rounds import RoundStore
 
 SHARDS = 40
 
 
-class CountingStore(DelayedStore):
-    """Counts the reads of each object, and how many are under way."""
-
-    def __init__(self) -> None:
-        super().__init__(0.002)
-        self.reads: Counter[str] = Counter()
-        self.now = self.most = 0
-
-    def read(self, key: str, *arguments: Any, **options: Any) -> bytes:
-        with self.lock:
-            self.reads[key] += 1
-            self.now += 1
-            self.most = max(self.most, self.now)
-        try:
-            return super().read(key, *arguments, **options)
-        finally:
-            with self.lock:
-                self.now -= 1
-
-
 @pytest.fixture
 def dataset(numbered: ModuleType) -> Any:
-    place = numbered.packed(Location(CountingStore(), "data"), {"train": [3] * SHARDS})
+    place = numbered.packed(Location(RoundStore(0.002), "data"), {"train": [3] * SHARDS})
     dataset = rs.open(place)
-    _store(dataset).reads.clear()
+    _store(dataset).reset()
     return dataset
 
 
@@ -59,9 +39,9 @@ def _ids(examples: Any) -> list[int]:
 
 def test_all_records_in_order(dataset: Any) -> None:
     assert _ids(dataset) == list(range(3 * SHARDS))
-    assert len(_store(dataset).reads) == SHARDS
-    assert _store(dataset).most > 4
-    assert _store(dataset).most <= DelayedStore.concurrency
+    assert len({one.key for one in _store(dataset).sent}) == SHARDS
+    assert _store(dataset).most_at_once > 4
+    assert _store(dataset).most_at_once <= DelayedStore.concurrency
 
 
 @pytest.mark.parametrize(("used", "most"), [(1, 1), (3, 1), (4, 2), (7, 4), (10, 8)])
@@ -69,7 +49,7 @@ def test_the_beginning_needs_few_reads(dataset: Any, used: int, most: int) -> No
     records = iter(dataset)
     assert _ids(next(records) for _ in range(used)) == list(range(used))
     records.close()
-    assert len(_store(dataset).reads) <= most
+    assert len({one.key for one in _store(dataset).sent}) <= most
 
 
 def test_an_abandoned_iteration_ends_its_threads(dataset: Any) -> None:
@@ -117,7 +97,7 @@ def test_statistics_are_those_of_a_local_dataset(dataset: Any, numbered: ModuleT
         document.pop("shards")
     assert documents[0] == documents[1]
     assert done[-1][0] == done[-1][1] == sum(shard.size_bytes for shard in dataset.shards)
-    assert _store(dataset).most > 4
+    assert _store(dataset).most_at_once > 4
 
 
 def test_threads(dataset: Any) -> None:

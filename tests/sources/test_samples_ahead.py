@@ -18,6 +18,7 @@ from recordsmith.stores import Location, MemoryStore
 from ..places import visible
 from ..raising import raises
 from ..stores.delayed import DelayedStore
+from ..stores.rounds import RoundStore
 
 CONCURRENCY = DelayedStore.concurrency
 
@@ -109,22 +110,6 @@ def test_threads_end() -> None:
     assert not [one for one in threading.enumerate() if one.name.startswith("recordsmith-sample")]
 
 
-class _CountingStore(DelayedStore):
-    """Counts the reads that are under way."""
-
-    now = most = 0
-
-    def read(self, *arguments: Any, **options: Any) -> bytes:
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-        try:
-            return super().read(*arguments, **options)
-        finally:
-            with self.lock:
-                self.now -= 1
-
-
 JOBS = {
     "pack": lambda source, out: rs.pack(source, out, shards=2, threads=1),
     "pack smaller": lambda source, out: rs.pack(
@@ -139,7 +124,7 @@ JOBS = {
 
 @pytest.mark.parametrize("name", JOBS)
 def test_jobs_read_many_samples_at_the_same_time(images: Any, name: str) -> None:
-    local, remote = Location(MemoryStore(), "data"), Location(_CountingStore(0.005), "data")
+    local, remote = Location(MemoryStore(), "data"), Location(RoundStore(0.005), "data")
     for place in (local, remote):
         for number in range(40):
             data = images.encode(images.noise(9 + number, 8), "PNG")
@@ -153,7 +138,7 @@ def test_jobs_read_many_samples_at_the_same_time(images: Any, name: str) -> None
         }
     else:
         assert (remote / "out").read() == (local / "out").read()
-    assert CONCURRENCY >= remote.store.most > CONCURRENCY // 2  # type: ignore[attr-defined]
+    assert CONCURRENCY >= remote.store.most_at_once > CONCURRENCY // 2  # type: ignore[attr-defined]
 
 
 def test_an_unreadable_sample_over_a_network(images: Any) -> None:

@@ -16,6 +16,7 @@ class RoundStore(DelayedStore):
     Attributes:
         rounds: the ranges of each call of `read_many`.
         singles: the ranges that were read alone.
+        sent: all ranges that were requested.
         most_at_once: how many reads there were at the same time.
         change: called with the range and its bytes; returns what is sent instead.
         may_read: reads wait until it is set.
@@ -25,6 +26,7 @@ class RoundStore(DelayedStore):
         super().__init__(delay_seconds)
         self.rounds: list[list[Range]] = []
         self.singles: list[Range] = []
+        self.sent: list[Range] = []
         self.most_at_once = self._at_once = 0
         self.change: Callable[[Range, bytes], bytes] = lambda _, data: data
         self.may_read = threading.Event()
@@ -32,7 +34,7 @@ class RoundStore(DelayedStore):
 
     def reset(self) -> None:
         """Count from 0."""
-        self.rounds, self.singles, self.most_at_once = [], [], 0
+        self.rounds, self.singles, self.sent, self.most_at_once = [], [], [], 0
 
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
@@ -48,13 +50,14 @@ class RoundStore(DelayedStore):
         return memoryview(self._sent(Range(key, start, stop, version)))
 
     def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
-        wanted = list(ranges)
+        of_round: list[Range] = []
         with self.lock:
-            self.rounds.append(wanted)
-        yield from super().read_many(wanted)
+            self.rounds.append(of_round)
+        yield from super().read_many(_noted(ranges, of_round))
 
     def _sent(self, wanted: Range) -> bytes:
         with self.lock:
+            self.sent.append(wanted)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
         try:
@@ -63,3 +66,10 @@ class RoundStore(DelayedStore):
         finally:
             with self.lock:
                 self._at_once -= 1
+
+
+def _noted(ranges: Iterable[Range], notes: list[Range]) -> Iterator[Range]:
+    """Yield ranges, and append each to a list when it is taken."""
+    for one in ranges:
+        notes.append(one)
+        yield one

@@ -84,20 +84,6 @@ PLACES = [199, 3, 100, 101, 0, 42]
 OF_RANGES = ("other-range", "other-range-lie", "whole")
 
 
-def known_failure(test: str, kind: str, name: str) -> str | None:
-    """What stores do not do yet. A line goes when they do it."""
-    return None
-
-
-@pytest.fixture(autouse=True)
-def _known_failure(request: pytest.FixtureRequest) -> None:
-    chosen = request.node.callspec.params
-    name = chosen.get("name", "")
-    reason = known_failure(request.node.originalname, chosen["kind"], name)
-    if reason is not None:
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=not name.startswith("some")))
-
-
 @contextmanager
 def through_proxy(servers: Servers, kind: str, fault: Fault) -> Iterator[tuple[Store, FaultProxy]]:
     """An empty store behind a proxy that has no faults yet."""

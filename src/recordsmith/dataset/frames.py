@@ -29,9 +29,9 @@ _SMALL_REMOTE_BYTES = 1 << 20  # arrive within the time of a request
 _HEADERS_AT_A_TIME = 1 << 10
 _REMOTE_HEADERS_AT_A_TIME = 16
 _REPORT_BYTES = 64 << 20
-_GROUP_BYTES = (
-    1 << 20
-)  # read together, so that frames are still in the cache when they are verified
+_GROUP_BYTES = 1 << 20
+"""Frames that are read together: they are still in the processor's cache when they are verified."""
+
 _GAP_BYTES = 16 << 10
 """Frames with a smaller gap between them are one range: its bytes cost less than a range in Python.
 The store merges over larger gaps, where that is faster."""
@@ -144,9 +144,8 @@ class ReadFrames:
         stops = np.cumsum(ends - begins)
         starts = stops - (ends - begins)
         buffer: npt.NDArray[np.uint8] = np.empty(int(stops[-1]), np.uint8)
-        firsts = np.flatnonzero(
-            np.append(True, begins[1:] != ends[:-1])
-        )  # first frames of adjacent runs
+        # the first frames of adjacent runs
+        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1]))
         lasts = np.append(firsts[1:], len(begins)) - 1
         if not self._reader.read_pieces(begins[firsts], ends[lasts], starts[firsts], buffer):
             return False

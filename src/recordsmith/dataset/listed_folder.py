@@ -6,7 +6,7 @@ from recordsmith.stores import FolderEntry, Location, ObjectInfo
 
 
 class ListedFolder:
-    """A folder whose listing answers what exists in it. It is listed on first use."""
+    """A folder and the names in its listing. It is listed on first use."""
 
     def __init__(self, location: Location) -> None:
         self.location = location

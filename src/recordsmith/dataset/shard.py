@@ -239,9 +239,8 @@ class Shard:
             self._is_searched = self.is_remote
         saved = self._saved
         if saved is not None and self.is_remote and self._compression is None:
-            self._compression = (
-                saved.compression
-            )  # records are verified, which shows if it is wrong
+            # records are verified, which shows if it is wrong
+            self._compression = saved.compression
         if saved is None or saved.compression != self.compression:
             return None
         if not saved.is_in_memory:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recordsmith.stores.folder_writer import FolderWriter
 
 NO_OBJECT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
-"""What the error of an object that does not exist has as its errno."""
+"""The errno of errors for objects that do not exist."""
 
 _PIECE_BYTES = 1 << 22
 

@@ -155,10 +155,9 @@ def test_each_window_of_blocks_is_one_round_of_whole_blocks(
     loader = small.loader(remote, batch_size=7, shuffle=rs.BlockShuffle(5, 4))
     _store(remote).reset()
     small.ids(loader)
-    first, rest, *others = _store(remote).rounds
-    assert len(first) + len(rest) >= 4  # of the first window, of which one step is read first
-    assert len(others) == 11
-    assert all(len(ranges) <= 4 for ranges in others)
+    counts = sorted(map(len, _store(remote).rounds))  # they begin in threads, in any order
+    assert len(counts) == 13
+    assert counts[-3] <= 4  # all but those of the first window, of which one step is read first
 
 
 @pytest.mark.parametrize("threads", [0, 2])

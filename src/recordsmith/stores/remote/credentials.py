@@ -24,7 +24,7 @@ _CLOUDS = {
     **dict.fromkeys(("az", "azure", "adl", "abfs", "abfss"), "az"),
 }
 _LOGINS = {"sso_start_url", "sso_session", "role_arn", "credential_process"}
-_OWN = {  # options and variables that say where credentials are
+_OWN = {  # options and variables that name credentials
     "s3": ("access_key_id", "credential_provider", "skip_signature", "web_identity_token_file",
            "container_credentials_relative_uri", "container_credentials_full_uri", "role_arn"),
     "gs": ("service_account", "service_account_key", "service_account_path", "bearer_token",

@@ -105,7 +105,7 @@ class FsspecStore(Store):
 
     @property
     def _is_serial(self) -> bool:
-        """Whether calls from several threads mix up their answers, as with SFTP."""
+        """Whether calls from several threads mix up their responses, as with SFTP."""
         return not (
             self._files.async_impl or _is_arrow(self._files) or "memory" in self._files.protocol
         )
@@ -313,7 +313,7 @@ class FsspecStore(Store):
 
 
 def _with_deadline(files: Any) -> Any:
-    """Set a deadline for the answers of SFTP, which has none."""
+    """Set a deadline for the responses of SFTP, which has none."""
     connection: Any = getattr(files, "ftp", None)
     if hasattr(connection, "get_channel"):
         connection.get_channel().settimeout(_TIMEOUT_SECONDS)
@@ -330,7 +330,7 @@ def _is_temporary(key: str) -> bool:
 
 def _info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
     version = next((found[name] for name in _VERSIONS if found.get(name) is not None), "")
-    if isinstance(version, datetime):  # some say it so here and as a number there
+    if isinstance(version, datetime):  # some have this here and a number there
         version = version.timestamp()
     size = found.get("size")
     if not isinstance(size, int) or size < 0:

@@ -80,7 +80,7 @@ class MultipartWriter(WholeWriter):
     def _has_appeared(self, before: str | None) -> bool:
         """Return whether the object is there although its completion has failed.
 
-        If the answer to that request was lost, the library repeats it, which fails.
+        If the response to that request was lost, the library repeats it, which fails.
         """
         assert self._upload is not None
         if self.check is not None:

@@ -349,7 +349,7 @@ class ObjectStore(Store):
     def _put_if(self, key: str, data: Data, mode: Any) -> bool:
         """Write an object under a condition.
 
-        If the answer to a request was lost, the next one may find what the first one has written,
+        If the response to a request was lost, the next one may find what the first one has written,
         so the library repeats no request here.
         """
         whole = b"".join(pieces_of(data))
@@ -467,7 +467,7 @@ class ObjectStore(Store):
 
 
 def object_info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
-    """Return what an answer says; the version is the ETag, or time and size."""
+    """Return size and version from a response; the version is the ETag, or time and size."""
     tag, size = (found["e_tag"] or "").strip('"'), found["size"]
     if size > _MOST_BYTES:
         raise FileAccessError(errno.EIO, "the server states an impossible size", key)

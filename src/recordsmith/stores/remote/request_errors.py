@@ -1,7 +1,7 @@
-"""Errors of requests: what happened, in our words, without credentials.
+"""Errors of requests, with texts of our own, which have no credentials.
 
-Servers repeat signatures and tokens in their answers, so nothing of an answer is shown but its
-status and its error code.
+Servers repeat signatures and tokens in their responses, so only the status and the error code of a
+response are shown.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _EXPIRED = {"ExpiredToken", "RequestExpired", "TokenRefreshRequired", "ExpiredAu
 _WRONG_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"}
 _WRONG_REGION = {"PermanentRedirect", "AuthorizationHeaderMalformed"}
 
-_CONDITIONS = (  # of the transport, by what the libraries say
+_CONDITIONS = (  # of the transport: part of the message of a library, and ours
     ("dns error", "the name of the server is unknown"),
     ("Connection refused", "the server refused the connection"),
     ("Connection reset", "the connection broke"),
     ("connection closed", "the connection broke"),
-    ("timed out", "the server did not answer in time"),
+    ("timed out", "the server did not respond in time"),
     ("certificate", "the certificate of the server is not trusted"),
     ("tcp connect error", "the server cannot be reached"),
     ("body error", "the connection broke in the middle of the data"),
@@ -59,7 +59,7 @@ def request_error(
     """Return the error for a request that failed.
 
     Args:
-        text: what the library says.
+        text: the message of the library.
         name: of the object.
         is_anonymous: whether no credentials were found.
     """
@@ -76,7 +76,7 @@ def request_error(
     if "Range request not supported" in text:
         return NoRangesError(
             errno.ENOTSUP, "the server sends only whole files", name, operation=operation,
-            remedy="Use a server that answers requests for ranges, such as nginx or Apache.",
+            remedy="Use a server that supports range requests, such as nginx or Apache.",
         )  # fmt: skip
     if status == 416 or code == "InvalidRange" or "StartTooLarge" in text:
         return RangeError(errno.EINVAL, "the range lies behind the end", name, operation=operation)
@@ -98,7 +98,7 @@ def request_error(
             errno.EIO, f"the server failed ({shown})", name, operation=operation
         )
     return FileAccessError(
-        errno.EIO, f"the request failed ({shown or 'no answer'})", name, operation=operation
+        errno.EIO, f"the request failed ({shown or 'no response'})", name, operation=operation
     )
 
 

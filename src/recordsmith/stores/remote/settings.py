@@ -20,7 +20,7 @@ DEFAULT_CACHE_BYTES = 10 << 30
 
 
 class Settings(NamedTuple):
-    """What the variables of this process say."""
+    """The values of the variables of this process."""
 
     store_options: Mapping[str, Any]
     cache: str | None
