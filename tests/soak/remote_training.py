@@ -42,7 +42,7 @@ from torch.utils.data import DataLoader
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from tests.stores.faulty_s3 import FaultyS3  # noqa: E402
+from tests.servers.s3 import S3  # noqa: E402
 
 import recordsmith as rs  # noqa: E402
 from recordsmith.torch import batches  # noqa: E402
@@ -211,7 +211,7 @@ class Soak:
         self._image_count = image_count
         self._orders: dict[tuple[str, str], list[list[int]]] = {}
         os.environ["XDG_CACHE_HOME"] = str(root / "home")
-        self._server = FaultyS3()
+        self._server = S3()
         self._server.make_bucket()
         make_images(root / "images", image_count)
         self._options = self._server.options()
