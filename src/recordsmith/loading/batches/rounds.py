@@ -21,8 +21,8 @@ from recordsmith.loading.batches.engine import Engine
 from recordsmith.loading.batches.runs import StepPart
 
 AHEAD_BYTES = 64 << 20
-"""Rounds are read ahead of the steps up to so many bytes, and one more: of two long runs, one is read
-while the steps use the other. A longer round is read alone."""
+"""Rounds are read ahead of the steps up to so many bytes, and one more: of two long runs, one is
+read while the steps use the other. A longer round is read alone."""
 
 _ROUND_BYTES = 4 << 20  # a round ends after so many bytes
 _ROUND_PIECES = 48  # or so many pieces of the shards, which are requests

@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from recordsmith.errors import (
-    FileAccessError,
     MissingFileError,
     OptionError,
     RecordsmithError,
