@@ -101,10 +101,7 @@ def head(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def first_batch(options: dict[str, Any]) -> dict[str, Any]:
-    """Open a dataset and take one batch of a global shuffle.
-
-    Option `record_count`: of so many records of all shards, so that nothing is read ahead.
-    """
+    """Open a dataset and take one batch of a global shuffle."""
     _import_ours("Loader", "Image", "Scalar")
     started = time.perf_counter()
     loader = _loader(options)
@@ -129,11 +126,8 @@ def _loader(options: dict[str, Any]) -> Any:
     names = ("cache", "cache_bytes")
     more = {name: options[name] for name in names if options.get(name) is not None}
     blocks = rs.BlockShuffle(*_BLOCKS)
-    dataset = rs.open(_location(options, **more))
-    if count := options.get("record_count"):
-        dataset = dataset[[len(dataset) * number // count for number in range(count)]]
     return rs.Loader(
-        dataset,
+        rs.open(_location(options, **more)),
         {
             "image": rs.Image("image/encoded", size=(SIDE, SIDE)),
             "label": rs.Scalar("image/class/label"),
