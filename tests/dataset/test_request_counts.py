@@ -242,6 +242,19 @@ def test_first_batch_of_1000_shards(numbered: SimpleNamespace) -> None:
         assert store.asked.count(("read", key)) == 1
 
 
+def test_the_first_batch_comes_after_few_rounds(numbered: SimpleNamespace) -> None:
+    """A listing, the manifest, the note; the indexes of all shards; the records of the batch."""
+    store = CountingStore(0.05)
+    store.concurrency = 32
+    folder = numbered.packed(Location(store, "out"), {"train": [2] * 16})
+    rs.index(folder)
+    store.reset()
+    batch = next(iter(rs.Loader(rs.open(folder), ["id"], batch_size=32, shuffle=True, seed=1)))
+    assert sorted(batch["id"].ravel().tolist()) == [*range(32)]
+    assert store.requests == 3 + 16 + 16
+    assert 5 <= store.rounds <= 8
+
+
 # -- jobs at the same time -------------------------------------------------------------------------
 
 
