@@ -25,6 +25,7 @@ from recordsmith.errors import (
     OptionError,
 )
 from recordsmith.stores import FolderEntry, Location, ObjectInfo
+from recordsmith.stores.cache import CachedStore
 from recordsmith.wire import encode_records
 
 from ..raising import raises
@@ -240,6 +241,19 @@ def test_first_batch_of_1000_shards(numbered: SimpleNamespace) -> None:
     assert {kind for kind, _ in store.asked} == {"list", "read"}
     for key in {key for kind, key in store.asked if key.endswith(".index")}:
         assert store.asked.count(("read", key)) == 1
+
+
+def test_the_first_batch_comes_after_few_rounds(numbered: SimpleNamespace) -> None:
+    """A listing, the manifest, the note; the indexes of all shards; the records of the batch."""
+    store = CountingStore(0.05)
+    store.concurrency = 32
+    folder = numbered.packed(Location(store, "out"), {"train": [2] * 16})
+    rs.index(folder)
+    store.reset()
+    batch = next(iter(rs.Loader(rs.open(folder), ["id"], batch_size=32, shuffle=True, seed=1)))
+    assert sorted(batch["id"].ravel().tolist()) == [*range(32)]
+    assert store.requests == 3 + 16 + 16
+    assert 5 <= store.rounds <= 8
 
 
 # -- jobs at the same time -------------------------------------------------------------------------
@@ -485,3 +499,23 @@ def test_a_shard_of_one_file_asks_once(store: CountingStore) -> None:
     for _ in range(3):
         assert shard.size_bytes == shard.info().size_bytes
     assert store.counts == {"info": 1}
+
+
+def test_an_epoch_from_the_cache(
+    packed: Location, store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+
+    def epoch() -> list[Any]:
+        cached = CachedStore(store, str(tmp_path / "cache"), 1 << 30)  # as in a new process
+        loader = rs.Loader(
+            rs.open(Location(cached, packed.key)), ["id"], batch_size=64, shuffle=True, seed=1
+        )
+        batches = [batch["id"].tolist() for batch in loader]
+        assert cached.flush()
+        return batches
+
+    batches = epoch()
+    store.reset()
+    assert epoch() == batches
+    assert store.requests == 3

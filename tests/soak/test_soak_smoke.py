@@ -68,6 +68,8 @@ def test_one_command_runs_the_fuzzers() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_takes_a_seed_and_a_count(name: str) -> None:
+    if name == "remote_training.py":
+        pytest.importorskip("torch")
     run = subprocess.run(
         [sys.executable, FOLDER / name, "--help"], capture_output=True, text=True, check=True
     )

@@ -84,20 +84,6 @@ PLACES = [199, 3, 100, 101, 0, 42]
 OF_RANGES = ("other-range", "other-range-lie", "whole")
 
 
-def known_failure(test: str, kind: str, name: str) -> str | None:
-    """What stores do not do yet. A line goes when they do it."""
-    return None
-
-
-@pytest.fixture(autouse=True)
-def _known_failure(request: pytest.FixtureRequest) -> None:
-    chosen = request.node.callspec.params
-    name = chosen.get("name", "")
-    reason = known_failure(request.node.originalname, chosen["kind"], name)
-    if reason is not None:
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=not name.startswith("some")))
-
-
 @contextmanager
 def through_proxy(servers: Servers, kind: str, fault: Fault) -> Iterator[tuple[Store, FaultProxy]]:
     """An empty store behind a proxy that has no faults yet."""
@@ -239,11 +225,12 @@ def test_a_proxy_without_faults_changes_nothing(servers: Servers, kind: str) -> 
         assert not after.fault_count
 
 
-def test_ctrl_c_interrupts_waiting_for_a_server(servers: Servers) -> None:
+@pytest.mark.parametrize("kind", ["s3"])
+def test_ctrl_c_interrupts_waiting_for_a_server(servers: Servers, kind: str) -> None:
     """The default deadlines are minutes."""
     has_answered = threading.Event()
-    with FaultProxy(servers["s3"].address) as proxy:
-        store = servers.new_store("s3", proxy.address)
+    with FaultProxy(servers[kind].address) as proxy:
+        store = servers.new_store(kind, proxy.address)
         store.put("x", b"data")
         proxy.fault = Fault("silent")
         end = threading.Timer(5, lambda: (has_answered.set(), proxy.__exit__(None, None, None)))

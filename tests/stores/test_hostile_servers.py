@@ -278,3 +278,14 @@ def test_places_with_the_same_name_differ() -> None:
     stores = [locate_url("s3://bucket/a", {"region": "x", **one})[0] for one in options]
     assert len({store.identity("a") for store in stores}) == len(options)
     assert read_settings().cache is None
+
+
+def test_a_size_that_lies_ends_a_long_read() -> None:
+    def answer(request: Request) -> None:
+        if request.command == "HEAD":
+            request.answer(Content_Length=1 << 60, ETag='"e"')
+        else:
+            request.answer(b"", 416)
+
+    with serving(answer) as url, pytest.raises(FileAccessError), bucket(url).open_read() as file:
+        file.readall()

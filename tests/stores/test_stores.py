@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,28 @@ def test_many_ranges_are_read_at_the_same_time() -> None:
     assert len([*ranges]) > 5000  # taken only when results are
     reading.close()  # type: ignore[attr-defined]
     assert 1 < store.most_at_once <= store.concurrency
+
+
+def test_answers_wait_for_the_reader_within_bounds() -> None:
+    class CountedStore(DelayedStore):
+        count = 0
+
+        def read(self, *wanted: Any) -> bytes:
+            with self.lock:
+                self.count += 1
+            return super().read(*wanted)
+
+    store, most = CountedStore(0), 0
+    store.put("x", b"abc")
+    reading = store.read_many([Range("x")] * 3000)
+    for number in range(3000):
+        if number % 500 == 0:
+            time.sleep(0.05)  # requests stop while the reader does something else
+            most = max(most, store.count - number)
+        assert next(reading)[1] == b"abc"
+    assert next(reading, None) is None
+    assert store.count == 3000
+    assert most <= 4 * store.concurrency
 
 
 def test_ranges_arrive_when_they_are_there() -> None:

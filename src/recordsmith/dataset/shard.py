@@ -248,7 +248,7 @@ class Shard:
         with self._lock:
             self._saved = None
             if self._index is None:
-                self._index = saved.load()
+                self._index = self._load(saved)
                 self._is_index_kept = self._index is not None
         return None
 
@@ -257,7 +257,14 @@ class Shard:
         if not self.is_remote:
             return load_index(self.location)
         saved = self._saved_index()  # looked for only once
-        return self._index if saved is None else saved.load()
+        return self._index if saved is None else self._load(saved)
+
+    def _load(self, saved: SavedIndex) -> ShardIndex | None:
+        """Load an index file; keep it where the shard is kept: the next process needs it, too."""
+        index = saved.load()
+        if index is not None and self.location.store.keeps_reads and saved.is_remote:
+            cache_index(self.location, index, self.info())
+        return index
 
     def _offset_of(self, number: int) -> int:
         """The offset of a frame, from the index file if that is enough."""

@@ -7,8 +7,8 @@ head and the blocks that they are in. Files are replaced atomically, so several 
 an index at once.
 
 Of a shard in a store over a network, the samples are not read, and most indexes are one request.
-An index that is built on reading such a shard goes to the cache, by the name and version of the
-shard; its samples are 0.
+An index that is built on reading such a shard goes to the user's cache, by the name and version of
+the shard; its samples are 0. So does one that is read, if the store keeps what it reads.
 
 Layout, little-endian:
     0   8  b"RSINDEX\\2"
@@ -100,6 +100,11 @@ class SavedIndex:
     shard_bytes: int
     beginning: bytes
     _checksums: Int64Array
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether reading it takes requests."""
+        return self.location.store.is_remote
 
     @property
     def is_in_memory(self) -> bool:

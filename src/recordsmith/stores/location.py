@@ -294,7 +294,7 @@ def remote(
 
     Args:
         url: such as `s3://bucket/folder`, `gs://…`, `az://container/…` or `https://host/folder`;
-            with `filesystem`, a path in it. Other schemes are those of fsspec.
+            with `filesystem`, a path as it takes it. Other schemes are those of fsspec.
         store_options: of the store, such as `{"region": "eu-west-1"}`: as of
             `obstore.store.from_url`, or of the file system of fsspec. Options below a URL apply to
             what begins with it: `{"s3://bucket": {"region": "eu-west-1"}}`.
@@ -323,8 +323,12 @@ def remote(
             option="store_options", expected="a dict such as {'region': 'eu-west-1'}"
         )
     if filesystem is not None:
-        head = url[: len(url) - len(url.lstrip("/"))]
-        store, key = FsspecStore(filesystem, head), url.strip("/")
+        if store_options is not None:
+            raise OptionError(
+                option="store_options",
+                expected="absent where a file system is passed, which has options of its own",
+            )
+        store, key = FsspecStore.from_path(filesystem, url)
     else:
         options = options_for(url, settings.store_options) | options_for(url, store_options or {})
         store, key = locate_url(url, options)

@@ -76,6 +76,9 @@ class Store(ABC):
     """How many reads at the same time are faster than one after another: 1 unless each read is a
     request over a network."""
 
+    keeps_reads = False
+    """Whether a local disk keeps what is read."""
+
     @property
     def is_remote(self) -> bool:
         """Whether reads are requests over a network, which callers count and save."""

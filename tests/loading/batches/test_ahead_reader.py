@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from tests.raising import raises
 from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
 from recordsmith.loading.batches import rounds
 from recordsmith.stores import Location, Range
 
@@ -158,6 +160,25 @@ def test_each_window_of_blocks_is_one_round_of_whole_blocks(
     counts = sorted(map(len, _store(remote).rounds))  # they begin in threads, in any order
     assert len(counts) == 13
     assert counts[-3] <= 4  # all but those of the first window, of which one step is read first
+
+
+def test_the_next_window_is_read_while_one_is_used(
+    small: Any, numbered: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = _remote(small.write_shards(tmp_path, [240], lengths=(100,)))
+    window = int(records_of(remote).record_sizes(range(20)).sum())
+    for name in ("AHEAD_BYTES", "_RUN_BYTES"):
+        monkeypatch.setattr(rounds, name, window + window // 2)
+    monkeypatch.setattr(rounds, "_ROUND_BYTES", 1)
+    store = _store(remote)
+    store.reset()
+    loader = small.loader(remote, batch_size=7, shuffle=rs.BlockShuffle(5, 4), threads=0)
+    iteration = iter(loader)
+    next(iteration)
+    numbered.wait_until(lambda: len(store.rounds) == 3)  # the first window is two of them
+    time.sleep(0.05)
+    assert len(store.rounds) == 3
+    iteration.close()
 
 
 @pytest.mark.parametrize("threads", [0, 2])

@@ -274,6 +274,18 @@ def test_a_pickled_store_uses_the_same_folder(tmp_path: Path) -> None:
     assert (tmp_path / "blocks").stat().st_size < 20 << 20  # the last limit stays
 
 
+def test_the_last_block_of_a_listed_object_is_kept(tmp_path: Path) -> None:
+    inner = MemoryStore()
+    inner.put("a/x", noise(1000))
+    cached = CachedStore(inner, str(tmp_path), LIMIT)
+    (entry,) = cached.list_entries("a")
+    store = pickle.loads(pickle.dumps(cached))  # as for a process that is spawned
+    assert store.read("a/x", 990, 1000, entry.version) == noise(1000)[990:]
+    assert store.flush()
+    inner.delete("a/x")
+    assert store.read("a/x", 0, 1000, entry.version) == noise(1000)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_forked_process_reads_and_writes(inner: CountingStore, cached: CachedStore) -> None:
     data = noise(4 * PART_BYTES)

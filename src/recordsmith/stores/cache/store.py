@@ -50,6 +50,8 @@ class CachedStore(Store):
         OptionError: the folder contains other files, or the limit is too small.
     """
 
+    keeps_reads = True
+
     def __init__(self, store: Store, folder: str, most_bytes: int | None = None) -> None:
         self._set(store, open_cache(folder, most_bytes))
 
@@ -70,7 +72,8 @@ class CachedStore(Store):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the open folder, which another process opens again."""
         file = self._cache.file
-        return _reopened, (self.store, self.folder, None if file is None else file.most_bytes)
+        most_bytes = None if file is None else file.most_bytes
+        return _reopened, (self.store, self.folder, most_bytes, dict(self._sizes))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CachedStore):
@@ -300,7 +303,11 @@ class CachedStore(Store):
             yield found
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
-        return self.store.list_entries(key)
+        prefix = f"{key}/" if key else ""
+        for entry in self.store.list_entries(key):
+            if entry.version:
+                self._note(ObjectInfo(prefix + entry.name, entry.size_bytes, entry.version))
+            yield entry
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
         return [
@@ -411,8 +418,11 @@ def _short_error(name: str) -> FileAccessError:
     return FileAccessError(errno.EIO, "the store returned too few bytes", name)
 
 
-def _reopened(store: Store, folder: str, most_bytes: int | None) -> CachedStore:
+def _reopened(
+    store: Store, folder: str, most_bytes: int | None, sizes: dict[tuple[str, str], int]
+) -> CachedStore:
     """Unpickle a cached store, whose folder keeps the limit that it has by now."""
     cached = CachedStore.__new__(CachedStore)
     cached._set(store, open_cache(folder, most_bytes, keeps_limit=True))  # noqa: SLF001
+    cached._sizes.update(sizes)  # noqa: SLF001
     return cached

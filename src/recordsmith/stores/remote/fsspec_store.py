@@ -51,7 +51,8 @@ class FsspecStore(Store):
 
     def __init__(self, filesystem: Any, folder: str = "") -> None:
         self._opened = os.getpid(), _with_deadline(_as_fsspec(filesystem))
-        self._folder = folder.rstrip("/")
+        self._folder = folder.rstrip("/") or folder[:1]
+        self._head = self._folder if self._folder in ("", "/") else f"{self._folder}/"
         self._lock = threading.RLock()
 
     @classmethod
@@ -79,8 +80,30 @@ class FsspecStore(Store):
                 value=scheme,
                 expected="a path, or a URL with s3, gs, az, https, or a scheme of fsspec",
             ) from None  # fmt: skip
-        head = "/" if path.startswith("/") else ""
-        return cls(files, head), path.strip("/")
+        return cls(files, path[: path.startswith("/")]), path.strip("/")
+
+    @classmethod
+    def from_path(cls, filesystem: Any, path: str) -> tuple[FsspecStore, str]:
+        """Return the store for a path as the file system takes it, and the key in it.
+
+        Raises:
+            OptionError: it is a URL, or not a file system.
+            MissingExtraError: fsspec is not installed.
+        """
+        files = _as_fsspec(filesystem)
+        if "://" in path:
+            raise OptionError(
+                "a URL and a file system were passed",
+                option="filesystem",
+                expected="a path in the file system, or a URL alone",
+            )
+        if _is_arrow(files):
+            is_local = files.fs.type_name == "local"
+            path = os.path.abspath(path) if is_local else path
+        else:
+            # it has no public name, and adds the current folder to local paths
+            path = files._strip_protocol(path)  # noqa: SLF001
+        return cls(files, path[: path.startswith("/")]), path.strip("/")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FsspecStore):
@@ -126,7 +149,7 @@ class FsspecStore(Store):
         return not version.startswith("-")  # without a time
 
     def _path(self, key: str) -> str:
-        return f"{self._folder}/{key}" if key else self._folder or "/"
+        return self._head + key if key else self._folder
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -156,7 +179,8 @@ class FsspecStore(Store):
             with self._translating(check_key(key)):
                 if start != stop:
                     path = self._path(key)
-                    data = bytes(self._files.cat_file(path, start=start, end=stop))
+                    options = {"seekable": True} if _is_arrow(self._files) else {}
+                    data = bytes(self._files.cat_file(path, start=start, end=stop, **options))
         except FileAccessError as raised:
             error = raised
         found = self.info(key)  # afterwards: what was read is of this version
@@ -175,9 +199,9 @@ class FsspecStore(Store):
                 found = self._files.find(self._path(folder), detail=True)
             except FileNotFoundError:
                 return
-        head = f"{self._path('').rstrip('/')}/"
+        head = self._head.lstrip("/")  # file systems differ in the first slash
         for path, info in found.items():
-            key = ("/" + path.lstrip("/") if head.startswith("/") else path).removeprefix(head)
+            key = path.lstrip("/").removeprefix(head)
             if key.startswith(prefix) and not _is_temporary(key):
                 yield _info(key, info)
 
@@ -219,15 +243,16 @@ class FsspecStore(Store):
     def _put(self, key: str, data: bytes) -> None:
         check_writable(self, self.name_of(check_key(key)))
         path = self._path(key)
-        folder, _, name = path.rpartition("/")
+        folder, slash, name = path.rpartition("/")
         with self._translating(key, "write"):
-            self._files.makedirs(folder, exist_ok=True)
+            if folder and not _has_only_objects(self._files):
+                self._files.makedirs(folder, exist_ok=True)
             if self._files.isdir(path):
                 self._remove_empty_folders(path)
             if not self._can_rename_files:
                 self._files.pipe_file(path, data)
                 return
-            temporary = f"{folder}/{_TEMPORARY}{os.urandom(8).hex()}-{name}"
+            temporary = f"{folder}{slash}{_TEMPORARY}{os.urandom(8).hex()}-{name}"
             try:
                 self._files.pipe_file(temporary, data)
                 self._rename(temporary, path)
@@ -250,6 +275,8 @@ class FsspecStore(Store):
     @property
     def _can_rename_files(self) -> bool:
         """Whether the file system renames files; others copy them, and most write them whole."""
+        if _has_only_objects(self._files):
+            return False
         is_own = type(self._files).mv is not _import_fsspec().AbstractFileSystem.mv
         return is_own or hasattr(self._files, "_mv")
 
@@ -281,7 +308,7 @@ class FsspecStore(Store):
 
     def delete(self, key: str) -> None:
         check_writable(self, self.name_of(check_key(key)))
-        with self._translating(key, "delete"), suppress(FileNotFoundError):
+        with self._translating(key, "delete"), suppress(FileNotFoundError, IsADirectoryError):
             self._files.rm_file(self._path(key))
 
     @contextmanager
@@ -322,6 +349,11 @@ def _with_deadline(files: Any) -> Any:
 
 def _is_arrow(files: Any) -> bool:
     return type(files).__module__ == "fsspec.implementations.arrow"
+
+
+def _has_only_objects(files: Any) -> bool:
+    """Whether pyarrow makes a folder as an object, and renames by a copy."""
+    return _is_arrow(files) and files.fs.type_name in ("s3", "gcs", "abfs")
 
 
 def _is_temporary(key: str) -> bool:
