@@ -37,6 +37,17 @@ def write(home: Path, files: Mapping[str, str]) -> None:
         (home / name).write_text(text)
 
 
+@pytest.mark.parametrize("missing", ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY"])
+def test_half_a_key(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "5EC12E7"}
+    value = keys.pop(missing)
+    (present,) = keys
+    monkeypatch.setenv(f"AWS_{present}", keys[present])
+    with raises(OptionError, option="store_options", match=f"AWS_{missing} is missing"):
+        with_credentials("s3://b", {})
+    assert with_credentials("s3://b", {missing.lower(): value})[1] is False
+
+
 @pytest.mark.parametrize(
     ("url", "files", "variables", "expected"),
     [
@@ -99,7 +110,7 @@ def test_where_credentials_are_found(
     [
         ("s3://b", {"access_key_id": "A", "secret_access_key": "B"}),
         ("s3://b", {"aws_access_key_id": "A", "aws_secret_access_key": "B"}),
-        ("s3://b", {"config": {"AWS_ACCESS_KEY_ID": "A"}}),
+        ("s3://b", {"config": {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "B"}}),
         ("s3a://b", {"credential_provider": print}),
         ("gs://b", {"service_account": "x.json"}),
         ("az://c", {"azure_storage_sas_key": "x"}),

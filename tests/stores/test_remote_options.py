@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -109,6 +110,53 @@ def test_options_are_not_for_paths(numbered: Any, tmp_path: Any) -> None:
     numbered.packed(tmp_path / "data", {"train": [3]})
     for path in (str(tmp_path / "data"), tmp_path / "data", [tmp_path / "data"]):
         assert len(rs.open(path, store_options={"region": "a"})) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"regoin": "5EC12E7"}, "regoin"),
+        ({"client_options": {"timeot": "5EC12E7"}}, "timeot"),
+        ({"client_options": {"timeout": "5EC12E7"}}, "timeout"),
+        ({"client_options": {"timeout": 5}}, "timeout"),
+        ({"client_options": 5}, "client_options"),
+        ({"retry_config": {"max_retries": "5EC12E7"}}, "max_retries"),
+        ({"timeout": "5EC12E7"}, "timeout"),
+        ({"endpoint": 5}, "endpoint"),
+        ({"endpoint": "5EC12E7:5"}, "endpoint"),
+        ({"endpoint": "http://"}, "endpoint"),
+    ],
+)
+def test_an_error_names_the_option(options: dict[str, Any], name: str) -> None:
+    with raises(rs.OptionError, option="store_options", match=f"option {name} ") as caught:
+        rs.remote("s3://b/x", store_options=options).read()
+    assert "5EC12E7" not in f"{caught.value} {caught.value.to_json()}"
+
+
+def test_the_variable_of_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:5077")
+    with raises(rs.OptionError, match="variable AWS_ENDPOINT_URL"):
+        rs.remote("s3://b/x", store_options={"region": "other"}).read()
+
+
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [(ConnectionRefusedError(errno.ECONNREFUSED, ""), errno.ECONNREFUSED),
+     (TimeoutError(), errno.EIO), (KeyError("5EC12E7"), errno.EIO)],
+)  # fmt: skip
+def test_errors_of_file_systems_have_their_cause(error: Exception, number: int) -> None:
+    class Files(fsspec.implementations.memory.MemoryFileSystem):
+        cachable = False
+
+        def info(self, *_: Any, **__: Any) -> Any:
+            try:
+                raise error
+            except Exception as cause:
+                raise OSError(number, "5EC12E7") from cause
+
+    with raises(rs.FileAccessError, errno=number, match=type(error).__name__) as caught:
+        rs.remote("/x", filesystem=Files()).read()
+    assert "5EC12E7" not in str(caught.value)
 
 
 def test_secrets_are_not_shown(bucket: Bucket) -> None:

@@ -59,6 +59,33 @@ def test_errors_have_a_kind_and_no_secrets(text: str, kind: type, number: int) -
     assert "5EC12E7" not in f"{error} {error.to_json()} {error!r} {vars(error)}"
 
 
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("<Code>PermanentRedirect</Code><Region>eu-west-1</Region>", "eu-west-1"),
+        ("<Code>AuthorizationHeaderMalformed</Code> expecting 'us-gov-east-1'", "us-gov-east-1"),
+        ("GET http://127.0.0.1:5077/b/k Connection refused", "127.0.0.1:5077"),
+        ("GET https://h.example.com/b dns error", "h.example.com"),
+        (answer(403, "SignatureDoesNotMatch"), "credentials are wrong"),
+        (answer(403, "InvalidAccessKeyId"), "credentials are wrong"),
+    ],
+)
+def test_what_an_answer_says(text: str, part: str) -> None:
+    assert part in request_error(text, "s3://b/k", operation="read").reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GET http://user:5EC12E7@h/b Connection refused",
+        "GET http://user:5EC12E7/7@h/b Connection refused",
+        "<Code>PermanentRedirect</Code><Region>5EC12E7</Region>",
+    ],
+)
+def test_an_address_may_have_a_secret(text: str) -> None:
+    assert "5EC12E7" not in str(request_error(text, "s3://b/k", operation="read"))
+
+
 def test_a_request_without_credentials_says_so() -> None:
     text = answer(403, "AccessDenied")
     known = request_error(text, "s3://b/k", operation="read")

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.errors import FileAccessError, OptionError, option
 from recordsmith.stores.location import as_location
 from recordsmith.stores.small_objects import read_document
 
@@ -40,9 +40,12 @@ def with_credentials(url: str, options: Mapping[str, Any]) -> tuple[dict[str, An
     """Return options with credentials, and whether there are none.
 
     Raises:
-        OptionError: a profile of AWS does not exist, or cannot be used without boto3.
+        OptionError: a profile of AWS does not exist, or cannot be used without boto3; or half of
+            its key is missing.
     """
     cloud = _CLOUDS.get(url.partition("://")[0])
+    if cloud == "s3":
+        _check_key_pair(options)
     if cloud is None or _are_given(cloud, options):
         return dict(options), bool(options.get("skip_signature"))
     found = {**(_aws_profile() if cloud == "s3" else {}), **options}
@@ -53,9 +56,27 @@ def with_credentials(url: str, options: Mapping[str, Any]) -> tuple[dict[str, An
     return {**found, "skip_signature": True}, True
 
 
-def _are_given(cloud: str, options: Mapping[str, Any]) -> bool:
+def _check_key_pair(options: Mapping[str, Any]) -> None:
+    names = "access_key_id", "secret_access_key"
+    given, variables = _names(options)
+    found = [name in given or f"aws_{name}" in given | variables for name in names]
+    if found[0] != found[1]:
+        present, missing = (f"AWS_{names[found.index(one)].upper()}" for one in (True, False))
+        raise OptionError(
+            f"{present} is set, but {missing} is missing",
+            option="store_options",
+            remedy=f"Set both, as variables or in {option('store_options')}.",
+        )
+
+
+def _names(options: Mapping[str, Any]) -> tuple[set[str], set[str]]:
+    """The names of options and of variables that are set, in small letters."""
     given = {name.lower() for name in {**options, **options.get("config", {})}}
-    variables = {name.lower() for name, value in os.environ.items() if value}
+    return given, {name.lower() for name, value in os.environ.items() if value}
+
+
+def _are_given(cloud: str, options: Mapping[str, Any]) -> bool:
+    given, variables = _names(options)
     prefixes = _PREFIXES[cloud]
     return any(
         name in given or any({f"{prefix}{name}"} & (given | variables) for prefix in prefixes)

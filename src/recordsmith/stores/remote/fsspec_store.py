@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -31,6 +32,17 @@ from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60.0
 _TEMPORARY = ".tmp-"
+_MOST_CAUSES = 10
+_CONDITIONS: Mapping[type[BaseException], str] = {
+    socket.gaierror: "the name of the server is unknown",
+    ConnectionRefusedError: "the server refused the connection",
+    ConnectionError: "the connection broke",
+    TimeoutError: "the server did not answer in time",
+}
+_REMEDIES = {
+    "hdfs": "Install Java and Hadoop with its library libhdfs, and set JAVA_HOME, HADOOP_HOME, "
+    "ARROW_LIBHDFS_DIR and CLASSPATH.",
+}
 _VERSIONS = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified",
              "modified", "created", "updated")  # fmt: skip
 
@@ -72,14 +84,18 @@ class FsspecStore(Store):
                 f"URLs that begin with {scheme}:// need a package that is not installed: {error}",
                 remedy="Install it.",
             ) from None
-        except (ValueError, TypeError, OSError) as error:
-            is_unknown = isinstance(error, ValueError) and "not known" in str(error)
+        except Exception as error:  # noqa: BLE001 - each file system has its own
+            if isinstance(error, ValueError) and "not known" in str(error):
+                raise OptionError(
+                    f"the scheme of {url} is unknown",
+                    value=scheme,
+                    expected="a path, or a URL with s3, gs, az, https, or a scheme of fsspec",
+                ) from None
             raise OptionError(
-                f"the scheme of {url} is unknown" if is_unknown
-                else f"{url} cannot be opened ({type(error).__name__})",
+                f"{url} cannot be opened: {_reason(error)}",
                 value=scheme,
-                expected="a path, or a URL with s3, gs, az, https, or a scheme of fsspec",
-            ) from None  # fmt: skip
+                remedy=_REMEDIES.get(scheme, ""),
+            ) from None
         return cls(files, path[: path.startswith("/")]), path.strip("/")
 
     @classmethod
@@ -333,10 +349,26 @@ class FsspecStore(Store):
             number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
             raise FileAccessError(
                 number,
-                f"the file system failed ({type(error).__name__})",
+                _reason(error),
                 self.name_of(key),
                 operation=operation,
             ) from None
+
+
+def _reason(error: BaseException) -> str:
+    """Describe what failed, by the first cause that has a name of its own.
+
+    The text of an error can have what was passed as an option, so it is not shown.
+    """
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) and len(chain) < _MOST_CAUSES:
+        chain.append(cause)
+    for one in reversed(chain):
+        for kind, reason in _CONDITIONS.items():
+            if isinstance(one, kind):
+                return f"{reason} ({type(one).__name__})"
+    names = dict.fromkeys(type(one).__name__ for one in chain)
+    return f"the file system failed ({', from '.join(names)})"
 
 
 def _with_deadline(files: Any) -> Any:

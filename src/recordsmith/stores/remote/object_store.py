@@ -36,6 +36,11 @@ from recordsmith.stores.remote.multipart import (
     MultipartWriter,
     Upload,
 )
+from recordsmith.stores.remote.option_errors import (
+    check_endpoint,
+    check_groups,
+    store_options_error,
+)
 from recordsmith.stores.remote.request_errors import (
     BrokenRequestError,
     ConditionError,
@@ -147,12 +152,7 @@ class ObjectStore(Store):
                 )
                 if isinstance(error, RecordsmithError) or not (is_known or is_panic(error)):
                     raise
-                raise OptionError(
-                    f"{self._url} cannot be opened with these options ({type(error).__name__})",
-                    option="store_options",
-                    value=sorted(self._options),
-                    remedy="Check their names: they are those of obstore.store.from_url.",
-                ) from None
+                raise store_options_error(self._url, self._options, error) from None
         return client
 
     def _checked(self, key: str) -> str:
@@ -511,18 +511,15 @@ def _tag(version: str) -> str | None:
 
 
 def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:
-    """Add what is not set: deadlines and retries, and that an endpoint may be without TLS."""
-    endpoint = options.get("endpoint", options.get("base_url"))
-    if endpoint is None:
-        endpoint = os.environ.get("AWS_ENDPOINT_URL") or url
+    """Add what is not set: deadlines and retries, and that an endpoint may be without TLS.
+
+    Raises:
+        OptionError: an option is invalid.
+    """
+    check_groups(options)
     client, retries = options.get("client_options", {}), options.get("retry_config", {})
-    for name, value in (("client_options", client), ("retry_config", retries)):
-        if not isinstance(value, Mapping):
-            raise TypeError(name)
-    if not (isinstance(endpoint, str) and re.match(r"[a-z0-9]+://.", endpoint)):
-        raise ValueError("endpoint")
     client = {**_CLIENT, **client}
-    if endpoint.startswith("http://"):
+    if check_endpoint(url, options).startswith("http://"):
         client.setdefault("allow_http", True)
     return {**options, "client_options": client, "retry_config": {**_RETRIES, **retries}}
 

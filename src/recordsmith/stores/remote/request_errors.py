@@ -9,11 +9,16 @@ from __future__ import annotations
 import errno
 import re
 
-from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError
+from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError, option
 from recordsmith.stores.checks import missing_error
 
 _STATUS = re.compile(r"\b(?:status(?: code)?:?|Server returned non-2xx status code:) (\d{3})\b")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
+
+_HOST = re.compile(r"https?://([A-Za-z0-9.\[\]-]+(?::\d{1,5})?)(?=[/?\s)]|$)(?!\S*@)")
+_REGION = re.compile(
+    r"(?:<Region>|expecting ')([a-z]{2}(?:-[a-z]{2,10}){1,3}-\d{1,2})(?:</Region>|')"
+)
 
 _EXPIRED = {"ExpiredToken", "RequestExpired", "TokenRefreshRequired", "ExpiredAuthenticationToken"}
 _WRONG_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"}
@@ -34,6 +39,11 @@ _CONDITIONS = (  # of the transport: part of the message of a library, and ours
     ("Content-Range", "the server sent another range than requested"),
     ("partial response", "the server sent another range than requested"),
 )
+_WITH_HOST = {
+    "the name of the server is unknown",
+    "the server refused the connection",
+    "the server cannot be reached",
+}
 _RETRIED_STATUS = {408, 429, 500, 502, 503, 504}
 
 
@@ -83,16 +93,22 @@ def request_error(
     if status == 412:
         return ConditionError(errno.ESTALE, "it was replaced", name, operation=operation)
     if code in _WRONG_REGION or status in (301, 307) or "redirect without LOCATION" in text:
+        region = found[1] if (found := _REGION.search(text)) else ""
+        shown_region = region or "…"
+        where = f"in the region {region}" if region else "in another region"
         return FileAccessError(
-            errno.EREMOTE, f"the bucket is in another region ({shown or 'redirected'})", name,
+            errno.EREMOTE, f"the bucket is {where} ({shown or 'redirected'})", name,
             operation=operation,
-            remedy="Pass its region as store_options={'region': …}, or set AWS_REGION.",
+            remedy=f"Set AWS_REGION{f'={region}' if region else ' to it'}, or pass "
+            f'{{"region": "{shown_region}"}} as {option("store_options")}.',
         )  # fmt: skip
     if status in (401, 403) or code in _EXPIRED | _WRONG_KEYS:
         return _forbidden(name, shown, code, operation, is_anonymous)
     for words, condition in _CONDITIONS:
         if words.lower() in text.lower():
-            return BrokenRequestError(errno.EIO, condition, name, operation=operation)
+            host = _HOST.search(text) if condition in _WITH_HOST else None
+            reason = f"{condition} ({host[1]})" if host else condition
+            return BrokenRequestError(errno.EIO, reason, name, operation=operation)
     if status in _RETRIED_STATUS:
         return BrokenRequestError(
             errno.EIO, f"the server failed ({shown})", name, operation=operation
@@ -108,11 +124,13 @@ def _forbidden(
     reason, remedy = "access was denied", "Check that these credentials may do this."
     if code in _EXPIRED:
         reason, remedy = "the credentials have expired", "Log in again."
+    elif code in _WRONG_KEYS:
+        reason, remedy = "the credentials are wrong", "Check the key and its secret."
     elif is_anonymous:
         reason = "access was denied to a request without credentials"
         remedy = (
             "Log in with the tools of the cloud, set the variables in which they look for "
-            "credentials, or pass store_options."
+            f"credentials, or pass {option('store_options')}."
         )
     return ForbiddenFileError(
         errno.EACCES, f"{reason} ({shown})", name, operation=operation, remedy=remedy
