@@ -519,3 +519,13 @@ def test_an_epoch_from_the_cache(
     store.reset()
     assert epoch() == batches
     assert store.requests == 3
+
+
+def test_a_sheet_reads_its_records_together(
+    packed: Location, store: CountingStore, tmp_path: Path
+) -> None:
+    store.delay_seconds = 0.01
+    with raises(OptionError):  # there are no images
+        rs.sheet(packed, tmp_path / "sheet.png", count=SHARDS)
+    assert store.counts["read"] >= 2 * SHARDS
+    assert store.rounds < SHARDS

@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, dataset_of, parse_shard_name, records_of
+from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
@@ -126,6 +127,10 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDat
             if len(found) == len(wanted):
                 break
         return found
+    faults: Faults = {}
+    with suppress(CorruptDataError):  # an index cannot be built: only some records are readable
+        read = selected.read_records(np.array(positions, np.int64), faults=faults)
+        return [faults.get(row) or read[row] for row in range(len(positions))]
     records: list[bytes | CorruptDataError] = []
     for position in positions:
         try:

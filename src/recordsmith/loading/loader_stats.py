@@ -115,7 +115,7 @@ class LoaderStats(Report):
                 f"The network is the bottleneck: the loop waited {percent(share)} of the time for "
                 f"batches, while records arrived at {self.bytes_per_second / 1e6:,.1f} MB/s. A "
                 "machine near the data, a local cache or "
-                "shuffle=BlockShuffle.for_dataset(dataset) would help."
+                "shuffle=rs.BlockShuffle.for_dataset(dataset) would help."
             )
         if not self.thread_count:
             return (

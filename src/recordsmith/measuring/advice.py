@@ -57,6 +57,12 @@ def _link(report: BenchReport) -> Iterator[str]:
     link = report.link
     if link is None:
         return
+    if not link.is_measurable:
+        yield (
+            f"The dataset is too small to measure the network: all of it is "
+            f"{_rounded(link.dataset_bytes / 1e6)} MB. Use shuffle=True."
+        )
+        return
     yield (
         f"A request takes {_rounded(1000 * link.latency_seconds)} ms to its first byte, then "
         f"{_megabytes(link.request_bytes_per_second)} arrive; several requests together get "
@@ -64,7 +70,7 @@ def _link(report: BenchReport) -> Iterator[str]:
     )
     yield (
         "To read records near each other together, write this line into your program, the same for "
-        f"all ranks: shuffle={BlockShuffle.for_link(link)}."
+        f"all ranks: shuffle=rs.{BlockShuffle.for_link(link)}"
     )
     if report.requested.waiting_share and report.requested.shares["reading"] > _MOSTLY_IDLE:
         yield "Threads mostly waited for the network, which limits the loader, not decoding."

@@ -26,7 +26,7 @@ def test_a_block_takes_as_long_as_a_request(
     latency_seconds: float, megabytes_per_second: float, record_bytes: float, size: int
 ) -> None:
     rate = megabytes_per_second * 1e6
-    blocks = rs.BlockShuffle.for_link(Link(latency_seconds, rate, 8 * rate, record_bytes))
+    blocks = rs.BlockShuffle.for_link(Link(latency_seconds, rate, 8 * rate, record_bytes, 1 << 30))
     assert blocks.size == size
     assert blocks.window >= 16
     assert blocks.size * blocks.window * record_bytes <= max(12 << 20, 16 * record_bytes)
@@ -45,5 +45,8 @@ def test_a_dataset_is_measured_with_few_requests(small: Any, tmp_path: Any) -> N
     assert link.latency_seconds >= 0.01
     assert 5000 < link.record_bytes < 5100
     assert len(store.singles) + len(store.rounds) <= 10
-    assert rs.BlockShuffle.for_dataset(remote).window >= 16
+    assert link.dataset_bytes == sum(shard.size_bytes for shard in local.shards)
+    assert not link.is_measurable
+    with pytest.warns(RuntimeWarning, match="shuffle=True"):
+        assert rs.BlockShuffle.for_dataset(remote) == rs.BlockShuffle()
     assert (measure_link(local), rs.BlockShuffle.for_dataset(local)) == (None, rs.BlockShuffle())

@@ -13,6 +13,7 @@ from recordsmith.stores import Range, Store
 _LARGE_BYTES = 2 << 20
 _SMALL_READS = 4
 _SHARDS = 8
+_FEWEST_BYTES = 16 << 20  # of a dataset; a smaller one is read before a rate can be measured
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,19 @@ class Link:
         request_bytes_per_second: of a single large request, after that.
         bytes_per_second: of as many requests at the same time as the store takes.
         record_bytes: the mean size of a record.
+        dataset_bytes: the size of all shards, about.
     """
 
     latency_seconds: float
     request_bytes_per_second: float
     bytes_per_second: float
     record_bytes: float
+    dataset_bytes: int
+
+    @property
+    def is_measurable(self) -> bool:
+        """Whether the dataset is large enough for rates to mean anything."""
+        return self.dataset_bytes >= _FEWEST_BYTES
 
 
 def measure_link(dataset: Dataset) -> Link | None:
@@ -38,10 +46,10 @@ def measure_link(dataset: Dataset) -> Link | None:
     Raises:
         FileAccessError: a shard cannot be read.
     """
-    shards = [one for one in records_of(dataset).used_shards() if one.is_remote]
-    if not shards:
+    remote = [one for one in records_of(dataset).used_shards() if one.is_remote]
+    if not remote:
         return None
-    shards = shards[:: -(-len(shards) // _SHARDS)]
+    shards = remote[:: -(-len(remote) // _SHARDS)]
     sizes = [shard.info().size_bytes for shard in shards]
     size = max(sizes)
     location = shards[sizes.index(size)].location
@@ -60,6 +68,7 @@ def measure_link(dataset: Dataset) -> Link | None:
         large / max(transfer, 1e-6),
         sum((one.stop or 0) - one.start for one in ranges) / whole,
         sum(sizes) / max(1, sum(shard.record_count for shard in shards)),
+        sum(sizes) * len(remote) // len(shards),
     )
 
 

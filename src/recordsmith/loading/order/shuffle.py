@@ -10,6 +10,7 @@ which suits disks and networks, and mixes only blocks within a window.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -87,11 +88,15 @@ class BlockShuffle:
 
     @classmethod
     def for_dataset(cls, dataset: Dataset) -> BlockShuffle:
-        """Return sizes for a dataset over a network, from a measurement with a few requests.
+        """Return sizes for a dataset over a network, from a measurement with about 8 requests.
 
         A block is read in about twice the time of its first byte, and the blocks of a window are
         read together. Two measurements can differ, but all ranks and resumed jobs need the same
         sizes: write the result into your program. `recordsmith bench URL` prints it as well.
+
+        Warns:
+            RuntimeWarning: the dataset is smaller than 16 MiB, too small to measure; returns the
+                default sizes.
 
         Raises:
             FileAccessError: a shard cannot be read.
@@ -100,11 +105,19 @@ class BlockShuffle:
             print(rs.BlockShuffle.for_dataset(dataset))
         """
         link = measure_link(dataset)
+        if link is not None and not link.is_measurable:
+            warnings.warn(
+                "the dataset is too small to measure the network: use shuffle=True",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return cls() if link is None else cls.for_link(link)
 
     @classmethod
     def for_link(cls, link: Link) -> BlockShuffle:
-        """Return sizes for records that are read over a measured network."""
+        """Return sizes for records over a measured network; the default if it is not measurable."""
+        if not link.is_measurable:
+            return cls()
         latency_bytes = link.latency_seconds * link.request_bytes_per_second
         block_bytes = min(latency_bytes, _WINDOW_BYTES / _FEWEST_BLOCKS)
         record_bytes = max(1.0, link.record_bytes)
