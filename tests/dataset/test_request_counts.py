@@ -256,6 +256,19 @@ def test_the_first_batch_comes_after_few_rounds(numbered: SimpleNamespace) -> No
     assert 5 <= store.rounds <= 8
 
 
+def test_the_records_of_a_selection_are_read_together(numbered: SimpleNamespace) -> None:
+    store = CountingStore(0.05)
+    store.concurrency = 32
+    folder = numbered.packed(Location(store, "out"), {"train": [3] * 16})
+    rs.index(folder)
+    store.reset()
+    chosen = rs.open(folder)[[3 * number + number % 3 for number in range(16)]]
+    found = [int(example["id"][0]) for example in chosen]
+    assert found == [3 * number + number % 3 for number in range(16)]
+    assert store.requests == 3 + 16 + 16
+    assert store.rounds <= 8
+
+
 # -- jobs at the same time -------------------------------------------------------------------------
 
 

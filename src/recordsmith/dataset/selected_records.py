@@ -47,6 +47,7 @@ from recordsmith.wire import FRAME_BYTES, RecordBlock
 from recordsmith.work import Work
 
 _PLACES_AT_ONCE = 8192
+_FEW_PLACES = 1 << 10
 _GROUP_BYTES = 4 << 20  # of scattered records that are read together
 _GROUPS_AHEAD = 4  # groups that are read at the same time over a network
 
@@ -304,7 +305,7 @@ class SelectedRecords:
             OptionError: a shard is compressed, and the order is not that of the files.
             CorruptDataError: a record is damaged; after all records before it.
         """
-        if self.positions.is_ascending:
+        if self.positions.is_ascending and not self._are_few_far_away():
             for shard, block in blocks_of(self.parts()):
                 yield LocatedBlock(block, shard)
             return
@@ -313,6 +314,15 @@ class SelectedRecords:
         for start in range(0, count, _PLACES_AT_ONCE):
             places = np.arange(start, min(start + _PLACES_AT_ONCE, count), dtype=np.int64)
             yield from scattered_blocks(self._records, self.positions.at(places))
+
+    def _are_few_far_away(self) -> bool:
+        """Whether they are best read together over a network, as for a preview of a selection."""
+        return (
+            not self.positions.is_everything  # whose number may be unknown
+            and self.positions.run is None
+            and len(self) <= _FEW_PLACES
+            and all(shard.is_far and shard.known_compression == "none" for shard in self.all_shards)
+        )
 
     def payloads(self) -> Iterator[tuple[Shard, int, memoryview]]:
         """Yield shard, number and payload of all records in order."""

@@ -163,6 +163,11 @@ class Shard:
             self._compression = detect_compression(self.location.read(0, HEAD_BYTES))
         return self._compression
 
+    @property
+    def known_compression(self) -> Compression | None:
+        """The compression, if it is known without reading."""
+        return self._compression
+
     def _detect_compression(self, file: ObjectReader) -> Compression:
         """Detect the compression, from a file that is then read in order."""
         if self._compression is None:
