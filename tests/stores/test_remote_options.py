@@ -145,7 +145,9 @@ def test_the_variable_of_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
      (TimeoutError(), errno.EIO), (KeyError("5EC12E7"), errno.EIO)],
 )  # fmt: skip
 def test_errors_of_file_systems_have_their_cause(error: Exception, number: int) -> None:
-    class Files(fsspec.implementations.memory.MemoryFileSystem):
+    memory = pytest.importorskip("fsspec.implementations.memory")
+
+    class Files(memory.MemoryFileSystem):  # type: ignore[misc, name-defined]
         cachable = False
 
         def info(self, *_: Any, **__: Any) -> Any:
