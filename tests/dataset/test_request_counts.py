@@ -542,3 +542,18 @@ def test_a_sheet_reads_its_records_together(
         rs.sheet(packed, tmp_path / "sheet.png", count=SHARDS)
     assert store.counts["read"] >= 2 * SHARDS
     assert store.rounds < SHARDS
+
+
+def test_packing_reads_a_few_notes_for_each_shard(store: CountingStore, tmp_path: Path) -> None:
+    """Each object has a check whether another job has begun, before it appears or is deleted.
+
+    Four of the requests stand for the condition of a put or a delete, which `CountingStore` asks.
+    """
+    np.savez(tmp_path / "rows.npz", x=np.arange(20))
+    counts = []
+    for shards in (1, 11):
+        store.reset()
+        source = rs.Arrays(tmp_path / "rows.npz")
+        rs.pack(source, Location(store, f"bucket/{shards}"), shards=shards)
+        counts.append(store.requests)
+    assert counts[1] - counts[0] <= 16 * 10

@@ -203,6 +203,12 @@ class ClaimedStore(Store):
     def delete(self, key: str) -> None:
         delete_checked(self._store, key, self.check)
 
+    def delete_version(self, key: str, version: str) -> None:
+        """Delete an object whose version was read just now."""
+        self.check()
+        if not self._store.delete_if_match(key, version):
+            self.delete(key)
+
     # -- as in the store of the folder -------------------------------------------------------------
 
     def name_of(self, key: str) -> str:

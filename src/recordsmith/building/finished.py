@@ -23,7 +23,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ShardEntry, ShardWriter
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
-from recordsmith.errors import FileAccessError, accessing
+from recordsmith.errors import FileAccessError, MissingFileError, accessing
 from recordsmith.example import Schema
 from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.wire import crc32c
@@ -187,15 +187,35 @@ def load_result(
 ) -> ShardResult | None:
     """The result of a complete and verified shard; None if it must be written.
 
+    Removes a note that does not match the shard.
+
     Args:
         versions: returns the hash of the samples' versions; called only if a note exists.
         trusting: whether to assume that a source without version information is unchanged.
     """
+    note = done_location(folder, file)
+    result = None
     try:
-        document = json.loads(read_note(done_location(folder, file)))
-        result = _parse(document)
-    except (FileAccessError, *NOT_AS_EXPECTED):
+        result = _verified_result(read_note(note), folder, fingerprint, versions, file, trusting)
+    except MissingFileError:
         return None
+    except (FileAccessError, *NOT_AS_EXPECTED):
+        pass
+    if result is None:
+        note.delete()
+    return result
+
+
+def _verified_result(
+    note: bytes,
+    folder: Location,
+    fingerprint: str,
+    versions: Callable[[], str | None],
+    file: str,
+    trusting: bool,
+) -> ShardResult | None:
+    document = json.loads(note)
+    result = _parse(document)
     if document.get("fingerprint") != fingerprint or result.file != file:
         return None
     known = versions()

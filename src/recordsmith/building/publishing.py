@@ -46,11 +46,12 @@ from recordsmith.errors import (
     Defect,
     FileAccessError,
     FunctionError,
+    MissingFileError,
     OptionError,
     SourceError,
 )
 from recordsmith.example import Schema
-from recordsmith.stores import Location, folder_error, write_atomically
+from recordsmith.stores import FolderEntry, Location, folder_error, write_atomically
 from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.work import Work, holding_signals
 
@@ -253,9 +254,29 @@ def _remove(folder: Location, names: Iterable[str]) -> None:
 def _finish(folder: Location, manifest: Manifest) -> None:
     folder.store.sync(folder.key)
     publish_note_location(folder).delete()
-    notes = [done_location(folder, file) for file in _shard_files(manifest)]
-    _for_each(notes, Location.delete, folder)
+    notes = {done_location(folder, file).name for file in _shard_files(manifest)}
+    with suppress(MissingFileError):  # the folder
+        internal = folder / INTERNAL_FOLDER
+        _remove_listed(internal, [entry for entry in _objects(internal) if entry.name in notes])
     release(folder)
+
+
+def _objects(folder: Location) -> list[FolderEntry]:
+    return [entry for entry in folder.list_entries() if entry.kind == "object"]
+
+
+def _remove_listed(folder: Location, entries: Sequence[FolderEntry]) -> None:
+    """Delete objects of a folder that was listed just now."""
+
+    def remove(entry: FolderEntry) -> None:
+        place = folder / entry.name
+        store = place.store
+        if isinstance(store, ClaimedStore) and entry.version:
+            store.delete_version(place.key, entry.version)
+        else:
+            place.delete()
+
+    _for_each(entries, remove, folder)
 
 
 def _for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
@@ -405,25 +426,27 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
     is_claimed = folder.store.can_rename or isinstance(folder.store, ClaimedStore)
     if (note is not None and note.base) or not (is_claimed or not begun_location(folder).exists()):
         return
-    kept = set()
-    for file in keeping:
-        if done_location(folder, file).exists():
-            kept |= {
-                f"{file}{DONE_SUFFIX}",
-                f"{file}{PARTIAL_SUFFIX}",
-                f"{file}.index{PARTIAL_SUFFIX}",
-            }
     internal = (folder / INTERNAL_FOLDER).without_links()
     internal.store.remove_leftovers(internal.key)
     with suppress(FileAccessError):
+        entries = _objects(internal)
+        names = {entry.name for entry in entries}
+        kept = {
+            name
+            for file in keeping
+            if done_location(folder, file).name in names
+            for name in (
+                f"{file}{DONE_SUFFIX}",
+                f"{file}{PARTIAL_SUFFIX}",
+                f"{file}.index{PARTIAL_SUFFIX}",
+            )
+        }
         left = [
-            internal / name
-            for name, kind, *_ in internal.list_entries()
-            if kind == "object"
-            and name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX))
-            and name not in kept
+            entry
+            for entry in entries
+            if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and entry.name not in kept
         ]
-        _for_each(left, Location.delete, folder)
+        _remove_listed(internal, left)
 
 
 def _abandon(folder: Location) -> None:

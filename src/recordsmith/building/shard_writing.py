@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from recordsmith.building.finished import (
     ShardResult,
-    done_location,
     load_result,
     partial_location,
     save_result,
@@ -67,7 +66,6 @@ def complete_shard(
     result = load_result(folder, fingerprint, versions, file, trusting=trusting)
     if result is not None:
         return result, False
-    done_location(folder, file).delete()
     with open_partial_shard(folder, file, compression) as writer:
         result, found = write(writer)
     save_result(folder, fingerprint, found, result)

@@ -297,7 +297,9 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
     location = (folder / INTERNAL_FOLDER / name).without_links()
     earlier = location.with_name(_VERSION_1_NOTE)
     try:
-        is_earlier = name == PUBLISH_NOTE_NAME and earlier.exists()
+        # that version wrote to local folders only
+        can_be = name == PUBLISH_NOTE_NAME and location.store.can_rename
+        is_earlier = can_be and earlier.exists()
     except FileAccessError:  # the folder is a link, which no job made
         return None
     if is_earlier:

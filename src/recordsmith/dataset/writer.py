@@ -21,7 +21,7 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_pieces, save_index
 from recordsmith.errors import FileAccessError, OptionError, accessing, option
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
-from recordsmith.stores import Location, ObjectWriter, PlaceLike, as_location
+from recordsmith.stores import Location, ObjectInfo, ObjectWriter, PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,
     RecordBlock,
@@ -85,6 +85,7 @@ class ShardWriter:
         self._records = RecordWriter(cast(BinaryIO, self._file), compression=self.compression)
         self._is_open = True
         self._is_sealed = False
+        self._info: ObjectInfo | None = None  # of the file over a network that was read back
 
     @property
     def record_count(self) -> int:
@@ -230,7 +231,10 @@ class ShardWriter:
     def written_blocks(self) -> Iterator[RecordBlock]:
         """Seal, and read the file back with every checksum."""
         self.seal()
-        return Shard(self._sealed, "", compression=self.compression).blocks()
+        if self._sealed.store.is_remote:
+            self._info = self._sealed.info()
+        shard = Shard(self._sealed, "", compression=self.compression, listed=self._info)
+        return shard.blocks()
 
     def publish(self) -> None:
         """Seal, and give the file its name."""
@@ -241,7 +245,8 @@ class ShardWriter:
     def index_pieces(self) -> tuple[bytes | memoryview, ...]:
         """Seal, and return the content of the index file."""
         self.seal()
-        return index_pieces(self._sealed, self._index())
+        info, self._info = self._info, None  # asked again if it was replaced meanwhile
+        return index_pieces(self._sealed, self._index(), info)
 
     def write_piece(self, frames: BytesLike, lengths: Int64Array) -> None:
         """Write a piece of a stream of valid frames.
