@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+_SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 _NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
 _SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
@@ -29,6 +31,14 @@ def note_text(number: int, sentence: str) -> str:
         rest = rest.replace(" their ", " its ").replace(" with them", " with it")
         sentence = f"{noun} {_SINGULAR.get(verb, verb)}{rest}"
     return f"{number:,} {sentence}"
+
+
+def parse_size(text: str) -> int | None:
+    """Parse 256MB, 1.5 GiB or 500000 as a number of bytes; None if it is no size."""
+    match = _SIZE.fullmatch(text)
+    if match is None or (match[3] and not match[2]):
+        return None
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].lower()])
 
 
 def percent(share: float) -> str:

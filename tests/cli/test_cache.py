@@ -68,7 +68,24 @@ def test_a_folder_that_is_not_a_cache(run, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["photo.jpg"]
 
 
-def test_no_cache_yet(run, tmp_path: Path) -> None:
-    document = run("cache", tmp_path / "new", "--json").document
+def test_no_cache_yet(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECORDSMITH_CACHE", str(tmp_path / "new"))
+    document = run("cache", "--json").document
     assert (document["size_bytes"], document["limit_bytes"], document["objects"]) == (0, None, 0)
     assert not (tmp_path / "new").exists()
+
+
+def test_the_default_folder_is_that_of_the_variable(
+    run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = folder.with_name("other")
+    monkeypatch.setenv("RECORDSMITH_CACHE", str(other))
+    assert run("cache", "--json").document["folder"] == str(other)
+    assert run("cache", folder, "--json").document["folder"] == str(folder)
+
+
+@pytest.mark.parametrize("typed", ["s3://bucket/cache", "missing"])
+def test_what_is_no_cache_folder(run, folder: Path, typed: str) -> None:
+    outcome = run("cache", typed if "://" in typed else folder / typed)
+    assert outcome.code != 0
+    assert typed in outcome.err

@@ -20,6 +20,8 @@ from recordsmith.stores import Location
 from recordsmith.stores.remote import object_store, read_settings, web_store
 from recordsmith.stores.remote.urls import locate_url
 
+from ..raising import raises
+
 pytest.importorskip("obstore")
 
 _TIME = "Mon, 01 Jan 2024 00:00:00 GMT"
@@ -289,3 +291,39 @@ def test_a_size_that_lies_ends_a_long_read() -> None:
 
     with serving(answer) as url, pytest.raises(FileAccessError), bucket(url).open_read() as file:
         file.readall()
+
+
+@pytest.mark.parametrize("suffix", ["d", "d/train-*"])
+def test_a_web_server_that_lists_no_files(suffix: str) -> None:
+    def refuse(request: Request) -> None:
+        request.answer(status=403 if request.path in ("/d", "/d/") else 404)
+
+    with (
+        serving(refuse) as url,
+        raises(rs.FileAccessError, errno=errno.EACCES, match="does not list its files") as caught,
+    ):
+        rs.open(f"{url}/{suffix}", store_options=_QUICK)
+    assert "credentials" not in str(caught.value)
+
+
+def test_a_pattern_of_files_of_a_web_server() -> None:
+    place = rs.remote("http://127.0.0.1:1/d/train-*")
+    assert str(place) == "http://127.0.0.1:1/d/train-*"
+    assert str(rs.remote("http://127.0.0.1:1/a%25b c")) == "http://127.0.0.1:1/a%25b%20c"
+
+
+def test_pack_to_a_web_server_scans_no_source(tmp_path: Any) -> None:
+    from recordsmith.packing.pack import check_arguments
+
+    class Source:
+        def list_samples(self) -> Any:
+            raise AssertionError
+
+        def open_reader(self) -> Any:
+            raise AssertionError
+
+        def describe(self) -> Any:
+            raise AssertionError
+
+    with raises(OptionError, match="read-only"):
+        check_arguments(Source(), "http://127.0.0.1:1/out", None)

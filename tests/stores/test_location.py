@@ -140,3 +140,9 @@ def test_nothing_is_written_to_a_store_that_cannot() -> None:
         with raises(OptionError, value=str(place)):
             place.store.write_folder("x", {}, overwrite=overwrite, keeping={}, report=pytest.fail)
     assert not place.exists()
+
+
+def test_a_url_with_one_slash() -> None:
+    with raises(OptionError, value="s3:/bucket/x") as caught:
+        as_location("s3:/bucket/x")
+    assert caught.value.remedy == "Did you mean s3://bucket/x?"

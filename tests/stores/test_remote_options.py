@@ -53,11 +53,22 @@ def test_without_variables_nothing_is_set() -> None:
     assert read_settings() == ({}, None, 10 << 30)
 
 
-@pytest.mark.parametrize("text", ["x", "-1", "0", "1.5", "9" * 30, "٣"])
+@pytest.mark.parametrize("text", ["x", "-1", "0", "0.5", "9" * 30, "9999999999TB", "٣"])
 def test_an_invalid_size(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("RECORDSMITH_CACHE_BYTES", text)
-    with raises(rs.OptionError, expected="a number of bytes"):
+    with raises(rs.OptionError, expected="a size such as 256MB or 1GiB"):
         read_settings()
+
+
+def test_a_size_has_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECORDSMITH_CACHE_BYTES", "1.5 GiB")
+    assert read_settings().cache_bytes == 3 << 29
+
+
+@pytest.mark.parametrize("size", ["10GiB", 1.5, True, 0, -1])
+def test_the_size_of_a_cache_is_a_number(size: Any) -> None:
+    with raises(rs.OptionError, option="cache_bytes", expected="a number of bytes"):
+        rs.remote("s3://bucket/key", cache="cache", cache_bytes=size)
 
 
 @pytest.mark.parametrize("options", ["region", [("region", "a")], 3])

@@ -27,6 +27,7 @@ from recordsmith.errors import (
     option,
 )
 from recordsmith.stores import Location, as_location, no_lock_notice
+from recordsmith.stores.checks import check_writable
 
 WRITING_THREADS = 8
 """The default maximum of threads that write shards: more would wait for the disk."""
@@ -38,9 +39,10 @@ def check_folder(folder: Location) -> None:
     """Validate the location of a folder, which need not exist.
 
     Raises:
-        OptionError: it is a file.
+        OptionError: it is a file, or its store is read-only.
         FileAccessError: the path is unusable.
     """
+    check_writable(folder.store, str(folder))
     if folder.is_folder():
         return
     try:

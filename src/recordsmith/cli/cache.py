@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recordsmith.cli import console
 from recordsmith.cli.options import Json
+from recordsmith.errors import OptionError
+from recordsmith.stores.location import as_folder, is_url
 
 if TYPE_CHECKING:
     from recordsmith.stores.cache import CacheReport
@@ -17,7 +20,7 @@ def cache(
     folder: Annotated[
         str | None,
         typer.Argument(
-            help="A cache folder. [default: ~/.cache/recordsmith]",
+            help="A cache folder. [default: RECORDSMITH_CACHE, or ~/.cache/recordsmith]",
             metavar="[FOLDER]",
             show_default=False,
         ),
@@ -36,12 +39,27 @@ def cache(
     Example: `recordsmith cache --clear`
     """
     from recordsmith.stores.cache import inspect_cache
+    from recordsmith.stores.remote import read_settings
 
-    report = inspect_cache(folder, clear=clear)
+    if folder is not None:
+        _check_folder(folder)
+    report = inspect_cache(folder or read_settings().cache, clear=clear)
     if json:
         console.print_json(report.to_json())
     else:
         print_cache_report(report)
+
+
+def _check_folder(path: str) -> None:
+    """Check a folder that was typed.
+
+    Raises:
+        OptionError: it is a URL or a file, or does not exist.
+    """
+    if is_url(path):
+        raise OptionError(f"{path} is a URL", value=path, expected="a local cache folder")
+    if not as_folder(os.path.expanduser(path)).is_folder():
+        raise OptionError(f"there is no folder {path}", value=path, expected="a cache folder")
 
 
 def print_cache_report(report: CacheReport) -> None:

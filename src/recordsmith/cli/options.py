@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import typer
 
 import recordsmith as rs
+from recordsmith import words
 from recordsmith.cli.wording import show_command
 from recordsmith.errors import OptionError, option
 
@@ -149,10 +150,8 @@ def _with_default(text: str, default: str | None) -> str:
     return text if default is None else f"{text} [default: {default}]"
 
 
-_SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?", re.ASCII)
 _MOST_NUMBERS = 1_000_000
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def parse_size(text: str, name: str) -> int:
@@ -162,10 +161,10 @@ def parse_size(text: str, name: str) -> int:
         text: the value, as typed.
         name: of the option in Python, for errors. The same holds for the functions below.
     """
-    match = _SIZE.fullmatch(text)
-    if match is None or (match[3] and not match[2]):
+    size_bytes = words.parse_size(text)
+    if size_bytes is None:
         raise OptionError(option=name, value=text, expected="a size such as 256MB or 1GiB")
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].lower()])
+    return size_bytes
 
 
 def parse_share(text: str, name: str) -> float:

@@ -462,7 +462,11 @@ def pack(
     Example: `recordsmith pack flowers out --splits train=0.8,test=0.2`
     """
     from recordsmith.sources import make_source
+    from recordsmith.stores import as_folder
+    from recordsmith.stores.checks import check_writable
 
+    if write_plan is None:
+        check_writable(as_folder(out).store, out)  # before the source is scanned
     detected = make_source(
         source,
         kind,

@@ -321,7 +321,9 @@ class SelectedRecords:
             not self.positions.is_everything  # whose number may be unknown
             and self.positions.run is None
             and len(self) <= _FEW_PLACES
-            and all(shard.is_far and shard.known_compression == "none" for shard in self.all_shards)
+            and all(
+                shard.is_remote and shard.known_compression == "none" for shard in self.all_shards
+            )
         )
 
     def payloads(self) -> Iterator[tuple[Shard, int, memoryview]]:

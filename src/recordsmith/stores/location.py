@@ -261,7 +261,7 @@ def _as_path(path: object) -> Path:
         raise OptionError(
             f"{name} is not a URL",
             value=name,
-            remedy=f"Write it with two slashes: {name.replace(':/', '://', 1)}",
+            remedy=f"Did you mean {name.replace(':/', '://', 1)}?",
         )
     return path if isinstance(path, Path) else Path(path)
 
@@ -332,6 +332,8 @@ def remote(
     else:
         options = options_for(url, settings.store_options) | options_for(url, store_options or {})
         store, key = locate_url(url, options)
+    if cache_bytes is not None and (type(cache_bytes) is not int or cache_bytes < 1):
+        raise OptionError(option="cache_bytes", value=cache_bytes, expected="a number of bytes")
     folder = settings.cache if cache is None else os.fspath(cache)
     if folder is not None:
         from recordsmith.stores.cache import cached_store

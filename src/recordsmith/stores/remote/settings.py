@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from recordsmith.errors import OptionError
+from recordsmith.words import parse_size
 
 STORE_OPTIONS = "RECORDSMITH_STORE_OPTIONS"
 CACHE = "RECORDSMITH_CACHE"
 CACHE_BYTES = "RECORDSMITH_CACHE_BYTES"
 
 DEFAULT_CACHE_BYTES = 10 << 30
+_MOST_BYTES = (1 << 63) - 1
 
 
 class Settings(NamedTuple):
@@ -34,15 +36,18 @@ def read_settings() -> Settings:
         OptionError: one of them is invalid.
     """
     size = os.environ.get(CACHE_BYTES) or str(DEFAULT_CACHE_BYTES)
-    if not (size.isascii() and size.isdigit() and len(size) < 19 and int(size)):
+    size_bytes = parse_size(size) or 0
+    if not 0 < size_bytes <= _MOST_BYTES:
         raise OptionError(
-            f"the variable {CACHE_BYTES} is invalid", value=size, expected="a number of bytes"
+            f"the variable {CACHE_BYTES} is invalid",
+            value=size,
+            expected="a size such as 256MB or 1GiB",
         )
     options = os.environ.get(STORE_OPTIONS)
     return Settings(
         parse_store_options(options, f"the variable {STORE_OPTIONS} is invalid") if options else {},
         os.environ.get(CACHE) or None,
-        int(size),
+        size_bytes,
     )
 
 

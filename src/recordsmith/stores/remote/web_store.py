@@ -39,13 +39,18 @@ class WebStore(ObjectStore):
         return self._obstore.store.HTTPStore(self._url, **with_defaults(options, self._url))
 
     def name_of(self, key: str) -> str:
-        return f"{self._url}/{quote(key)}" if key else self._url
+        return f"{self._url}/{quote(key, safe='/*[]')}" if key else self._url
 
     def info(self, key: str) -> ObjectInfo:
-        found = self._read_call(
-            self._checked(key),
-            lambda: self._obstore.get(self._store, key, options={"head": True}),
-        )
+        try:
+            found = self._read_call(
+                self._checked(key),
+                lambda: self._obstore.get(self._store, key, options={"head": True}),
+            )
+        except ForbiddenFileError:
+            if "." not in key.rpartition("/")[2]:
+                self._names(key)  # fails if it is a folder that is not listed
+            raise
         is_page = found.attributes.get("Content-Type", "").startswith("text/html")
         if is_page and not key.endswith(_PAGE_SUFFIXES):
             raise FileAccessError(errno.EISDIR, "it is a folder", self.name_of(key))
@@ -109,3 +114,17 @@ class WebStore(ObjectStore):
             return sorted(self._read_call(key, lambda: read_index_page(url, headers, timeout)))
         except MissingFileError:
             return []
+        except ForbiddenFileError as error:
+            if headers or "403" not in error.reason:
+                raise
+            raise ForbiddenFileError(
+                errno.EACCES, "the server does not list its files (status 403)",
+                self.name_of(key),
+            ) from None  # fmt: skip
+
+    def _failure(self, error: BaseException, key: str, operation: str) -> BaseException:
+        failed = super()._failure(error, key, operation)
+        headers = self._options.get("client_options", {}).get("default_headers")
+        if isinstance(failed, ForbiddenFileError) and not headers:
+            failed.remedy = ""  # that of credentials, which this server does not get
+        return failed
