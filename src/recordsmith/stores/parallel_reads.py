@@ -61,9 +61,11 @@ class _Answers:
 
     def __init__(self, store: Store, requests: Iterable[Request]) -> None:
         self._store = store
-        self._waiting = deque(requests)
-        self._left = len(self._waiting)  # not yet returned
+        self._requests = iter(requests)  # of a range that is as long as its server claims
+        self._waiting: deque[Request] = deque()  # the next of them
+        self._open_count = 0  # taken, and not yet returned
         self._lock = threading.Lock()
+        self._fill()
         self._ready: list[tuple[Request, memoryview | BaseException]] = []
         self._ready_bytes = 0
         self._thread_count = 0
@@ -71,17 +73,34 @@ class _Answers:
         self._wakes: SimpleQueue[None] = SimpleQueue()
 
     def __iter__(self) -> Iterator[tuple[Request, memoryview | BaseException]]:
-        while self._left:
+        while self._waiting or self._open_count:
             ready = self._begin_more()
             if not ready:
                 with suppress(Empty):
                     self._wakes.get(timeout=_WAKING_SECONDS)
-            self._left -= len(ready)
             yield from ready
 
     def close(self) -> None:
         """Make no further requests."""
-        self._waiting.clear()
+        with self._lock:
+            self._requests = iter(())
+            self._waiting.clear()
+
+    def _fill(self) -> None:
+        """Keep as many requests waiting as are made at the same time. Under the lock."""
+        missing = self._store.concurrency - len(self._waiting)
+        self._waiting.extend(islice(self._requests, max(0, missing)))
+
+    def _take(self) -> Request | None:
+        """Return the next request for a thread; None if there is none, so that it goes."""
+        with self._lock:
+            if not self._waiting:
+                self._thread_count -= 1
+                return None
+            request = self._waiting.popleft()
+            self._open_count += 1
+            self._fill()
+            return request
 
     def _begin_more(self) -> list[tuple[Request, memoryview | BaseException]]:
         """Return what has arrived, and begin threads for what waits."""
@@ -90,7 +109,9 @@ class _Answers:
             ready, self._ready, self._ready_bytes = self._ready, [], 0
             count = max(0, min(most, len(self._waiting)) - self._thread_count)
             self._thread_count += count
-            self._awaited = 0 if ready else min(self._left, max(1, most // 2))
+            self._open_count -= len(ready)
+            left = self._open_count + len(self._waiting)
+            self._awaited = 0 if ready else min(left, max(1, most // 2))
         for _ in range(count):
             _pool.submit(_Answers._read, self)
         return ready
@@ -98,13 +119,7 @@ class _Answers:
     def _read(self) -> None:
         """Make requests until none is left, or much waits for the reader."""
         is_full = False
-        while not is_full:
-            try:
-                request = self._waiting.popleft()
-            except IndexError:
-                with self._lock:
-                    self._thread_count -= 1
-                return
+        while not is_full and (request := self._take()) is not None:
             answer: memoryview | BaseException
             try:
                 answer = self._store.read_view(*request.wanted)

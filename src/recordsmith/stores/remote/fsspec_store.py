@@ -32,7 +32,7 @@ from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60.0
 _TEMPORARY = ".tmp-"
-_MOST_CAUSES = 10
+_CAUSES_SHOWN = 10
 _CONDITIONS: Mapping[type[BaseException], str] = {
     socket.gaierror: "the name of the server is unknown",
     ConnectionRefusedError: "the server refused the connection",
@@ -361,7 +361,7 @@ def _reason(error: BaseException) -> str:
     The text of an error can have what was passed as an option, so it is not shown.
     """
     chain = [error]
-    while (cause := chain[-1].__cause__ or chain[-1].__context__) and len(chain) < _MOST_CAUSES:
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) and len(chain) < _CAUSES_SHOWN:
         chain.append(cause)
     for one in reversed(chain):
         for kind, reason in _CONDITIONS.items():
