@@ -123,6 +123,7 @@ def test_notes_without_end_are_passed_over(tmp_path: Path, numbered: SimpleNames
     assert load_index(shard) is None
     assert len(rs.open(shard)) == 2
     huge(done_location(tmp_path, "a.tfrecord"))
-    assert load_result(tmp_path, "plan", lambda: None, "a.tfrecord", trusting=True) is None
+    folder = as_folder(tmp_path)
+    assert load_result(folder, "plan", lambda: None, "a.tfrecord", trusting=True) is None
     huge(tmp_path / EXPORT_NOTE)
-    assert earlier_entries(as_folder(tmp_path)) == []
+    assert earlier_entries(folder) == []

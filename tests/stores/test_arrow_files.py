@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pytest
 
 import recordsmith as rs
@@ -16,6 +15,7 @@ from ..raising import raises
 from ..servers.s3 import SECRETS
 from .contract import StoreContract
 
+fsspec: Any = pytest.importorskip("fsspec")
 arrow_files: Any = pytest.importorskip("pyarrow.fs")
 
 

@@ -16,6 +16,7 @@ from recordsmith.stores.remote.settings import options_for, read_settings
 from ..raising import raises
 from ..servers.s3 import SECRETS
 
+pytest.importorskip("obstore")
 Bucket: TypeAlias = tuple[str, dict[str, Any]]
 
 OPTIONS = {
