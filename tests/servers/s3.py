@@ -6,9 +6,11 @@ import json
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Collection
 from dataclasses import dataclass
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,18 +150,33 @@ class S3(Server):
         return [Request(*one) for one in json.loads(self._ask("POST", "/-/requests"))]
 
     def objects(self, bucket: str = "bucket", prefix: str = "") -> dict[str, bytes]:
-        """Return the objects below a prefix, without it."""
+        """Return the objects below a prefix, without it.
+
+        The server may still delete some, as a process that was killed has requested.
+        """
         listed = self._ask("GET", f"/{bucket}?list-type=2&max-keys=100000&prefix={prefix}")
         keys = re.findall("<Key>([^<]*)</Key>", listed.decode())
-        return {key.removeprefix(prefix): self._ask("GET", f"/{bucket}/{key}") for key in keys}
+        found = {}
+        for key in keys:
+            try:
+                found[key.removeprefix(prefix)] = self._ask("GET", f"/{bucket}/{key}")
+            except urllib.error.HTTPError as error:
+                if error.code != HTTPStatus.NOT_FOUND:
+                    raise
+        return found
 
     def put(self, key: str, data: bytes, bucket: str = "bucket") -> None:
         self._ask("PUT", f"/{bucket}/{key}", data)
 
     def delete(self, prefix: str, bucket: str = "bucket") -> None:
-        """Delete the objects below a prefix."""
+        """Delete the objects below a prefix, and abort its uploads."""
         for name in self.objects(bucket, prefix):
             self._ask("DELETE", f"/{bucket}/{prefix}{name}")
+        uploads = self._ask("GET", f"/{bucket}?uploads").decode()
+        ids = re.findall("<UploadId>([^<]*)</UploadId>", uploads)
+        for key, upload in zip(self.uploads(bucket), ids, strict=True):
+            if key.startswith(prefix):
+                self._ask("DELETE", f"/{bucket}/{key}?uploadId={upload}")
 
     def uploads(self, bucket: str = "bucket") -> list[str]:
         """Return the keys of uploads that are neither complete nor aborted."""

@@ -523,7 +523,10 @@ class StoreContract(ReadingContract):
             for _ in range(15):
                 while True:
                     version = store.info("count").version
-                    count = int(store.read("count"))
+                    try:
+                        count = int(store.read("count"))
+                    except FileAccessError:  # it was replaced too often meanwhile
+                        continue
                     if store.put_if_match("count", b"%d" % (count + 1), version):
                         break
 

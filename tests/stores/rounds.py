@@ -45,7 +45,12 @@ class RoundStore(DelayedStore):
         return self._sent(wanted)
 
     def read_view(
-        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+        self,
+        key: str,
+        start: int = 0,
+        stop: int | None = None,
+        version: str | None = None,
+        allocate: Callable[[], memoryview] | None = None,  # noqa: ARG002
     ) -> memoryview:
         return memoryview(self._sent(Range(key, start, stop, version)))
 

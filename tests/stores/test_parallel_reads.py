@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -73,12 +74,22 @@ class _Reads:
     def __init__(self, size: int) -> None:
         self.data = np.arange(size, dtype=np.uint32).view(np.uint8)[:size]
         self.calls: list[tuple[int, int]] = []
+        self.memory: list[object] = []
         self.lock = threading.Lock()
 
-    def __call__(self, start: int, stop: int) -> memoryview:
+    def __call__(
+        self, start: int, stop: int, allocate: Callable[[], memoryview] | None = None
+    ) -> memoryview:
         with self.lock:
             self.calls.append((start, stop))
-        return memoryview(self.data[start:stop].tobytes())
+        found = self.data[start:stop].tobytes()
+        if allocate is None or start % 3 == 0:  # a store may use other memory
+            return memoryview(found)
+        memory = allocate()
+        with self.lock:
+            self.memory.append(memory.obj)
+        memory[: len(found)] = found
+        return memory[: len(found)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -111,6 +122,7 @@ def test_what_is_read_in_order_is_read_once_and_ahead() -> None:
     assert sum(stop - start for start, stop in reads.calls) == len(reads.data)
     assert most > _AHEAD_BYTES // 2
     assert most <= _AHEAD_BYTES
+    assert len({id(memory) for memory in reads.memory}) < len(reads.memory)  # used again
 
 
 def test_readers_share_what_is_read_ahead() -> None:

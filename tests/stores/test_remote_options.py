@@ -118,6 +118,26 @@ def test_open_takes_options(bucket: Bucket, numbered: Any) -> None:
         assert int(again[4]["id"][0]) == 4
 
 
+@pytest.mark.parametrize("below", ["", "s3://", "/data"])
+def test_a_pickled_store_has_only_the_options_that_were_passed(
+    bucket: Bucket, numbered: Any, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    url, options = bucket
+    secret = {"secret_access_key": options.pop("secret_access_key")}
+    of_process = {below if below == "s3://" else url + below: secret} if below else secret
+    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(of_process))
+    place = rs.remote(f"{url}/data", store_options=options)
+    numbered.packed(place, {"train": [3, 2]})
+    pickled = pickle.dumps(rs.open(place))
+    assert secret["secret_access_key"].encode() not in pickled
+    assert options["access_key_id"].encode() in pickled
+    assert len([*pickle.loads(pickled)]) == 5
+    assert pickle.dumps(pickle.loads(pickled)) == pickled
+    changed = of_process | {"access_key_id": "of the process"}
+    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(changed))
+    assert pickle.loads(pickled).shards[0].location.store._options == options | secret
+
+
 def test_options_are_not_for_paths(numbered: Any, tmp_path: Any) -> None:
     numbered.packed(tmp_path / "data", {"train": [3]})
     for path in (str(tmp_path / "data"), tmp_path / "data", [tmp_path / "data"]):
@@ -225,3 +245,18 @@ def test_a_file_system_is_opened_again_in_a_forked_process() -> None:
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_pickled_file_system_has_only_the_options_that_were_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = {"memory://folder": {"skip_instance_cache": True, "password": "secret-of-process"}}
+    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
+    place = rs.remote("memory://folder/a", store_options={"name": "passed"})
+    (place / "b").put(b"data")
+    pickled = pickle.dumps(place)
+    assert b"secret-of-process" not in pickled
+    assert b"passed" in pickled
+    again = pickle.loads(pickled)
+    assert (again / "b").read() == b"data"
+    assert again == place

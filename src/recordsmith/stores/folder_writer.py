@@ -1,19 +1,24 @@
-"""`FolderWriter`: a new folder of objects, and how it is written without renaming."""
+"""`FolderWriter`: a new folder of objects, and how it is written without renaming.
+
+Other processes may write some of its objects: the process that creates the folder shares their
+names, each of the others writes through `shared_folder`, and the first takes what is complete.
+"""
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any, BinaryIO
 
-from recordsmith.errors import OptionError, option
-from recordsmith.stores.location import Location
+from recordsmith.errors import FileAccessError, OptionError, option
+from recordsmith.stores.location import Location, as_folder
 from recordsmith.stores.object_writer import ObjectWriter
-from recordsmith.stores.small_objects import read_note
+from recordsmith.stores.small_objects import NOTE_BYTES, read_existing, read_note
 
 EXPORT_NOTE = ".export.json"
 """In the folder of an export: lists its files."""
@@ -36,6 +41,22 @@ class FolderWriter(ABC):
     @abstractmethod
     def close(self, name: str) -> int:
         """Complete an object; return its size in bytes."""
+
+    @abstractmethod
+    def share(self, names: Collection[str]) -> dict[str, Any]:
+        """Let other processes write these objects.
+
+        Returns:
+            What `shared_folder` needs, as plain JSON values without credentials.
+        """
+
+    @abstractmethod
+    def take(self, name: str, attempt: str) -> None:
+        """Add an object that another process has written, in this attempt.
+
+        Raises:
+            FileAccessError: this process does not see it.
+        """
 
     def temporary_file(self) -> IO[bytes]:
         """Open a temporary file, in memory while it is small, until the end of the writer."""
@@ -65,16 +86,19 @@ class DirectFolderWriter(FolderWriter):
         self._open: dict[str, tuple[ObjectWriter, BinaryIO]] = {}
         self._written: list[str] = []
         self._noted: set[str] = set()
+        self._job = ""  # in the note as long as other processes may write
 
     def open(self, name: str) -> BinaryIO:
-        place = self._folder / name
-        entry = name.partition("/")[0]
-        if entry not in self.entries:
-            self._begin(entry)
-        writer = place.open_write(overwrite=False)
+        writer = self._open_object(name)
         file = io.BufferedWriter(writer)
         self._open[name] = writer, file
         return file
+
+    def _open_object(self, name: str) -> ObjectWriter:
+        entry = name.partition("/")[0]
+        if entry not in self.entries:
+            self._begin([entry], [entry])
+        return (self._folder / name).open_write(overwrite=False)
 
     def close(self, name: str) -> int:
         writer, file = self._open[name]
@@ -86,6 +110,17 @@ class DirectFolderWriter(FolderWriter):
         file.close()
         return size_bytes
 
+    def share(self, names: Collection[str]) -> dict[str, Any]:
+        self._job = os.urandom(16).hex()
+        entries = {name.partition("/")[0] for name in names}
+        there = {entry.name for entry in self._folder.list_entries()}
+        self._begin(entries, entries & there)
+        self._written += names
+        return {"folder": str(self._folder.absolute()), "job": self._job}
+
+    def take(self, name: str, attempt: str) -> None:
+        """Nothing is left to do: it has its name."""
+
     def discard(self) -> None:
         super().discard()
         for writer, file in self._open.values():
@@ -96,29 +131,98 @@ class DirectFolderWriter(FolderWriter):
 
     def delete_written(self) -> None:
         """Delete the complete objects."""
+        if self._job:  # a process that is still writing finds out
+            self._job = ""
+            self._put_note()
         for name in self._written:
             (self._folder / name).delete()
         (self._folder / _BEGUN_NOTE).delete()
 
-    def _begin(self, entry: str) -> None:
-        """Note an entry before it is written, and remove what is in its way.
+    def _begin(self, entries: Collection[str], in_the_way: Collection[str]) -> None:
+        """Note entries before they are written, and remove what is in their way.
 
-        The first one also removes an earlier export, its note first. If this process is killed, the
+        The first ones also remove an earlier export, its note first. If this process is killed, the
         next one that overwrites the folder finds in the note what is left.
         """
-        removed = {entry} if self._overwrite else set()
+        removed = {*in_the_way} if self._overwrite else set()
         if self._overwrite and not self.entries:
             removed |= {*earlier_entries(self._folder), *earlier_entries(self._folder, _BEGUN_NOTE)}
         for name in sorted(removed):
             place = self._folder / name
             check_kept(place.identity, str(place), self._keeping)
-        self.entries.add(entry)
-        self._noted |= {entry, *removed}
-        (self._folder / _BEGUN_NOTE).put(note_to_bytes({}, self._noted))
+        self.entries.update(entries)
+        self._noted |= {*entries, *removed}
+        self._put_note()
         for name in (EXPORT_NOTE, *sorted(removed)) if removed else ():
             place = self._folder / name
             for found in [*place.list(), place]:
                 found.delete()
+
+    def _put_note(self) -> None:
+        note = {"job": self._job} if self._job else {}
+        (self._folder / _BEGUN_NOTE).put(note_to_bytes(note, self._noted))
+
+
+class _SharedFolderWriter(DirectFolderWriter):
+    """Writes objects of a folder that another process creates, as long as that is at work.
+
+    Attempts may write the same object: each puts it as a whole, and their bytes are equal.
+    """
+
+    def __init__(self, folder: Location, job: str) -> None:
+        super().__init__(folder, overwrite=True, keeping={})
+        self._job = job
+
+    def _open_object(self, name: str) -> ObjectWriter:
+        self._check()
+        writer = (self._folder / name).open_write()
+        writer.check = self._check
+        return writer
+
+    def _check(self) -> bool:
+        note = read_existing(self._folder / _BEGUN_NOTE, NOTE_BYTES)
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            if note is not None and json.loads(note)["job"] == self._job:
+                return True
+        raise ended_error(str(self._folder))
+
+
+@contextmanager
+def shared_folder(document: Mapping[str, Any]) -> Iterator[tuple[FolderWriter, str]]:
+    """Write objects of a folder that another process creates.
+
+    Args:
+        document: from `FolderWriter.share`.
+
+    Yields:
+        The writer, and the name of this attempt for `FolderWriter.take`. If the block raises,
+        objects that are not complete are removed.
+
+    Raises:
+        FileAccessError: the other process has ended, or its folder cannot be written.
+    """
+    folder, attempt = as_folder(document["folder"]), os.urandom(8).hex()
+    if folder.store.can_rename:
+        from recordsmith.stores.local.staging import staged_attempt
+
+        with staged_attempt(str(folder), attempt) as staged_writer:
+            yield staged_writer, attempt
+        return
+    writer = _SharedFolderWriter(folder, document["job"])
+    try:
+        yield writer, attempt
+    finally:
+        writer.discard()
+
+
+def ended_error(named: str) -> FileAccessError:
+    """Return the error for a folder that no other process creates any more."""
+    return FileAccessError(
+        errno.ESTALE,
+        "the job that writes it has ended, or runs on a machine that does not share this folder",
+        named,
+        operation="write",
+    )
 
 
 @contextmanager

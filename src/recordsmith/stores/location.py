@@ -311,8 +311,8 @@ def remote(
     """
     from recordsmith.stores.remote import (
         FsspecStore,
+        PassedOptions,
         locate_url,
-        options_for,
         read_settings,
     )
 
@@ -330,8 +330,7 @@ def remote(
             )
         store, key = FsspecStore.from_path(filesystem, url)
     else:
-        options = options_for(url, settings.store_options) | options_for(url, store_options or {})
-        store, key = locate_url(url, options)
+        store, key = locate_url(url, PassedOptions.of(url, store_options or {}))
     if cache_bytes is not None and (type(cache_bytes) is not int or cache_bytes < 1):
         raise OptionError(option="cache_bytes", value=cache_bytes, expected="a number of bytes")
     folder = settings.cache if cache is None else os.fspath(cache)

@@ -6,11 +6,13 @@ import errno
 import io
 from typing import TYPE_CHECKING, Any
 
+from recordsmith.errors import FileAccessError
 from recordsmith.stores.parallel_reads import ReadAhead
 from recordsmith.stores.ranges import REQUEST_BYTES, Range
 
 if TYPE_CHECKING:
     import mmap
+    from collections.abc import Callable
 
     import numpy as np
     import numpy.typing as npt
@@ -103,7 +105,6 @@ class RangeReader(ObjectReader):
     """Reads one version of an object by ranges."""
 
     _ahead: ReadAhead | None = None
-    _head = b""
 
     def __init__(self, store: Store, info: ObjectInfo) -> None:
         self._store = store
@@ -127,11 +128,8 @@ class RangeReader(ObjectReader):
     def readinto(self, target: Any) -> int:
         view = memoryview(target).cast("B")
         stop = self._at + len(view)
-        if self._at >= len(self._head):
-            self._head = b""
-        if self._head:
-            data: bytes | memoryview = memoryview(self._head)[self._at : stop]
-        elif self._ahead is None:
+        data: bytes | memoryview
+        if self._ahead is None:
             data = self.read_at(self._at, stop)
         else:
             data = self._ahead.read(self._at, stop)
@@ -156,14 +154,17 @@ class RangeReader(ObjectReader):
     def read_head(self, count: int) -> bytes:
         if self._ahead is None:
             return self.read_at(0, count)
-        self._head = self.read_at(0, max(count, _HEAD_BYTES))
-        return self._head[:count]
+        head = self.read_at(0, max(count, _HEAD_BYTES))
+        self._ahead.begin_with(head)
+        return head[:count]
 
     def _read(self, start: int, stop: int) -> bytes:
         return self._store.read(self._key, start, stop, self._version)
 
-    def _view(self, start: int, stop: int) -> memoryview:
-        return self._store.read_view(self._key, start, stop, self._version)
+    def _view(
+        self, start: int, stop: int, allocate: Callable[[], memoryview] | None = None
+    ) -> memoryview:
+        return self._store.read_view(self._key, start, stop, self._version, allocate)
 
     def close(self) -> None:
         if self._ahead is not None and not self.closed:
@@ -185,6 +186,10 @@ class RangeReader(ObjectReader):
             for start, stop in zip(begins.tolist(), ends.tolist(), strict=True)
         )
         for index, data in self._store.read_many(wanted):
-            place = int(places[index])
-            view[place : place + len(data)] = data
+            place, byte_count = int(places[index]), int(ends[index] - begins[index])
+            if len(data) < byte_count:
+                raise FileAccessError(
+                    errno.EIO, "it ends before its stated size", self._store.name_of(self._key)
+                )
+            view[place : place + byte_count] = data
         return True

@@ -9,12 +9,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotDoneError
 from contextlib import suppress
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from recordsmith.errors import FileAccessError
+from recordsmith.stopping import check_stopping, wait_for
 from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
 
 if TYPE_CHECKING:
@@ -25,36 +27,41 @@ Result = TypeVar("Result")
 
 _THREADS = 64
 _IDLE_SECONDS = 2.0
+_SOON_SECONDS = 0.6
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
-_AHEAD_BYTES = 26 << 20
+_AHEAD_BYTES = 24 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
 
 _WAKING_SECONDS = 0.02
 _WAKING_BYTES = REQUEST_BYTES
-_FULL_BYTES = 4 * REQUEST_BYTES  # of answers that wait for the reader
+_FULL_BYTES = 4 * REQUEST_BYTES  # of responses that wait for the reader
 _MOST_MISSING_BYTES = 64 << 20
 """A range that ends so far behind the end of its object is an error: each part is a request."""
 
-_FIRST_AHEAD_BYTES = 2 * REQUEST_BYTES
+_PIECE_BYTES = 1 << 20
+"""What one request reads ahead: with larger ones, more must be under way for the same rate, as none
+of it can be used before its last byte is there. Smaller ones cost more CPU time (measured)."""
+
+_FIRST_AHEAD_BYTES = 4 * _PIECE_BYTES
 
 
 def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
     """Yield the index and the bytes of each range, as `Store.read_many`."""
     numbered = iter(enumerate(ranges))
     for group in iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), []):
-        answers = _Answers(store, requests_for(group))
+        responses = _Responses(store, requests_for(group))
         pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
         try:
-            for request, data in answers:
+            for request, data in responses:
                 yield from _parts_of(request, data, pieces)
         finally:
-            answers.close()
+            responses.close()
 
 
-class _Answers:
-    """The answers to requests, in the order in which they arrive.
+class _Responses:
+    """The responses to requests, in the order in which they arrive.
 
-    Each thread makes one request after the other, and the reader is woken for several answers: to
+    Each thread makes one request after the other, and the reader is woken for several responses: to
     be woken for each costs as much as half a request (measured). A thread goes when much waits for
     the reader, which begins others when it comes back.
     """
@@ -69,13 +76,14 @@ class _Answers:
         self._ready: list[tuple[Request, memoryview | BaseException]] = []
         self._ready_bytes = 0
         self._thread_count = 0
-        self._awaited = 0  # answers that wake the reader; 0 if it does not wait
+        self._awaited = 0  # responses that wake the reader; 0 if it does not wait
         self._wakes: SimpleQueue[None] = SimpleQueue()
 
     def __iter__(self) -> Iterator[tuple[Request, memoryview | BaseException]]:
         while self._waiting or self._open_count:
             ready = self._begin_more()
             if not ready:
+                check_stopping()
                 with suppress(Empty):
                     self._wakes.get(timeout=_WAKING_SECONDS)
             yield from ready
@@ -113,25 +121,25 @@ class _Answers:
             left = self._open_count + len(self._waiting)
             self._awaited = 0 if ready else min(left, max(1, most // 2))
         for _ in range(count):
-            _pool.submit(_Answers._read, self)
+            _pool.submit(_Responses._read, self)
         return ready
 
     def _read(self) -> None:
         """Make requests until none is left, or much waits for the reader."""
         is_full = False
         while not is_full and (request := self._take()) is not None:
-            answer: memoryview | BaseException
+            response: memoryview | BaseException
             try:
-                answer = self._store.read_view(*request.wanted)
-                size = len(answer)
+                response = self._store.read_view(*request.wanted)
+                size = len(response)
             except BaseException as error:  # noqa: BLE001 - raised where it is used
-                answer, size = error, _WAKING_BYTES
-            is_full = self._add(request, answer, size)
+                response, size = error, _WAKING_BYTES
+            is_full = self._add(request, response, size)
 
-    def _add(self, request: Request, answer: memoryview | BaseException, size: int) -> bool:
-        """Add an answer; return whether so much waits for the reader that this thread goes."""
+    def _add(self, request: Request, response: memoryview | BaseException, size: int) -> bool:
+        """Add a response; return whether so much waits for the reader that this thread goes."""
         with self._lock:
-            self._ready.append((request, answer))
+            self._ready.append((request, response))
             self._ready_bytes += size
             count = len(self._ready)
             if self._awaited and (count >= self._awaited or self._ready_bytes >= _WAKING_BYTES):
@@ -145,7 +153,7 @@ class _Answers:
 def _parts_of(
     request: Request, data: memoryview | BaseException, pieces: dict[int, dict[int, memoryview]]
 ) -> Iterator[tuple[int, memoryview]]:
-    """Yield the ranges that are complete with the answer to a request."""
+    """Yield the ranges that are complete with the response to a request."""
     if isinstance(data, BaseException):
         raise data
     (key, begin, end, _), parts = request
@@ -166,19 +174,28 @@ def _parts_of(
             yield index, data[start - begin : None if stop is None else stop - begin]
 
 
+class ReadView(Protocol):
+    """Returns some bytes of an object."""
+
+    def __call__(
+        self, start: int, stop: int, allocate: Callable[[], memoryview] | None = None
+    ) -> memoryview:
+        """Return the bytes start:stop, fewer if the object ends before; see `Store.read_view`."""
+
+
 class ReadAhead:
     """Reads an object in order, and ahead of its reader once that has read on for a while.
 
     A reader may step back a little, as to the beginning of a record that a block cut off.
     """
 
-    def __init__(self, read: Callable[[int, int], memoryview], size_bytes: int) -> None:
-        """`read`: returns the bytes start:stop."""
+    def __init__(self, read: ReadView, size_bytes: int) -> None:
         self._read = read
         self._size_bytes = size_bytes
-        self._recent: deque[tuple[int, memoryview]] = deque(maxlen=2)  # with their starts
+        self._recent: deque[tuple[int, memoryview]] = deque()  # with their starts
         self._window = 0
         self._pieces: deque[_Piece] = deque()
+        self._unused: list[_Memory] = []
         _readers.add(self)
 
     @property
@@ -187,7 +204,10 @@ class ReadAhead:
         return sum(stop - start for start, stop, _ in list(self._pieces))
 
     def read(self, start: int, stop: int) -> memoryview:
-        """Return some of the bytes start:stop, at least one unless the object ends before."""
+        """Return some of the bytes start:stop, at least one unless the object ends before.
+
+        They are valid until the next call.
+        """
         stop = min(stop, self._size_bytes)
         if start >= stop:
             return memoryview(b"")
@@ -198,10 +218,18 @@ class ReadAhead:
             data = self._next(start)
         else:
             self.close()
-            self._recent.clear()
             data = self._read(start, stop)
         self._recent.append((start, data))
+        if len(self._recent) > _RECENT_COUNT and isinstance(
+            memory := self._recent.popleft()[1].obj, _Memory
+        ):
+            self._unused.append(memory)
         return data[: stop - start]
+
+    def begin_with(self, data: bytes) -> None:
+        """Take the first bytes of the object, which were read otherwise."""
+        self.close()
+        self._recent.append((0, memoryview(data)))
 
     def _next(self, start: int) -> memoryview:
         """Return the next piece, and read more ahead."""
@@ -210,13 +238,18 @@ class ReadAhead:
             self._fill(start)
         piece = self._pieces.popleft()
         self._fill(piece.stop)
-        data = piece.data.result()
+        data = wait_for(piece.data)
         if len(data) < piece.stop - piece.start:
-            self.close()  # what is read ahead does not follow on it
+            self._cancel()  # what is read ahead does not follow on it
         return data
 
     def close(self) -> None:
-        """Cancel what is read ahead."""
+        """Cancel what is read ahead, and forget what was read."""
+        self._cancel()
+        self._recent.clear()
+        self._unused.clear()
+
+    def _cancel(self) -> None:
         while self._pieces:
             self._pieces.popleft().data.cancel()
         self._window = 0
@@ -224,18 +257,27 @@ class ReadAhead:
     def forget(self) -> None:
         """Forget what is read ahead, without waiting for it."""
         self._pieces.clear()
-        self._recent.clear()
-        self._window = 0
+        self.close()
 
     def _fill(self, start: int) -> None:
         """Read ahead from the last piece that is read ahead, or from `start`."""
         start = self._pieces[-1].stop if self._pieces else start
         of_others = sum(reader.byte_count for reader in list(_readers) if reader is not self)
-        self._window = min(self._window, max(REQUEST_BYTES, _AHEAD_BYTES - of_others))
-        while start < self._size_bytes and self.byte_count + REQUEST_BYTES <= self._window:
-            stop = min(start + REQUEST_BYTES, self._size_bytes)
-            self._pieces.append(_Piece(start, stop, read_later(self._read, start, stop)))
+        self._window = min(self._window, max(_PIECE_BYTES, _AHEAD_BYTES - of_others))
+        while start < self._size_bytes and self.byte_count + _PIECE_BYTES <= self._window:
+            stop = min(start + _PIECE_BYTES, self._size_bytes)
+            data = request_later(self._read, start, stop, self._allocate)
+            self._pieces.append(_Piece(start, stop, data))
             start = stop
+
+    def _allocate(self) -> memoryview:
+        """Return memory for a piece, in a thread that reads.
+
+        Memory that such a thread has freed would stay with it.
+        """
+        with suppress(IndexError):
+            return memoryview(self._unused.pop())
+        return memoryview(_Memory(_PIECE_BYTES))
 
 
 class _Piece(NamedTuple):
@@ -244,11 +286,17 @@ class _Piece(NamedTuple):
     data: Future[memoryview]
 
 
+class _Memory(bytearray):
+    """Memory of a piece, which the next one uses again."""
+
+
+_RECENT_COUNT = 2
+
 _readers: weakref.WeakSet[ReadAhead] = weakref.WeakSet()
 
 
 class _Pool:
-    """Daemon threads that read, so that a program ends while a server does not answer."""
+    """Daemon threads that make requests, so that a program ends while a server does not respond."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[tuple[Callable[[Any], None], Any]] = SimpleQueue()
@@ -262,7 +310,7 @@ class _Pool:
             is_short = self._thread_count < min(self._call_count, _THREADS)
             self._thread_count += is_short
         if is_short:
-            threading.Thread(target=self._run, name="network-read", daemon=True).start()
+            threading.Thread(target=self._run, name="recordsmith-request", daemon=True).start()
         self._calls.put((function, argument))
 
     def _run(self) -> None:
@@ -284,19 +332,32 @@ class _Pool:
 _pool = _Pool()
 
 
-def read_later(read: Callable[..., Result], *arguments: object) -> Future[Result]:
-    """Call a function that reads in a thread of this process."""
+def request_later(request: Callable[..., Result], *arguments: object) -> Future[Result]:
+    """Call a function that makes requests in a daemon thread."""
     future: Future[Result] = Future()
 
     def run(future: Future[Result]) -> None:
         if future.set_running_or_notify_cancel():
             try:
-                future.set_result(read(*arguments))
+                future.set_result(request(*arguments))
             except BaseException as error:  # noqa: BLE001 - raised where the result is used
                 future.set_exception(error)
 
     _pool.submit(run, future)
     return future
+
+
+def result_soon(request: Callable[..., Result], *arguments: object) -> Result | None:
+    """Call a function that makes requests; None if it takes too long to wait for.
+
+    For what is done after Ctrl-C or an error, perhaps of a server that does not respond. The
+    function continues in its thread while the program runs.
+    """
+    future = request_later(request, *arguments)
+    try:
+        return future.result(_SOON_SECONDS)
+    except NotDoneError:
+        return future.result() if future.done() else None  # meanwhile, or this is its own error
 
 
 def _begin_in_child() -> None:

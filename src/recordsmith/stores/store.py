@@ -136,9 +136,18 @@ class Store(ABC):
         """
 
     def read_view(
-        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+        self,
+        key: str,
+        start: int = 0,
+        stop: int | None = None,
+        version: str | None = None,
+        allocate: Callable[[], memoryview] | None = None,
     ) -> memoryview:
-        """Return bytes as `read`, without copying them where the store can do so."""
+        """Return bytes as `read`, without copying them where the store can do so.
+
+        Args:
+            allocate: returns memory for them, which the store may use.
+        """
         return memoryview(self.read(key, start, stop, version))
 
     def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:

@@ -20,6 +20,7 @@ import pytest
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import MemoryStore, Range
 from recordsmith.stores.cache import CachedStore
+from recordsmith.stores.cache.block_cache import BlockCache
 from recordsmith.stores.local import cache_file
 from recordsmith.stores.local.cache_file import BLOCK_BYTES, PART_BYTES, CacheFile, ObjectId
 
@@ -171,6 +172,44 @@ def test_unused_objects_are_replaced_first(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(cache_file.time, "time", lambda: now + 3600)
     fill(store, "y", range(PARTS))
     assert hits(inner, store, "y", range(PARTS)) > 0.8 * PARTS
+
+
+def test_parts_without_room_are_not_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = one_object(10 * PARTS)
+    store = CachedStore(inner, str(tmp_path), LIMIT)
+    fill(store, "x", range(10 * PARTS))
+    fill(store, "x", range(10 * PARTS))
+    looked_for = []
+    read = CacheFile.read
+
+    def noted(file: CacheFile, of: ObjectId, start: int, stop: int) -> tuple[bytes, int, int]:
+        looked_for.append(start)
+        return read(file, of, start, stop)
+
+    monkeypatch.setattr(CacheFile, "read", noted)
+    found = hits(inner, store, "x", range(10 * PARTS))
+    assert PARTS // 2 < found <= len(looked_for) < 2 * PARTS
+    looked_for.clear()
+    now = time.time()
+    monkeypatch.setattr(cache_file.time, "time", lambda: now + 3600)
+    hits(inner, store, "x", range(10 * PARTS))
+    assert len(looked_for) == 10 * PARTS
+
+
+def test_a_claimed_size_takes_no_memory(tmp_path: Path) -> None:
+    cache = BlockCache(str(tmp_path), LIMIT, keeps_limit=False)
+    of = cache.id_of("x", "1")
+    for part in range(4 * PARTS):  # until there is no room
+        cache.write_later(of, part * PART_BYTES, bytes(PART_BYTES), is_end=False)
+        cache.flush(10)
+    for start in range(1 << 41, (1 << 41) + 100 * PART_BYTES, PART_BYTES):
+        cache.round_out(of, start, start + 1)
+    assert not cache.refuses(of, 1 << 41, (1 << 41) + 1)
+    assert cache.refuses(of, 1 << 50, (1 << 50) + 1)  # has no number
+    assert cache.round_out(of, 1 << 50, (1 << 50) + 1)[2] == frozenset()
+    assert sum(map(len, cache._refused.values())) < 1 << 20
 
 
 def _forget_uses() -> None:

@@ -23,6 +23,9 @@ from recordsmith.stores.local.cache_file import (
 _QUEUE_BYTES = 64 << 20
 _FEW_PARTS = 4
 _KNOWN_VERSIONS = 1 << 17
+_REFUSED_SECONDS = 30 * 60
+_NOTED_PARTS = 1 << 22  # the number of a part, so that a claimed size takes no memory
+_NUMBERED_BYTES = PART_BYTES << 32  # parts are numbered in 32 bits
 _CHECK_SECONDS = 5.0
 _EXIT_SECONDS = 2.0
 
@@ -57,6 +60,8 @@ class BlockCache:
         self._file: CacheFile | None = None
         self._is_off = False
         self._versions: dict[int, int] = {}
+        self._refused: dict[ObjectId, bytearray] = {}  # by part: whether there was no room for it
+        self._refused_since = 0.0
         self._queue: deque[_Blocks] = deque()
         self._queued_bytes = 0
         self._is_writing = False
@@ -87,6 +92,7 @@ class BlockCache:
         self._most_bytes = most_bytes
         with self._changed:
             self._open(keeps_limit=False)
+            self._refused = {}
 
     def id_of(self, name: str, version: str) -> ObjectId:
         """Return what the blocks of a version of an object are cached under, and use it."""
@@ -103,6 +109,37 @@ class BlockCache:
 
     # -- writing -----------------------------------------------------------------------------------
 
+    def refuses(self, of: ObjectId, start: int, stop: int) -> bool:
+        """Return whether a range cannot be cached: there was no room for it a while ago.
+
+        To look for it again would cost more than a cache far smaller than its data saves.
+        """
+        if stop > _NUMBERED_BYTES:
+            return True
+        refused = self._refused.get(of)
+        if refused is None or stop <= start:
+            return False
+        if abs(time.time() - self._refused_since) > _REFUSED_SECONDS:
+            self._refused = {}
+            return False
+        first, last = start // PART_BYTES, (stop - 1) // PART_BYTES
+        if last - first >= _FEW_PARTS:
+            return False
+        return refused[first : last + 1].count(1) == last + 1 - first
+
+    def _refuse(self, of: ObjectId, part: int) -> None:
+        """Note that there was no room for a part."""
+        if part >= _NOTED_PARTS:
+            return
+        if not self._refused:
+            self._refused_since = time.time()
+        elif len(self._refused) >= _KNOWN_VERSIONS:
+            self._refused = {}
+        refused = self._refused.setdefault(of, bytearray())
+        if part >= len(refused):
+            refused.extend(bytes(part + 1 - len(refused)))
+        refused[part] = 1
+
     def round_out(
         self, of: ObjectId, start: int, stop: int
     ) -> tuple[int, int, frozenset[int] | None]:
@@ -114,13 +151,15 @@ class BlockCache:
             The range, and which of its parts will be stored; None if all may be.
         """
         file = self.file
-        if file is None or self._is_off or stop <= start:
+        if file is None or self._is_off or stop <= start or stop > _NUMBERED_BYTES:
             return start, stop, frozenset()
         first, last = start // PART_BYTES, (stop - 1) // PART_BYTES
         if last - first < _FEW_PARTS:
-            parts = frozenset(
-                part for part in range(first, last + 1) if file.admits(of, part, self._is_used)
-            )
+            wanted = range(first, last + 1)
+            parts = frozenset(part for part in wanted if file.admits(of, part, self._is_used))
+            for part in wanted:
+                if part not in parts:
+                    self._refuse(of, part)
         else:
             parts = None
         if parts is None or first in parts:

@@ -16,10 +16,6 @@ from recordsmith.stores.local.cache_file import ObjectId
 from recordsmith.stores.object_reader import RangeReader
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from recordsmith.buffers import Int64Array
     from recordsmith.stores import FolderWriter
 
 _DIRECT_BYTES = 1 << 20
@@ -150,6 +146,8 @@ class CachedStore(Store):
         size = self._sizes.get((key, version))
         if size is not None and stop > size:
             stop = max(start, size)
+        if self._cache.refuses(of, start, stop):
+            return None
         data, first, last = file.read(of, start, stop)
         if first < 0:
             return _Lookup(wanted, of, data, 0, 0, None, None)
@@ -230,42 +228,6 @@ class CachedStore(Store):
         if self.has_identity(found.version):
             return CachedReader(self, found)
         return self.store.open_read(key, found)
-
-    def read_pieces(
-        self,
-        key: str,
-        version: str,
-        begins: Int64Array,
-        ends: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-    ) -> None:
-        """Read pieces of an object to a buffer, as `ObjectReader.read_pieces`; all must exist."""
-        import numpy as np
-
-        view = memoryview(out)  # type: ignore[arg-type] # for Python 3.11 and older
-        of = self._id(key, version)
-        missing = np.stack([begins, ends], axis=1)
-        file = self._cache.file
-        if file is not None and not file.read_pieces(of, begins, ends, places, out, missing):
-            return
-        incomplete = np.flatnonzero(missing[:, 0] >= 0).tolist()
-        rounded = [self._cache.round_out(of, *missing[index].tolist()) for index in incomplete]
-        size = self._sizes.get((key, version))
-        fetches = [
-            Range(key, begin, end if size is None else min(end, size), version)
-            for begin, end, _ in rounded
-        ]
-        for number, fetched in self.store.read_many(fetches):
-            begin, _, parts = rounded[number]
-            self._keep(of, key, version, begin, fetched, parts)
-            index = incomplete[number]
-            first, last = missing[index].tolist()
-            place = int(places[index]) + first - int(begins[index])
-            with memoryview(fetched) as data:
-                if len(data) < last - begin:
-                    raise _short_error(self.name_of(key))
-                view[place : place + last - first] = data[first - begin : last - begin]
 
     def read_again(self, key: str, version: str, start: int, stop: int) -> bytes:
         """Read from the store what may be cached, and replace that in the cache."""
@@ -388,18 +350,6 @@ class CachedReader(RangeReader):
 
     _store: CachedStore
 
-    def read_pieces(
-        self,
-        begins: Int64Array,
-        ends: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-    ) -> bool:
-        if len(ends) and ends.max() > self.size_bytes:
-            return False
-        self._store.read_pieces(self._key, self._version, begins, ends, places, out)
-        return True
-
     def read_uncached(self, start: int, stop: int) -> bytes | None:
         stop = min(stop, self.size_bytes)
         if start >= stop:
@@ -411,11 +361,6 @@ class CachedReader(RangeReader):
 def cached_store(store: Store, folder: str, most_bytes: int) -> CachedStore:
     """Return a `CachedStore`, which is opened once for equal arguments."""
     return CachedStore(store, folder, most_bytes)
-
-
-def _short_error(name: str) -> FileAccessError:
-    """Return the error for a store that returned fewer bytes than an object has."""
-    return FileAccessError(errno.EIO, "the store returned too few bytes", name)
 
 
 def _reopened(

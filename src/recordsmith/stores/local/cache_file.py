@@ -14,7 +14,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from recordsmith.errors import FileAccessError, OptionError, accessing
 from recordsmith.stores.local import cache_kernel
@@ -29,12 +29,6 @@ from recordsmith.stores.local.cache_kernel import (
 )
 from recordsmith.stores.local.locks import lock_file
 from recordsmith.stores.local.reader import open_regular
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from recordsmith.buffers import Int64Array
 
 __all__ = ["BLOCK_BYTES", "PART_BYTES", "CacheFile", "CacheStats", "ObjectId"]
 
@@ -217,27 +211,6 @@ class CacheFile:
             object, outside of which nothing is missing, or -1 twice.
         """
         return cache_kernel.read(self._file, *of, start, stop, int(time.time()), _REFRESH_SECONDS)
-
-    def read_pieces(
-        self,
-        of: ObjectId,
-        begins: Int64Array,
-        ends: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        missing: Int64Array,
-    ) -> int:
-        """Read pieces of an object to a buffer, as `ObjectReader.read_pieces`.
-
-        Args:
-            missing: int64, (count, 2): becomes for each piece the range that `read` returns.
-
-        Returns:
-            The number of pieces of which something is missing.
-        """
-        return cache_kernel.read_pieces(
-            self._file, *of, begins, ends, places, out, missing, int(time.time()), _REFRESH_SECONDS
-        )
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -1,8 +1,3 @@
-import numpy as np
-import numpy.typing as npt
-
-from recordsmith.buffers import Int64Array
-
 BLOCK_BYTES: int
 PART_BYTES: int
 HEAD_BYTES: int
@@ -15,18 +10,6 @@ ENTRY_BYTES: int
 def read(
     file: int, name: int, version: int, start: int, stop: int, now: int, refresh_after: int
 ) -> tuple[bytes, int, int]: ...
-def read_pieces(
-    file: int,
-    name: int,
-    version: int,
-    begins: Int64Array,
-    ends: Int64Array,
-    places: Int64Array,
-    out: npt.NDArray[np.uint8],
-    missing: Int64Array,
-    now: int,
-    refresh_after: int,
-) -> int: ...
 def places(name: int, version: int, part: int, count: int) -> tuple[int, int]: ...
 def claim(
     file: int, group: int, slot: int, name: int, version: int, part: int, now: int

@@ -293,49 +293,6 @@ def read(
     return data, missing.start, missing.stop
 
 
-def read_pieces(
-    int file, uint64_t name, uint64_t version,
-    const int64_t[::1] begins not None,
-    const int64_t[::1] ends not None,
-    const int64_t[::1] places not None,
-    uint8_t[::1] out not None,
-    int64_t[:, ::1] missing not None,
-    uint32_t now,
-    uint32_t refresh_after,
-):
-    """Read the bytes [begins[i], ends[i]) of an object to out[places[i]:].
-
-    missing[i] is what is missing of a piece, as (start, stop) in the object; (-1, -1) if nothing
-    is. Where the object ends before a piece, all of the piece is missing.
-
-    Returns how many pieces are incomplete.
-    """
-    cdef Py_ssize_t count = begins.shape[0], room = out.shape[0], i, incomplete = 0
-    cdef uint8_t *target = &out[0] if room else NULL
-    cdef Key key
-    cdef Missing found
-    if ends.shape[0] != count or places.shape[0] != count:
-        raise IndexError("begins, ends and places differ in length")
-    if missing.shape[0] != count or missing.shape[1] != 2:
-        raise IndexError("missing has another shape")
-    for i in range(count):
-        if begins[i] < 0 or ends[i] < begins[i] or places[i] < 0 or places[i] > room:
-            raise IndexError("a piece or its place is out of range")
-        if ends[i] - begins[i] > room - places[i]:
-            raise IndexError("a piece does not fit into its place")
-    key.name, key.version = name, version
-    with nogil:
-        for i in range(count):
-            read_range(
-                file, &key, begins[i], ends[i], target + places[i], now, refresh_after, &found
-            )
-            if 0 <= found.end < ends[i]:
-                found.start, found.stop = begins[i], ends[i]
-            missing[i, 0], missing[i, 1] = found.start, found.stop
-            incomplete += found.start >= 0
-    return incomplete
-
-
 def places(uint64_t name, uint64_t version, uint32_t part, int64_t count):
     """Return the two groups, of `count`, in which a part may lie; they may be the same."""
     cdef Key key

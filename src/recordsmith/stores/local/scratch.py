@@ -56,6 +56,16 @@ class ScratchFile(LocalReader):
         except OSError as error:
             raise self._write_error(error) from error
 
+    def write_at(self, data: BytesLike, start: int) -> None:
+        """Write at an offset; the end of the file may move, the place of `append` does not."""
+        view = memoryview(data)  # type: ignore[arg-type]
+        try:
+            while view:
+                count = os.pwrite(self.fileno(), view, start)
+                view, start = view[count:], start + count
+        except OSError as error:
+            raise self._write_error(error) from error
+
     def _write_error(self, error: OSError) -> FileAccessError:
         if self._folder is None:
             return _no_space_error(error)

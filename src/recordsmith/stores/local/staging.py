@@ -12,12 +12,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from recordsmith.errors import FileAccessError, OptionError, access_error, accessing
+from recordsmith.errors import (
+    FileAccessError,
+    MissingFileError,
+    OptionError,
+    access_error,
+    accessing,
+)
 from recordsmith.stores.checks import busy_error, check_key, no_lock_notice
 from recordsmith.stores.folder_writer import (
     EXPORT_NOTE,
@@ -25,11 +31,13 @@ from recordsmith.stores.folder_writer import (
     check_empty,
     check_kept,
     earlier_entries,
+    ended_error,
     file_error,
     note_to_bytes,
     plain_name,
 )
 from recordsmith.stores.local.locks import LOCK_NAME, locked
+from recordsmith.stores.local.writer import rename
 from recordsmith.stores.location import as_folder
 from recordsmith.stores.small_objects import read_note, write_atomically
 
@@ -62,11 +70,48 @@ class StagedFolderWriter(FolderWriter):
         file.close()
         return size_bytes
 
+    def share(self, names: Collection[str]) -> dict[str, Any]:  # noqa: ARG002 - they are staged
+        self._shared = f"{os.path.dirname(self._folder)}/{os.urandom(16).hex()}"
+        with accessing(self._shared, "make folder"):
+            os.mkdir(self._shared)
+        return {"folder": self._shared}
+
+    def take(self, name: str, attempt: str) -> None:
+        path = f"{self._shared}/{plain_name(attempt)}/{check_key(name)}"
+        try:
+            rename(Path(path), Path(self._folder, name))
+        except MissingFileError as error:
+            error.advise("A worker has written it: all machines must see the folder of the export.")
+            raise
+
     def discard(self) -> None:
         super().discard()
         for file in self._open.values():
             with suppress(OSError):
                 file.close()
+
+
+@contextmanager
+def staged_attempt(shared: str, attempt: str) -> Iterator[FolderWriter]:
+    """Write some files of a folder that another process stages; see `shared_folder`."""
+    path = Path(shared, attempt)
+    try:
+        os.mkdir(path)
+    except FileNotFoundError:
+        raise ended_error(shared) from None
+    except OSError as error:
+        raise access_error(error, path, "make folder") from error
+    writer = StagedFolderWriter(path)
+    try:
+        yield writer
+    except BaseException as error:
+        writer.discard()
+        shutil.rmtree(path, ignore_errors=True)
+        if isinstance(error, OSError) and not isinstance(error, FileAccessError):
+            raise access_error(error, path, "write") from error
+        raise
+    finally:
+        writer.discard()
 
 
 @contextmanager

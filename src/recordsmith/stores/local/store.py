@@ -13,7 +13,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import FileAccessError, OptionError, access_error, accessing
+from recordsmith.errors import (
+    FileAccessError,
+    MissingFileError,
+    OptionError,
+    access_error,
+    accessing,
+)
 from recordsmith.stores.checks import check_key, check_range, check_version, exists_error
 from recordsmith.stores.local.locks import link_error, lock_file, locked
 from recordsmith.stores.local.reader import LocalReader, open_regular, open_without_links
@@ -262,7 +268,13 @@ class LocalStore(Store):
     # -- what only file systems have ---------------------------------------------------------------
 
     def move(self, old: str, new: str) -> None:
-        rename(self._target(old), self._target(new))
+        for key in (old, new):
+            self._check_folders(check_key(key))
+        paths = Path(self.root, old), Path(self.root, new)
+        try:
+            rename(*paths)
+        except MissingFileError:  # rarely: of many files, all but the first have their folder
+            rename(paths[0], self._target(new))
 
     def make_folder(self, key: str = "") -> None:
         path = self.name_of(key)

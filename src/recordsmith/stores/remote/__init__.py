@@ -6,15 +6,15 @@ while it is read is noticed by its ETag.
 
 from recordsmith.stores.remote.fsspec_store import FsspecStore
 from recordsmith.stores.remote.object_store import ObjectStore
-from recordsmith.stores.remote.settings import options_for, read_settings
+from recordsmith.stores.remote.settings import PassedOptions, read_settings
 from recordsmith.stores.remote.urls import locate_url
 from recordsmith.stores.remote.web_store import WebStore
 
 __all__ = [
     "FsspecStore",
     "ObjectStore",
+    "PassedOptions",
     "WebStore",
     "locate_url",
-    "options_for",
     "read_settings",
 ]

@@ -27,6 +27,7 @@ from recordsmith.stores.checks import (
     missing_error,
 )
 from recordsmith.stores.object_writer import Data, ObjectWriter, WholeWriter, pieces_of
+from recordsmith.stores.remote.settings import PassedOptions
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 _ATTEMPTS = 4
@@ -37,7 +38,7 @@ _CONDITIONS: Mapping[type[BaseException], str] = {
     socket.gaierror: "the name of the server is unknown",
     ConnectionRefusedError: "the server refused the connection",
     ConnectionError: "the connection broke",
-    TimeoutError: "the server did not answer in time",
+    TimeoutError: "the server did not respond in time",
 }
 _REMEDIES = {
     "hdfs": "Install Java and Hadoop with its library libhdfs, and set JAVA_HOME, HADOOP_HOME, "
@@ -66,9 +67,10 @@ class FsspecStore(Store):
         self._folder = folder.rstrip("/") or folder[:1]
         self._head = self._folder if self._folder in ("", "/") else f"{self._folder}/"
         self._lock = threading.RLock()
+        self._url: tuple[str, PassedOptions] | None = None
 
     @classmethod
-    def from_url(cls, url: str, /, **options: Any) -> tuple[FsspecStore, str]:
+    def from_url(cls, url: str, passed: PassedOptions) -> tuple[FsspecStore, str]:
         """Return the store for a URL, and the key in it.
 
         Raises:
@@ -78,7 +80,7 @@ class FsspecStore(Store):
         fsspec = _import_fsspec()
         scheme = url.partition("://")[0]
         try:
-            files, path = fsspec.core.url_to_fs(url, **options)
+            files, path = fsspec.core.url_to_fs(url, **passed.complete())
         except ImportError as error:
             raise OptionError(
                 f"URLs that begin with {scheme}:// need a package that is not installed: {error}",
@@ -96,7 +98,9 @@ class FsspecStore(Store):
                 value=scheme,
                 remedy=_REMEDIES.get(scheme, ""),
             ) from None
-        return cls(files, path[: path.startswith("/")]), path.strip("/")
+        store = cls(files, path[: path.startswith("/")])
+        store._url = url, passed
+        return store, path.strip("/")
 
     @classmethod
     def from_path(cls, filesystem: Any, path: str) -> tuple[FsspecStore, str]:
@@ -130,6 +134,9 @@ class FsspecStore(Store):
         return hash(self._folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without the options of this process: another one has its own."""
+        if self._url is not None:
+            return _reopened, self._url
         return FsspecStore, (self._files, self._folder)
 
     @property
@@ -422,3 +429,7 @@ def _import_fsspec() -> Any:
     except ImportError:
         raise MissingExtraError("remote", "fsspec") from None
     return fsspec
+
+
+def _reopened(url: str, passed: PassedOptions) -> FsspecStore:
+    return FsspecStore.from_url(url, passed)[0]

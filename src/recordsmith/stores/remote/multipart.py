@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -110,6 +111,7 @@ class Upload:
         self._name = name
         self._call = call
         self._is_open = True
+        self._lock = threading.Lock()  # an interrupted call may still run
 
     def write(self, view: memoryview) -> None:
         self.byte_count += len(view)
@@ -125,17 +127,22 @@ class Upload:
             view = memoryview(bytes(view))
         for start in range(0, len(view), PART_BYTES):  # obstore sends all of a piece at once
             piece = view[start : start + PART_BYTES]
-            self._call(partial(self._writer.write, piece))
+            self._call(partial(self._locked, self._writer.write, piece))
 
     def complete(self) -> None:
         """Send the last parts and make the object appear."""
         self._is_open = False
-        self._call(self._writer.close)
+        self._call(partial(self._locked, self._writer.close))
 
     def abort(self) -> None:
         """Remove the parts, unless the object is complete. May be called twice."""
         if self._is_open:
             self._is_open = False
             error = KeyboardInterrupt()
+            abort = partial(self._locked, self._writer.__exit__, KeyboardInterrupt, error, None)
             with suppress(FileAccessError):  # the reason for aborting is of more use
-                self._call(partial(self._writer.__exit__, KeyboardInterrupt, error, None))
+                self._call(abort)
+
+    def _locked(self, function: Callable[..., Any], *arguments: Any) -> None:
+        with self._lock:
+            function(*arguments)

@@ -6,9 +6,9 @@ import errno
 import os
 import random
 import re
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import TimeoutError as NotDoneError
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from recordsmith.errors import (
     OptionError,
     RecordsmithError,
 )
+from recordsmith.stopping import can_stop, wait_for
 from recordsmith.stores.checks import (
     check_key,
     check_range,
@@ -28,7 +29,7 @@ from recordsmith.stores.checks import (
     missing_error,
 )
 from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
-from recordsmith.stores.parallel_reads import read_later
+from recordsmith.stores.parallel_reads import request_later
 from recordsmith.stores.remote.credentials import with_credentials
 from recordsmith.stores.remote.multipart import (
     PART_BYTES,
@@ -48,7 +49,8 @@ from recordsmith.stores.remote.request_errors import (
     RangeError,
     request_error,
 )
-from recordsmith.stores.remote.runtime import is_panic, obstore_here, run_within
+from recordsmith.stores.remote.runtime import is_panic, obstore_here
+from recordsmith.stores.remote.settings import PassedOptions
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 Result = TypeVar("Result")
@@ -67,13 +69,21 @@ _NO_RETRIES = {"max_retries": 0, "retry_timeout": timedelta(0)}
 _ATTEMPTS = 4
 """How often a read is begun that breaks in the middle, beyond what the library retries."""
 
+_REPEATED_SECONDS = 60.0
+"""How long after the first attempt another one begins: one can take `retry_timeout`, so that all
+together take at most about four minutes."""
+
 _WRITE_ATTEMPTS = 9
 """How often a conditional write is tried, which the library must not repeat."""
 
 _FIRST_PAUSE_SECONDS = 0.1
+_random = random.Random()  # noqa: S311 - of its own, as a thread may use it after its job
 _LISTING_SECONDS = 600.0
 _MOST_LISTED = 10_000_000
 _PIECE_BYTES = 8 << 20
+_COPIED_BYTES = 64 << 10
+"""So much is copied at once to memory that is there: each piece is memory, too."""
+
 _MOST_BYTES = (1 << 63) - 1
 _ENDPOINTS = re.compile(
     r"(aws_)?endpoint(_url(_s3)?)?|(azure_(storage_)?)?(endpoint|account_name)|base_url"
@@ -95,12 +105,13 @@ class ObjectStore(Store):
     concurrency = 16
 
     _keeps_conditions = True
-    """Whether a request with an ETag is never answered with another version: caches in the web do
+    """Whether a request with an ETag never returns another version: caches in the web do
     not all know that."""
 
     def __init__(self, url: str, /, **options: Any) -> None:
         self._url = url.rstrip("/")
         self._options = options
+        self.passed: PassedOptions | None = None
         self._refused = "\\" if url.startswith(_AZURE) else ""  # it makes a slash of it
         config = options.get("config")
         known = {**os.environ, **options, **(config if isinstance(config, Mapping) else {})}
@@ -123,7 +134,8 @@ class ObjectStore(Store):
         return f"{type(self).__name__}({self._url!r})"  # options can have credentials
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (type(self), self._url, self._options)
+        """Pickle without the options of this process: another one has its own."""
+        return _reopened, (type(self), self._url, self.passed or PassedOptions(self._options))
 
     def _open(self, options: Mapping[str, Any]) -> Any:
         """Return obstore's store."""
@@ -192,16 +204,28 @@ class ObjectStore(Store):
         return bytes(self.read_view(key, start, stop, version))
 
     def read_view(
-        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
+        self,
+        key: str,
+        start: int = 0,
+        stop: int | None = None,
+        version: str | None = None,
+        allocate: Callable[[], memoryview] | None = None,
     ) -> memoryview:
         check_range(start, stop)
         self._checked(key)
         if start == stop:
             check_version(self.name_of(key), self.info(key).version, version)
             return memoryview(b"")
-        return self._read_call(key, lambda: self._get(key, start, stop, version))
+        return self._read_call(key, lambda: self._get(key, start, stop, version, allocate))
 
-    def _get(self, key: str, start: int, stop: int | None, version: str | None) -> memoryview:
+    def _get(
+        self,
+        key: str,
+        start: int,
+        stop: int | None,
+        version: str | None,
+        allocate: Callable[[], memoryview] | None,
+    ) -> memoryview:
         options: dict[str, Any] = {}
         if stop is not None:
             options["range"] = start, stop
@@ -235,7 +259,7 @@ class ObjectStore(Store):
             raise BrokenRequestError(
                 errno.EIO, "the server sent another range than requested", name
             )
-        return self._translated(key, lambda: _body(result, end - begin, name))
+        return self._translated(key, lambda: _body(result, end - begin, name, allocate))
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         folder, slash, _ = prefix.rpartition("/")
@@ -249,12 +273,12 @@ class ObjectStore(Store):
                 self._store, folder + slash or None, offset=last, chunk_size=1000
             )
             try:
-                return self._listed(prefix, lambda: _next_page(pages))
+                return next(pages, None)
             except BaseException:
                 pages = None  # it would end here without an error
                 raise
 
-        while page := self._read_call(prefix, next_page):
+        while page := self._list_call(prefix, next_page):
             count += len(page)
             if count > _MOST_LISTED:
                 raise FileAccessError(
@@ -270,11 +294,12 @@ class ObjectStore(Store):
                 if last.startswith(prefix):
                     yield object_info(last, found)
 
-    def _listed(self, key: str, request: Callable[[], Awaitable[Result]]) -> Result:
-        """Return a response with a list, which a server may never end."""
+    def _list_call(self, key: str, function: Callable[[], Result]) -> Result:
+        """Call a function that reads a list, which a server may never end."""
+        request = request_later(lambda: self._read_repeatedly(key, function))
         try:
-            return run_within(_LISTING_SECONDS, request)
-        except TimeoutError:
+            return wait_for(request, _LISTING_SECONDS)
+        except NotDoneError:
             raise FileAccessError(
                 errno.ETIMEDOUT,
                 f"listing it takes more than {_LISTING_SECONDS:.0f} seconds",
@@ -286,9 +311,9 @@ class ObjectStore(Store):
         prefix = f"{key}/" if key else ""
 
         def request() -> Any:
-            return self._obstore.list_with_delimiter_async(self._store, prefix or None)
+            return self._obstore.list_with_delimiter(self._store, prefix or None)
 
-        found = self._read_call(key, lambda: self._listed(key, request))
+        found = self._list_call(key, request)
         entries = {FolderEntry(at.removeprefix(prefix).strip("/"), "folder")
                    for at in found["common_prefixes"] if at.startswith(prefix)}  # fmt: skip
         for one in found["objects"]:
@@ -321,14 +346,12 @@ class ObjectStore(Store):
         writer = self._obstore.open_writer(
             self._store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
-        return Upload(
-            writer, self.name_of(key), lambda function: self._translated(key, function, "write")
-        )
+        return Upload(writer, self.name_of(key), lambda function: self._write_call(key, function))
 
     def _put(self, key: str, data: bytes, *, retries: bool = True, **options: Any) -> None:
         check_writable(self, self.name_of(self._checked(key)))
         client = self._client(retries=retries)
-        self._translated(key, lambda: self._obstore.put(client, key, data, **options), "write")
+        self._write_call(key, lambda: self._obstore.put(client, key, data, **options))
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         return self._put_if(key, data, "create")
@@ -386,33 +409,35 @@ class ObjectStore(Store):
         check_writable(self, self.name_of(self._checked(new)))
         if check is not None:
             check()
-        self._translated(
-            old, lambda: self._obstore.copy(self._store, old, new, overwrite=True), "write"
-        )
+        self._write_call(old, lambda: self._obstore.copy(self._store, old, new, overwrite=True))
 
     def delete(self, key: str) -> None:
         check_writable(self, self.name_of(self._checked(key)))
         with suppress(MissingFileError):
-            self._translated(key, lambda: self._obstore.delete(self._store, key), "delete")
+            self._write_call(key, lambda: self._obstore.delete(self._store, key), "delete")
 
     # -- requests ----------------------------------------------------------------------------------
 
     def _read_call(self, key: str, function: Callable[[], Result]) -> Result:
-        """Call a function that reads, again if it breaks.
+        """Call a function that reads, again if it breaks."""
+        return self._awaited(lambda: self._read_repeatedly(key, function))
 
-        The library notices no Ctrl-C, so the main thread waits for another one.
-        """
-        if threading.current_thread() is threading.main_thread():
-            result: Result = read_later(self._read_repeatedly, key, function).result()
-            return result
-        return self._read_repeatedly(key, function)
+    def _write_call(
+        self, key: str, function: Callable[[], Result], operation: str = "write"
+    ) -> Result:
+        return self._awaited(lambda: self._translated(key, function, operation))
+
+    def _awaited(self, function: Callable[[], Result]) -> Result:
+        """Call a function that makes requests, in another thread if this one may stop waiting."""
+        return wait_for(request_later(function)) if can_stop() else function()
 
     def _read_repeatedly(self, key: str, function: Callable[[], Result]) -> Result:
+        latest = time.monotonic() + _REPEATED_SECONDS
         for attempt in range(_ATTEMPTS):
             try:
                 return self._translated(key, function)
             except BrokenRequestError:
-                if attempt == _ATTEMPTS - 1:
+                if attempt == _ATTEMPTS - 1 or time.monotonic() >= latest:
                     raise
             _pause(attempt)
         raise AssertionError
@@ -476,8 +501,10 @@ def object_info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
     return ObjectInfo(key, size, tag)
 
 
-def _body(result: Any, byte_count: int, name: str) -> memoryview:
-    """Return the bytes of a response.
+def _body(
+    result: Any, byte_count: int, name: str, allocate: Callable[[], memoryview] | None
+) -> memoryview:
+    """Return the bytes of a response, in the given memory if there is some.
 
     The library's own method takes as much memory as the server states, and all that it sends.
 
@@ -485,24 +512,28 @@ def _body(result: Any, byte_count: int, name: str) -> memoryview:
         BrokenRequestError: they are more or fewer than stated.
     """
     pieces: list[Any] = []
-    missing = byte_count
-    for piece in result.stream(min_chunk_size=min(byte_count, _PIECE_BYTES) + 1):
-        pieces.append(piece)
-        missing -= len(piece)
-        if missing <= 0:
+    memory: memoryview | None = None
+    at, most = 0, min(byte_count, _PIECE_BYTES) + 1 if allocate is None else _COPIED_BYTES
+    for piece in result.stream(min_chunk_size=most):
+        begin, at = at, at + len(piece)
+        if at > byte_count:
             break
-    if missing:
+        if allocate is None:
+            pieces.append(piece)
+        else:
+            memory = allocate() if memory is None else memory
+            memory[begin:at] = piece
+        del piece  # before the next one is there
+    if at != byte_count:
         raise BrokenRequestError(errno.EIO, "the connection broke in the middle of the data", name)
+    if memory is not None:
+        return memory[:at]
     return memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-
-
-async def _next_page(pages: Any) -> Any:
-    return await anext(pages, None)
 
 
 def _pause(attempt: int) -> None:
     """Wait before the next attempt."""
-    time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
+    time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * _random.uniform(0.5, 1.5))
 
 
 def _tag(version: str) -> str | None:
@@ -524,5 +555,7 @@ def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:
     return {**options, "client_options": client, "retry_config": {**_RETRIES, **retries}}
 
 
-def _reopened(kind: type[ObjectStore], url: str, options: dict[str, Any]) -> ObjectStore:
-    return kind(url, **options)
+def _reopened(kind: type[ObjectStore], url: str, passed: PassedOptions) -> ObjectStore:
+    store = kind(url, **passed.complete())
+    store.passed = passed
+    return store

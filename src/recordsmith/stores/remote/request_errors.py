@@ -23,6 +23,7 @@ _REGION = re.compile(
 _EXPIRED = {"ExpiredToken", "RequestExpired", "TokenRefreshRequired", "ExpiredAuthenticationToken"}
 _WRONG_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"}
 _WRONG_REGION = {"PermanentRedirect", "AuthorizationHeaderMalformed"}
+_FULL = {"QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull"}
 
 _CONDITIONS = (  # of the transport: part of the message of a library, and ours
     ("dns error", "the name of the server is unknown"),
@@ -101,6 +102,12 @@ def request_error(
             operation=operation,
             remedy=f"Set AWS_REGION{f'={region}' if region else ' to it'}, or pass "
             f'{{"region": "{shown_region}"}} as {option("store_options")}.',
+        )  # fmt: skip
+    if status == 507 or code in _FULL:
+        return FileAccessError(
+            errno.ENOSPC, f"the server has no space left for it ({shown})", name,
+            operation=operation,
+            remedy="Free some space or raise the quota, or choose another bucket.",
         )  # fmt: skip
     if status in (401, 403) or code in _EXPIRED | _WRONG_KEYS:
         return _forbidden(name, shown, code, operation, is_anonymous)

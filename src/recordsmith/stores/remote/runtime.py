@@ -10,15 +10,11 @@ import importlib
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import spec_from_file_location
-from typing import Any, TypeVar
+from typing import Any
 
 from recordsmith.errors import MissingExtraError, OptionError
-from recordsmith.stores.parallel_reads import read_later
-
-Result = TypeVar("Result")
 
 _LIBRARY = "obstore._obstore"
 _THREADS = "TOKIO_WORKER_THREADS"
@@ -54,28 +50,6 @@ def obstore_here() -> Any:
 def is_panic(error: BaseException) -> bool:
     """Return whether an error is a panic of the library, which is not an `Exception`."""
     return type(error).__module__ == "pyo3_runtime"
-
-
-def run_within(seconds: float, start: Callable[[], Awaitable[Result]]) -> Result:
-    """Make a request that is cancelled at a deadline.
-
-    It runs in a thread of its own, since this one may have an event loop that is running.
-
-    Args:
-        start: returns what to await.
-
-    Raises:
-        TimeoutError: it took longer.
-    """
-    import asyncio
-
-    async def run() -> Result:
-        return await asyncio.wait_for(start(), seconds)
-
-    try:
-        return read_later(lambda: asyncio.run(run())).result()
-    except asyncio.TimeoutError:  # of Python 3.10
-        raise TimeoutError from None
 
 
 def _start() -> Any:

@@ -77,18 +77,53 @@ def options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         OptionError: those below a URL are not an object.
     """
+    return _options_below(options, _names_for(url, options))
+
+
+class PassedOptions(NamedTuple):
+    """The options of a store that its user passed, without those of the process.
+
+    names: the URLs below which options of the process apply to the store; None: no options of the
+        process do.
+    """
+
+    options: Mapping[str, Any]
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, url: str, options: Mapping[str, Any]) -> PassedOptions:
+        """Make it from the options that were passed with a URL; raises as `options_for`."""
+        names = _names_for(url, read_settings().store_options)
+        return cls(options_for(url, options), names)
+
+    def complete(self) -> dict[str, Any]:
+        """Return all options, with those that this process has."""
+        if self.names is None:
+            return dict(self.options)
+        of_process = _options_below(read_settings().store_options, self.names)
+        return {**of_process, **self.options}
+
+
+def _names_for(url: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of options that are URLs with which another URL begins."""
     if not all(isinstance(name, str) for name in options):
         raise OptionError(option="store_options", expected="names that are texts")
-    found = {name: value for name, value in options.items() if "://" not in name}
-    for prefix in sorted(name for name in options if "://" in name):  # longer ones override
-        below = options[prefix]
-        if not isinstance(below, Mapping):
+    folders = {
+        name: name if name.endswith("/") else f"{name}/" for name in options if "://" in name
+    }
+    return tuple(sorted(name for name, folder in folders.items() if f"{url}/".startswith(folder)))
+
+
+def _options_below(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the options that are below no URL or below these; longer URLs override."""
+    for prefix, below in options.items():
+        if "://" in prefix and not isinstance(below, Mapping):
             raise OptionError(
                 f"the options of {prefix} are a {type(below).__name__}",
                 option="store_options",
                 expected="an object",
             )
-        folder = prefix if prefix.endswith("/") else f"{prefix}/"
-        if f"{url}/".startswith(folder):
-            found |= below
+    found = {name: value for name, value in options.items() if "://" not in name}
+    for name in names:
+        found |= options.get(name, {})
     return found

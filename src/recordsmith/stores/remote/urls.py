@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from recordsmith.errors import OptionError
 from recordsmith.stores.checks import check_key
 from recordsmith.stores.remote.fsspec_store import FsspecStore
 from recordsmith.stores.remote.object_store import ObjectStore
+from recordsmith.stores.remote.settings import PassedOptions
 from recordsmith.stores.remote.web_store import WebStore
 from recordsmith.stores.store import Store
 
@@ -20,11 +19,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BUCKETS = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
 
-def locate_url(url: str, options: Mapping[str, Any]) -> tuple[Store, str]:
+def locate_url(url: str, passed: PassedOptions) -> tuple[Store, str]:
     """Return the store of a URL, and the key in it.
 
     Args:
-        options: of the store: as `ObjectStore` or the file system of fsspec takes them.
+        passed: the options of the store: as `ObjectStore` or the file system of fsspec takes them.
 
     Raises:
         OptionError: it has no bucket or host; it contains credentials; or its scheme is unknown.
@@ -51,24 +50,29 @@ def locate_url(url: str, options: Mapping[str, Any]) -> tuple[Store, str]:
             f"{shown} is a local file", value=shown, remedy=f"Pass its path: {unquote(parts.path)}"
         )
     if not is_web and parts.scheme not in _BUCKETS:
-        return FsspecStore.from_url(url, **options)
+        return FsspecStore.from_url(url, passed)
     if not parts.netloc:
         raise OptionError(f"{shown} names no {'host' if is_web else 'bucket'}", value=shown)
     root = f"{parts.scheme}://{parts.netloc}"
     key = (unquote(parts.path) if is_web else url[len(root) :]).strip("/")
     kind = WebStore if is_web else ObjectStore
-    return _open(kind, root, options), check_key(key) if key else ""
+    return _open(kind, root, passed), check_key(key) if key else ""
 
 
-def _open(kind: type[ObjectStore], root: str, options: Mapping[str, Any]) -> ObjectStore:
+def _open(kind: type[ObjectStore], root: str, passed: PassedOptions) -> ObjectStore:
     """Return the store of a bucket or server, which is opened once for equal options."""
+    options = passed.complete()
     try:
-        return _opened(kind, root, json.dumps(options, sort_keys=True))
+        texts = json.dumps(options, sort_keys=True), json.dumps(passed, sort_keys=True)
     except TypeError:  # with objects that find credentials
-        return kind(root, **options)
+        store = kind(root, **options)
+    else:
+        store = _opened(kind, root, *texts)
+    store.passed = passed
+    return store
 
 
 @lru_cache(256)
-def _opened(kind: type[ObjectStore], root: str, options: str) -> ObjectStore:
+def _opened(kind: type[ObjectStore], root: str, options: str, _: str) -> ObjectStore:
     """The store of a bucket, opened once: its connections stay open."""
     return kind(root, **json.loads(options))

@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError
-from recordsmith.stores.parallel_reads import read_later
+from recordsmith.stopping import wait_for
+from recordsmith.stores.parallel_reads import request_later
 from recordsmith.stores.remote.index_page import read_index_page
 from recordsmith.stores.remote.object_store import ObjectStore, object_info, with_defaults
 from recordsmith.stores.store import EntryKind, FolderEntry, ObjectInfo
@@ -70,7 +71,7 @@ class WebStore(ObjectStore):
             while True:
                 for name, kind in islice(names, _INFOS_AHEAD - len(ahead)):
                     is_file = kind == "object"
-                    found = read_later(self.info, prefix + name) if is_file else None
+                    found = request_later(self.info, prefix + name) if is_file else None
                     ahead.append((name, found))
                 if not ahead:
                     return
@@ -78,7 +79,7 @@ class WebStore(ObjectStore):
                 if found is None:
                     yield FolderEntry(name, "folder")
                 else:
-                    _, size_bytes, version = found.result()
+                    _, size_bytes, version = wait_for(found)
                     number = self.version_number(version)
                     yield FolderEntry(name, "object", size_bytes, number, version=version)
         finally:
