@@ -1,7 +1,7 @@
 """Run the tasks of a job in threads, with shared progress and cancellation.
 
-When one task fails or the user interrupts, the others stop at their next `advance` or `check`, and
-pending tasks never start.
+When one task fails or the user interrupts, the others stop at their next `advance` or `check`, or
+while they wait for a server, and pending tasks never start.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from contextlib import contextmanager
 from typing import TypeAlias, TypeVar
 
 from recordsmith.errors import OptionError
+from recordsmith.stopping import Stopped, stoppable_pool, wait_for
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), from any thread, one call at a time."""
+
+_WAIT_SECONDS = 0.5
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -46,10 +49,6 @@ def thread_count(threads: int | None, *, most: int | None = None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise OptionError(option="threads", value=threads, expected="a positive integer")
     return threads
-
-
-class Stopped(Exception):  # noqa: N818 - not an error: another task has failed
-    """The job is stopping before this task is done."""
 
 
 class Work:
@@ -81,7 +80,11 @@ class Work:
         """Call the function with each item; return the results in order, or raise the error."""
         with self._pool() as pool:
             futures = [pool.submit(self._begin, function, item) for item in items]
-            wait(futures, return_when=FIRST_EXCEPTION)
+            pending = set(futures)
+            while pending:  # in steps, as a signal just before a wait is noticed only after it
+                done, pending = wait(pending, _WAIT_SECONDS, FIRST_EXCEPTION)
+                if any(future.exception() is not None for future in done):
+                    break
             for future in futures:
                 if future.done():
                     future.result()
@@ -100,13 +103,17 @@ class Work:
             for item in items:
                 waiting.append(pool.submit(self._begin, function, item))
                 if len(waiting) >= ahead:
-                    yield waiting.popleft().result()
+                    yield wait_for(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield wait_for(waiting.popleft())
 
     def finish(self) -> None:
         """Advance the progress to the total."""
         self.advance(self.total - self._done)
+
+    def pool(self) -> ThreadPoolExecutor:
+        """Return a pool of as many threads, which stop waiting when the job stops."""
+        return stoppable_pool(self.threads, self._stopping)
 
     def _begin(self, function: Callable[[_Item], _Result], item: _Item) -> _Result:
         self.check()
@@ -114,7 +121,7 @@ class Work:
 
     @contextmanager
     def _pool(self) -> Iterator[ThreadPoolExecutor]:
-        with ThreadPoolExecutor(self.threads) as pool:
+        with self.pool() as pool:
             try:
                 yield pool
             except BaseException:

@@ -15,6 +15,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
+from recordsmith.packing.pack_task import run_task
 from recordsmith.stores import Location, MemoryStore
 
 from .disturbed_stores import DisturbedStore, DyingStore, Killed, Turns, content
@@ -200,14 +201,20 @@ def test_two_reshards_of_compressed_shards() -> None:
 
 def test_shards_of_several_machines() -> None:
     """They write shards of one plan at the same time, and one of them completes the dataset."""
-    made = rs.plan(
-        rows(0, 40), splits={"train": 0.6, "val": 0.4}, shards={"train": 2, "val": 1}, seed=1
-    )
+
+    def plan(store: MemoryStore) -> rs.PackPlan:
+        return rs.plan(
+            rows(0, 40),
+            Location(store, "out"),
+            splits={"train": 0.6, "val": 0.4},
+            shards={"train": 2, "val": 1},
+            seed=1,
+        )
 
     def machine(*numbers: int) -> Callable[[MemoryStore], Any]:
-        return lambda store: made.pack_shards(
-            rows(0, 40), Location(store, "out"), numbers, threads=1
-        )
+        return lambda store: [
+            run_task(task, Location(store, "out")) for task in plan(store).tasks(numbers)
+        ]
 
     for seed in SEEDS[:50]:
         store = MemoryStore()
@@ -217,6 +224,6 @@ def test_shards_of_several_machines() -> None:
             continue
         assert isinstance(results[2], OptionError), (seed, results)
         assert ids(store) is None
-        report = made.pack(rows(0, 40), Location(store, "out"), threads=1)
-        assert report.reused_count == 3
+        report = rs.finish(plan(store), plan(store).noted_results())
+        assert report.sample_count == 40
         assert content(store, "out") == FIRST, seed

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +31,9 @@ from recordsmith.stores import FolderEntry, Location, ObjectInfo
 from recordsmith.stores.cache import CachedStore
 from recordsmith.wire import encode_records
 
+from ..images import jpeg
 from ..raising import raises
+from ..servers.s3 import S3
 from ..stores.counting import CountingStore
 
 OPENED = {"list": 1, "read": 2}
@@ -557,3 +562,52 @@ def test_packing_reads_a_few_notes_for_each_shard(store: CountingStore, tmp_path
         rs.pack(source, Location(store, f"bucket/{shards}"), shards=shards)
         counts.append(store.requests)
     assert counts[1] - counts[0] <= 16 * 10
+
+
+def test_packing_reads_each_image_of_a_bucket_once(store: CountingStore, tmp_path: Path) -> None:
+    """In addition, the checks before it read the first bytes of 8 images."""
+    for number in range(60):
+        key = f"bucket/flowers/{'abc'[number % 3]}/{number}.jpg"
+        store.objects[key] = jpeg(number), "1"
+    source = rs.ImageFolder(Location(store, "bucket/flowers"))
+    for lint, probed in ("off", 0), ("warn", 8):
+        store.reset()
+        rs.pack(source, tmp_path / lint, lint=lint)
+        # whether it is a folder, what is in it, whether its folders are splits, and the classes
+        assert store.counts == {"list": 1 + 1 + 1 + 3, "read": 60 + probed}
+
+
+# -- a real server ---------------------------------------------------------------------------------
+
+
+def test_jobs_make_as_many_requests_as_the_page_states(s3: S3, tmp_path: Path) -> None:
+    """`docs/how-to/cloud.md`, for the command line, where a source is 60 images."""
+    for number in range(60):
+        path = tmp_path / "flowers" / "abc"[number % 3] / f"{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(jpeg(number))
+    rs.pack(rs.ImageFolder(tmp_path / "flowers"), tmp_path / "local")
+    environment = {**os.environ, **s3.variables("bucket")}
+
+    def count(*arguments: object) -> int:
+        command = [sys.executable, "-m", "recordsmith", *map(str, arguments)]
+        subprocess.run(command, check=True, capture_output=True, env=environment)
+        return len(s3.requests())
+
+    def pack(shards: int) -> int:
+        out = f"s3://bucket/packed-{shards}"
+        return count("pack", tmp_path / "flowers", out, "--shards", shards)
+
+    def reshard(shards: int) -> int:
+        out = f"s3://bucket/new-{shards}"
+        return count("reshard", "s3://bucket/packed-2", out, "--shards", shards)
+
+    few, many = pack(2), pack(6)
+    assert (many - few, few - 2 * 17) == (4 * 17, pytest.approx(40, abs=5))
+    assert count("inspect", "s3://bucket/packed-6") == 3
+    assert count("verify", "s3://bucket/packed-6") == 3 + 1 + 6  # and labels.txt
+    few, many = reshard(1), reshard(5)
+    assert (many - few) / 4 == pytest.approx(17, abs=1)
+    assert few - 17 == pytest.approx(60, abs=10)
+    few, many = (count("append", tmp_path / "local", f"s3://bucket/packed-{n}") for n in (2, 6))
+    assert (many - few, few - 17 - 2 * 22) == (4 * 22, pytest.approx(70, abs=10))

@@ -58,6 +58,15 @@ def test_all_splits_have_the_same_arrays(write: Any, tmp_path: Path) -> None:
     assert val["d.row_splits"].tolist() == [0, 0, 0]
 
 
+def test_values_only_in_the_first_of_several_blocks(write: Any, tmp_path: Path) -> None:
+    rs.reshard(write(train=[{"x": 1, "y": b"a"}, {"x": 2}]), tmp_path / "in", shards=2)
+    rs.export(tmp_path / "in", tmp_path / "out", "npz")
+    arrays = np.load(tmp_path / "out" / "train.npz")
+    assert arrays["x"].tolist() == [1, 2]
+    assert arrays["y.row_splits"].tolist() == [0, 1, 1]
+    assert (arrays["y.offsets"].tolist(), arrays["y.buffer"].tobytes()) == ([0, 1], b"a")
+
+
 def test_images_are_kept_byte_for_byte(write: Any, image: Any, tmp_path: Path) -> None:
     examples = [image(f"{n}.jpg", seed=n) for n in range(3)]
     rs.export(write(train=examples), tmp_path / "out", "npz")

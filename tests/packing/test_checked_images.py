@@ -146,8 +146,10 @@ def test_check_images_decodes_images_of_repacked_records(kind: str, tmp_path: Pa
 
 def test_check_images_changes_the_fingerprint(tmp_path: Path) -> None:
     source = rs.ImageFolder(_folder(tmp_path, {"a.jpg": JPEG}))
-    without, checked = rs.plan(source), rs.plan(source, check_images=True)
+    without, checked = (
+        rs.plan(source, tmp_path / "out", **options) for options in ({}, {"check_images": True})
+    )
     assert without.fingerprint != checked.fingerprint
     assert Recipe.from_json(checked.recipe.to_json()).check_images
     with pytest.raises(rs.OptionError):
-        rs.plan(source, check_images="yes")
+        rs.plan(source, tmp_path / "out", check_images="yes")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -50,26 +49,6 @@ def test_a_few_of_the_long_trials(name: str, count: int) -> None:
         check=False, capture_output=True, text=True, timeout=250,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Path:
-    """A disk of 1 MiB; only root can make one."""
-    if shutil.which("mount") is None:
-        pytest.skip("there is no mount")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode != 0:
-        pytest.skip("a small disk cannot be made here")
-    try:
-        yield folder  # type: ignore[misc]
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_full_disk_and_then_a_larger_one(many: Path, small_disk: Path, tmp_path: Path) -> None:

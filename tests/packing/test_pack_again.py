@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -142,11 +143,15 @@ def test_jobs_do_not_follow_links(flowers: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / ".recordsmith").symlink_to(tmp_path / "elsewhere")
-    for job in (rs.pack, rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack):
+    plan = rs.plan(rs.ImageFolder(flowers), out, **OPTIONS)
+    jobs: list[Callable[[], object]] = [
+        lambda: rs.pack(rs.ImageFolder(flowers), out),
+        lambda: rs.run(next(plan.tasks())),
+        lambda: rs.finish(plan, []),
+    ]
+    for job in jobs:
         with pytest.raises(rs.OptionError, match="symbolic link"):
-            job(rs.ImageFolder(flowers), out)  # type: ignore[operator]
-    with pytest.raises(rs.OptionError, match="symbolic link"):
-        rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack_shards(rs.ImageFolder(flowers), out, [0])
+            job()
     assert os.listdir(tmp_path / "elsewhere") == ["thesis.partial"]
 
 
@@ -169,8 +174,10 @@ def test_invalid_notes_of_completed_shards_are_ignored(
 ) -> None:
     """The shard is written again, and the dataset is correct."""
     note = {
-        "plan": rs.plan(rs.ImageFolder(flowers), **OPTIONS).fingerprint,
-        "versions": None,
+        "plan": rs.plan(rs.ImageFolder(flowers), tmp_path / "x", **OPTIONS).fingerprint,
+        "images": {},
+        "was_reused": False,
+        "versions_hash": None,
         "file": "train-00000-of-00002.tfrecord",
         **dict.fromkeys(("records", "size_bytes", "crc32c", "bytes_in"), 0),
         "schema": {"payload": "Example", "records": 0, "features": {}},

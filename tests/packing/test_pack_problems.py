@@ -67,8 +67,8 @@ def test_first_bad_rows_are_listed_and_all_are_counted(tmp_path: Path, bad_count
         rs.pack(rs.Table(table), tmp_path / "out", shards=3)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == first
     assert caught.value.problem_count == bad_count
-    plan = rs.plan(rs.Table(table), shards=3)
-    results = plan.pack_shards(rs.Table(table), tmp_path / "out", range(3))
+    plan = rs.plan(rs.Table(table), tmp_path / "out", shards=3)
+    results = [*map(rs.run, plan.tasks())]
     for task, result in zip(plan.shards, results, strict=True):
         assert len(result.skipped) == min(MOST_PROBLEMS, task.sample_count - result.record_count)
     for is_new in (True, False):  # the first from the notes of shards, the second from the manifest

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recordsmith.dataset.shares import share_counts
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.packing import Plan, make_plan
-from recordsmith.packing.planning import _cut
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.stores import as_folder
@@ -109,13 +109,13 @@ def test_every_sample_is_in_exactly_one_shard(
     )
 
 
-@given(members=st.lists(st.integers(), max_size=50), splits=SHARES)
-def test_cut_is_in_order_and_adds_up(members: list[int], splits: dict[str, float]) -> None:
-    parts = _cut(members, splits)
-    assert list(parts) == list(splits)
-    assert [member for part in parts.values() for member in part] == members
-    for split, part in parts.items():
-        assert abs(len(part) - splits[split] * len(members)) < 1
+@given(count=st.integers(0, 10**12), splits=SHARES)
+def test_shares_add_up(count: int, splits: dict[str, float]) -> None:
+    counts = share_counts(count, splits)
+    assert list(counts) == list(splits)
+    assert sum(counts.values()) == count
+    for split, found in counts.items():
+        assert abs(found - splits[split] * count) < 1 + 1e-9 * count
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_cut_is_in_order_and_adds_up(members: list[int], splits: dict[str, float
 def test_shares_are_decimal_numbers(
     count: int, splits: dict[str, float], lengths: list[int]
 ) -> None:
-    assert [len(part) for part in _cut(range(count), splits).values()] == lengths
+    assert [*share_counts(count, splits).values()] == lengths
 
 
 def test_order_is_shuffled_by_the_seed() -> None:

@@ -99,10 +99,8 @@ def test_a_manifest_with_a_broken_description(
 
 
 def test_planned_jobs_write_them_as_well(source: rs.ImageFolder, tmp_path: Path) -> None:
-    plan = rs.plan(source, keys="tfds", shards=2)
-    for number in range(2):
-        plan.pack_shards(source, tmp_path / "out", [number])
-    plan.pack(source, tmp_path / "out")
+    plan = rs.plan(source, tmp_path / "out", keys="tfds", shards=2)
+    rs.finish(plan, map(rs.run, plan.tasks()))
     rs.pack(source, tmp_path / "whole", keys="tfds", shards=2)
     assert _documents(tmp_path / "out") == _documents(tmp_path / "whole")
 

@@ -10,27 +10,34 @@ object has this version, its bytes are those that were written, so they are not 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ShardEntry, ShardWriter
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
+from recordsmith.dataset.documents import (
+    NOT_AS_EXPECTED,
+    count_in_json,
+    describe_fault,
+    integer_in_json,
+)
 from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
-from recordsmith.errors import FileAccessError, MissingFileError, accessing
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
 from recordsmith.example import Schema
 from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.wire import crc32c
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
-_VERSION = 2
+_VERSION = 3
 
 
 @dataclass
@@ -44,13 +51,18 @@ class Occurrences:
         """Count one more, with its place."""
         self.extend(Occurrences(1, [where]))
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Occurrences:
+        """Restore them from their attributes; raises as `ShardResult.from_json`."""
+        return cls(integer_in_json(document["count"]), list(map(str, document["places"])))
+
     def extend(self, other: Occurrences) -> None:
         """Add the count and the places of another."""
         self.count += other.count
         self.places += other.places[: MAX_PLACES - len(self.places)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ShardResult:
     """The result of writing one shard.
 
@@ -58,7 +70,9 @@ class ShardResult:
     bytes_in: size of the packed samples, as reported by the source.
     skipped: the reason for each unreadable sample, by its number in the listing.
     notes: changes to samples and properties worth knowing.
+    images: what TFDS's documents need to know of the images, by feature; empty for other keys.
     was_reused: whether an interrupted earlier run had completed it, so that it was only verified.
+    plan: the fingerprint of the job that the shard belongs to.
     """
 
     file: str
@@ -69,7 +83,9 @@ class ShardResult:
     schema: Schema
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, Occurrences] = field(default_factory=dict)
+    images: Mapping[str, Any] = field(default_factory=dict)
     was_reused: bool = False
+    plan: str = ""
 
     @classmethod
     def from_writer(
@@ -80,6 +96,7 @@ class ShardResult:
         *,
         skipped: Mapping[int, str] | None = None,
         notes: Mapping[str, Occurrences] | None = None,
+        images: Mapping[str, Any] | None = None,
     ) -> ShardResult:
         """Make the result of a sealed shard."""
         return cls(
@@ -91,7 +108,73 @@ class ShardResult:
             schema.packed(),
             skipped or {},
             notes or {},
+            images or {},
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        return {
+            "file": self.file,
+            "records": self.record_count,
+            "size_bytes": self.size_bytes,
+            "crc32c": self.crc32c,
+            "bytes_in": self.bytes_in,
+            "schema": self.schema.to_json(),
+            "skipped": list(self.skipped.items()),
+            "notes": {what: vars(noted) for what, noted in self.notes.items()},
+            "images": dict(self.images),
+            "was_reused": self.was_reused,
+            "plan": self.plan,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> ShardResult:
+        """Restore a result from `to_json`.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: the document is not that of a result.
+        """
+        return cls(
+            str(document["file"]),
+            count_in_json(document["records"]),
+            count_in_json(document["size_bytes"]),
+            count_in_json(document["crc32c"]),
+            count_in_json(document["bytes_in"]),
+            Schema.from_json(document["schema"]).packed(),
+            {integer_in_json(number): str(why) for number, why in document["skipped"]},
+            {what: Occurrences.from_json(noted) for what, noted in document["notes"].items()},
+            dict(document["images"]),
+            bool(document["was_reused"]),
+            sys.intern(str(document["plan"])),
+        )
+
+    @classmethod
+    def of_task(cls, document: Any, file: str, plan: str) -> ShardResult:
+        """Restore the result of a task from `to_json`.
+
+        Args:
+            file: the shard that the task writes.
+            plan: the fingerprint of its job.
+
+        Raises:
+            OptionError: the document is not a result, or that of another task.
+        """
+        result = cls.from_worker(document)
+        if (result.file, result.plan) != (file, plan):
+            raise other_plan_error(result, plan)
+        return result
+
+    @classmethod
+    def from_worker(cls, document: Any) -> ShardResult:
+        """Restore a result from `to_json`.
+
+        Raises:
+            OptionError: the document is not that of a result.
+        """
+        try:
+            return cls.from_json(document)
+        except NOT_AS_EXPECTED as error:
+            raise result_error(document, error) from None
 
     @property
     def entry(self) -> ShardEntry:
@@ -99,11 +182,31 @@ class ShardResult:
         return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
 
 
-def merge_notes(results: Iterable[ShardResult]) -> dict[str, Occurrences]:
+def result_error(document: object, error: Exception) -> OptionError:
+    """Return the error for what a worker returned if it is not the result of a task."""
+    return OptionError(
+        f"not the result of a task: {describe_fault(error)}",
+        option="results",
+        value=document,
+        remedy="Install the same version of recordsmith on all machines.",
+    )
+
+
+def other_plan_error(result: ShardResult, plan: str) -> OptionError:
+    """Return the error for a result that does not belong to a plan."""
+    return OptionError(
+        f"the result for {result.file} belongs to another plan",
+        option="results",
+        value=result.plan,
+        expected=f"results of the plan {plan}",
+    )
+
+
+def merge_notes(parts: Iterable[Mapping[str, Occurrences]]) -> dict[str, Occurrences]:
     """The notes of all shards."""
     notes: dict[str, Occurrences] = {}
-    for result in results:
-        for what, noted in result.notes.items():
+    for part in parts:
+        for what, noted in part.items():
             notes.setdefault(what, Occurrences()).extend(noted)
     return notes
 
@@ -155,24 +258,14 @@ def completed_files(folder: Location) -> list[str]:
     return sorted(name.removesuffix(DONE_SUFFIX) for name in names if name.endswith(DONE_SUFFIX))
 
 
-def save_result(
-    folder: Location, fingerprint: str, versions: str | None, result: ShardResult
-) -> None:
-    """Write the note that a shard is complete; `fingerprint` is of the job."""
+def save_result(folder: Location, versions: str | None, result: ShardResult) -> None:
+    """Write the note that a shard is complete."""
     is_remote = folder.store.is_remote
     document = {
         "version": _VERSION,
         "object_version": final_location(folder, result.file).info().version if is_remote else None,
-        "fingerprint": fingerprint,
         "versions_hash": versions,
-        "file": result.file,
-        "records": result.record_count,
-        "size_bytes": result.size_bytes,
-        "crc32c": result.crc32c,
-        "bytes_in": result.bytes_in,
-        "schema": result.schema.to_json(),
-        "skipped": list(result.skipped.items()),
-        "notes": {what: vars(noted) for what, noted in result.notes.items()},
+        **result.to_json(),
     }
     write_atomically(done_location(folder, result.file), json.dumps(document).encode())
 
@@ -184,6 +277,7 @@ def load_result(
     file: str,
     *,
     trusting: bool,
+    keeps_skipped: bool = True,
 ) -> ShardResult | None:
     """The result of a complete and verified shard; None if it must be written.
 
@@ -192,6 +286,7 @@ def load_result(
     Args:
         versions: returns the hash of the samples' versions; called only if a note exists.
         trusting: whether to assume that a source without version information is unchanged.
+        keeps_skipped: whether a shard may lack samples that could not be read.
     """
     note = done_location(folder, file)
     result = None
@@ -201,8 +296,9 @@ def load_result(
         return None
     except (FileAccessError, *NOT_AS_EXPECTED):
         pass
-    if result is None:
+    if result is None or (result.skipped and not keeps_skipped):
         note.delete()
+        return None
     return result
 
 
@@ -215,8 +311,8 @@ def _verified_result(
     trusting: bool,
 ) -> ShardResult | None:
     document = json.loads(note)
-    result = _parse(document)
-    if document.get("fingerprint") != fingerprint or result.file != file:
+    result = replace(ShardResult.from_json(document), was_reused=True)
+    if result.plan != fingerprint or result.file != file:
         return None
     known = versions()
     if document.get("versions_hash") != known or (known is None and not trusting):
@@ -234,25 +330,27 @@ def _verified_result(
     return None
 
 
-def _parse(document: Any) -> ShardResult:
-    names = ("records", "size_bytes", "crc32c", "bytes_in")
-    record_count, size_bytes, checksum, bytes_in = (
-        integer_in_json(document[name]) for name in names
+def check_written(folder: Location, results: Iterable[ShardResult]) -> None:
+    """Check that shards which other processes wrote are here, by names and sizes.
+
+    Raises:
+        FileAccessError: one is missing, or has another size.
+    """
+    internal = folder / INTERNAL_FOLDER
+    final, partial = (
+        {name: size for name, _, size, *_ in place.list_entries()} if place.is_folder() else {}
+        for place in (folder, internal)
     )
-    return ShardResult(
-        file=str(document["file"]),
-        record_count=record_count,
-        size_bytes=size_bytes,
-        crc32c=checksum,
-        bytes_in=bytes_in,
-        schema=Schema.from_json(document["schema"]).packed(),
-        skipped={integer_in_json(number): str(why) for number, why in document["skipped"]},
-        notes={
-            str(what): Occurrences(integer_in_json(noted["count"]), list(map(str, noted["places"])))
-            for what, noted in document["notes"].items()
-        },
-        was_reused=True,
-    )
+    for result in results:
+        sizes = (final.get(result.file), partial.get(f"{result.file}{PARTIAL_SUFFIX}"))
+        if result.size_bytes not in sizes:
+            raise FileAccessError(
+                errno.ENOENT,
+                "a worker has written it, but it is not here",
+                str(folder / result.file),
+                remedy="All machines must see the folder of the dataset under the same path. Run "
+                "the task again if the file was removed.",
+            )
 
 
 def _size_and_checksum(location: Location) -> tuple[int, int]:

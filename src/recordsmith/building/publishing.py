@@ -8,7 +8,8 @@ to finish.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from recordsmith.building.claims import ClaimedStore, claim, release
@@ -37,7 +38,12 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.documents import NOT_AS_EXPECTED
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
+from recordsmith.dataset.names import (
+    DONE_SUFFIX,
+    INTERNAL_FOLDER,
+    PARTIAL_SUFFIX,
+    split_of_part,
+)
 from recordsmith.dataset.tfds.describing import make_documents
 from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.folder import TfdsSplit
@@ -52,6 +58,7 @@ from recordsmith.errors import (
 )
 from recordsmith.example import Schema
 from recordsmith.stores import FolderEntry, Location, folder_error, write_atomically
+from recordsmith.stores.parallel_reads import result_soon
 from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.work import Work, holding_signals
 
@@ -126,7 +133,7 @@ def publish_dataset(
             raise folder_error(folder / name)
     renamed = renamed or {}
     if not folder.store.can_rename and not base:
-        with holding_signals():
+        with _unbroken(folder):
             _put_all(folder, manifest, [*small_files], small_files, replaced, renamed)
         return
     for name, data in small_files.items():
@@ -176,14 +183,19 @@ def _move_files(
     replaced: set[str],
     renamed: Mapping[str, str],
 ) -> None:
-    """Idempotent: a killed job may repeat any step. Ctrl-C waits until it is done."""
-    with holding_signals():
+    """Idempotent: a killed job may repeat any step."""
+    with _unbroken(folder):
         if folder.store.can_rename:
             _move_all(folder, manifest, small_files, replaced, renamed)
             return
         waiting = {name: _waiting(folder, name) for name in small_files}
         data = {name: place.read() for name, place in waiting.items() if place.exists()}
         _put_all(folder, manifest, small_files, data, replaced, renamed)
+
+
+def _unbroken(folder: Location) -> AbstractContextManager[None]:
+    """Let Ctrl-C wait until the block is done, unless a server may not respond for minutes."""
+    return nullcontext() if folder.store.is_remote else holding_signals()
 
 
 def _move_all(
@@ -199,8 +211,12 @@ def _move_all(
     for old, new in renamed.items():
         _move(folder / old, folder / new)
         _move(final_location(folder, f"{old}.index"), final_location(folder, f"{new}.index"))
+    internal = (folder / INTERNAL_FOLDER).without_links()
+    waiting = {entry.name for entry in _objects(internal)}
     for file in (name for shard in shards for name in (shard, f"{shard}.index")):
-        _move(partial_location(folder, file), final_location(folder, file))
+        partial = partial_location(folder, file)
+        if partial.name in waiting:  # otherwise a killed job has moved it
+            partial.move(final_location(folder, file))
     for name in small_files:  # the manifest is the last of them
         _move(_waiting(folder, name), folder / name)
     _finish(folder, manifest)
@@ -356,7 +372,7 @@ def files_to_replace(
     else:  # no manifest: files that would be taken for shards of the new splits
         for name in names_in(folder):
             number = parse_shard_name(name)
-            if number is not None and number.split in splits:
+            if (number.split if number else split_of_part(name)) in splits:
                 names.add(name)
     for note in (read_publish_note(folder), read_publish_note(folder, BEGUN_NAME)):
         if note is not None:
@@ -374,10 +390,11 @@ def writing(
     overwrite: bool = False,
     earlier: Manifest | None = None,
     base: str = "",
+    keeps_shards: bool = False,
 ) -> Iterator[Location]:
     """Remove unfinished files when the block ends, but keep completed shards for a rerun.
 
-    If a rerun would fail as well, the completed shards are removed too.
+    If a rerun would fail as well, the completed shards are removed too, unless they are to be kept.
 
     Args:
         fingerprint: of the job.
@@ -385,6 +402,7 @@ def writing(
         overwrite: whether the job may replace what is there.
         earlier: the manifest that is there.
         base: identifies it, if the job adds to its shards.
+        keeps_shards: whether to keep completed shards in any case, as many machines wrote them.
 
     Yields:
         The folder for writing.
@@ -396,10 +414,16 @@ def writing(
     try:
         yield claimed
     except (SourceError, OptionError, CorruptDataError, FunctionError):
-        _abandon(claimed)
+        if not keeps_shards:
+            _abandon(claimed)
         raise
-    finally:
-        clean_up(claimed, keeping=files)
+    except BaseException:
+        if folder.store.is_remote:
+            result_soon(partial(clean_up, claimed, keeping=files))
+        else:
+            clean_up(claimed, keeping=files)
+        raise
+    clean_up(claimed, keeping=files)
 
 
 def clean_up_after_kill(folder: Location) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from recordsmith.building.finished import (
@@ -53,22 +54,26 @@ def complete_shard(
     fingerprint: str,
     versions: Callable[[], str | None],
     trusting: bool,
+    keeps_skipped: bool = True,
 ) -> tuple[ShardResult, bool]:
     """Write one shard under its temporary name and note it, unless it is already complete.
 
     Args:
         write: writes the records; returns the result and the hash of the samples' versions.
-        fingerprint, versions, trusting: as in `load_result`.
+        fingerprint, versions, trusting, keeps_skipped: as in `load_result`.
 
     Returns:
         The result, and whether the shard was written now.
     """
-    result = load_result(folder, fingerprint, versions, file, trusting=trusting)
+    result = load_result(
+        folder, fingerprint, versions, file, trusting=trusting, keeps_skipped=keeps_skipped
+    )
     if result is not None:
         return result, False
     with open_partial_shard(folder, file, compression) as writer:
         result, found = write(writer)
-    save_result(folder, fingerprint, found, result)
+    result = replace(result, plan=fingerprint)
+    save_result(folder, found, result)
     return result, True
 
 

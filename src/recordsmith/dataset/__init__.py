@@ -3,11 +3,13 @@
 from recordsmith.dataset.dataset import (
     Dataset,
     DatasetSource,
+    column_schema,
     known_schema,
     preview_schema,
     records_of,
     source_of,
     tfds_of,
+    with_schema,
 )
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
@@ -39,12 +41,14 @@ from recordsmith.dataset.names import (
     shard_name,
 )
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
+from recordsmith.dataset.parts import DEFAULT_PART_BYTES, parts_of, shard_parts
 from recordsmith.dataset.selected_records import (
     AnyShard,
     LocatedBlock,
     RecordLocation,
     SelectedRecords,
     joined_shards,
+    records_of_part,
 )
 from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
@@ -54,6 +58,7 @@ from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
     "BEGUN_NAME",
+    "DEFAULT_PART_BYTES",
     "DEFAULT_TEMPLATE",
     "LABELS_NAME",
     "LABEL_MAP_NAME",
@@ -78,6 +83,7 @@ __all__ = [
     "begun_location",
     "carried_class_names",
     "class_names_of",
+    "column_schema",
     "dataset_of",
     "gather",
     "index",
@@ -90,6 +96,7 @@ __all__ = [
     "labels_to_bytes",
     "open",
     "parse_shard_name",
+    "parts_of",
     "payload_sizes",
     "preview_schema",
     "publish_note_location",
@@ -97,9 +104,12 @@ __all__ = [
     "read_manifest",
     "read_publish_note",
     "records_of",
+    "records_of_part",
     "shard_name",
+    "shard_parts",
     "source_of",
     "tells_split",
     "tfds_of",
     "upgrade_manifest",
+    "with_schema",
 ]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords
 from recordsmith.example import Schema
+from recordsmith.where import Where
 from recordsmith.work import Work
 
 DEFAULT_ROWS = 16_384
@@ -55,6 +60,12 @@ def _slices(batch: Any, rows: int) -> Iterator[Any]:
         yield batch.slice(start, rows)
 
 
+def _matching(where: Where, located: LocatedBlock) -> LocatedBlock:
+    with located.located():
+        matches = where.matches(replace(located.block, position=0))
+    return located.select(np.flatnonzero(matches))
+
+
 def open_stream(
     records: SelectedRecords,
     schema: Schema,
@@ -63,6 +74,7 @@ def open_stream(
     batch_size: int | None,
     threads: int,
     types: Any = None,
+    where: Where | None = None,
 ) -> Any:
     """Return a pyarrow.RecordBatchReader; nothing is read and no thread begins before its first
     batch.
@@ -73,9 +85,12 @@ def open_stream(
     def make_decoder() -> ArrowDecoder:
         return ArrowDecoder(schema, columns, class_names, types)
 
+    def blocks(part: SelectedRecords) -> Iterable[LocatedBlock]:
+        return part.blocks() if where is None else map(partial(_matching, where), part.blocks())
+
     def batches() -> Iterator[Any]:
         if threads == 1 or records.compressed_shard() is not None:
-            yield from record_batches(records.blocks(), first, batch_size)
+            yield from record_batches(blocks(records), first, batch_size)
             return
         rows = batch_size or DEFAULT_ROWS
         rows *= max(1, DEFAULT_ROWS // rows)
@@ -84,7 +99,7 @@ def open_stream(
             for start in range(0, len(records), rows)
         )
         decoded = Work(threads, None).in_order(
-            lambda part: list(record_batches(part.blocks(), make_decoder(), batch_size)),
+            lambda part: list(record_batches(blocks(part), make_decoder(), batch_size)),
             parts,
             ahead=threads + 1,
         )

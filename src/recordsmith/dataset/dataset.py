@@ -461,6 +461,7 @@ class Dataset(Summarized):
         batch_size: int | None = None,
         threads: int = 1,
         restore_types: bool = False,
+        where: str | None = None,
     ) -> Any:
         """Read the examples as a stream of Arrow record batches. Needs pyarrow.
 
@@ -474,13 +475,16 @@ class Dataset(Summarized):
             threads: how many threads decode; compressed shards are decoded by one.
             restore_types: whether columns have the types and the order of the Arrow table that was
                 packed. Columns that lost digits keep the types of their features.
+            where: only the examples that match, as in `filter`, but in the same pass; batches of
+                several threads may have fewer rows then.
 
         Returns:
             pyarrow.RecordBatchReader.
 
         Raises:
             MissingExtraError: pyarrow is not installed.
-            OptionError: no record has one of the features, or a feature has several kinds.
+            OptionError: no record has one of the features, a feature has several kinds, or the
+                condition is invalid.
             CorruptDataError: while batches are read: a record is damaged, or does not match the
                 schema.
 
@@ -489,6 +493,9 @@ class Dataset(Summarized):
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(option="batch_size", value=batch_size, expected="a positive integer")
+        condition = None if where is None else parse_where(where)
+        if condition is not None:
+            condition.check(self._known_schema)
         return open_stream(
             self._records,
             self._known_schema,
@@ -497,6 +504,7 @@ class Dataset(Summarized):
             batch_size,
             thread_count(threads),
             self._arrow_types() if restore_types else None,
+            condition,
         )
 
     def _arrow_types(self) -> Any:
@@ -685,6 +693,28 @@ def preview_schema(dataset: Dataset, record_count: int) -> tuple[Schema, bool]:
 def known_schema(dataset: Dataset) -> Schema | None:
     """Return the schema of exactly these records, if it is known without reading."""
     return dataset._schema  # noqa: SLF001
+
+
+def column_schema(dataset: Dataset) -> Schema | None:
+    """Return the schema that columns are read with, if it is known without reading."""
+    return dataset._outer_schema  # noqa: SLF001
+
+
+def with_schema(dataset: Dataset, schema: Schema) -> Dataset:
+    """Return the same records with columns as in a schema, which is not checked."""
+    other = copy(dataset)
+    other._outer_schema = schema  # noqa: SLF001 - of the same class
+    return other
+
+
+def of_one_shard(dataset: Dataset, shard: Shard) -> Dataset:
+    """Return all records of a shard of a dataset, as a Dataset with the columns of that dataset."""
+    other = copy(dataset)
+    other._records = joined_shards([shard])  # noqa: SLF001
+    other._schema, other._outer_schema = None, dataset._known_schema  # noqa: SLF001
+    other._split_schemas, other._source, other._tfds = {}, None, None  # noqa: SLF001
+    other._chosen = ()  # noqa: SLF001
+    return other
 
 
 def tfds_of(dataset: Dataset) -> Mapping[str, Any] | None:

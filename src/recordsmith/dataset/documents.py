@@ -120,6 +120,32 @@ def integer_in_json(value: Any) -> int:
     return value
 
 
+def count_in_json(value: Any) -> int:
+    """Validate that a value of JSON is a number of things.
+
+    Raises:
+        ValueError: it is not an integer from 0 to 2⁶³ - 1.
+    """
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError(f"{value!r:.60} is not a count")
+    return value
+
+
+def line_in_json(value: Any) -> str:
+    """Validate that a value of JSON is the name of a class or split: a line of other files.
+
+    Raises:
+        ValueError: it is not a text, or contains a line break.
+    """
+    try:
+        if set(value) & set("\n\r"):
+            raise ValueError(f"the name {value!r:.60} contains a line break")
+        value.encode("utf-8", "surrogateescape")
+    except (TypeError, AttributeError, UnicodeEncodeError):
+        raise ValueError(f"{value!r:.60} is not a name") from None
+    return str(value)
+
+
 def kind_in_json(value: Any) -> str:
     """Describe a value of JSON: numbers and text as they are, others by their type."""
     if isinstance(value, (dict, list)):

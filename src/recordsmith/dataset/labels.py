@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from recordsmith.dataset.documents import other_than_text
+from recordsmith.dataset.documents import line_in_json, other_than_text
 from recordsmith.errors import OptionError
 from recordsmith.stores import Location, PlaceLike, as_folder, read_document, read_existing
 
@@ -47,6 +47,17 @@ def class_names_of(names: Mapping[int, str]) -> ClassNames:
                 expected=f"0 to {LARGEST_LABEL:,}",
             )
     return tuple(names.get(label) for label in range(max(names, default=-1) + 1))
+
+
+def class_names_in_json(names: Any) -> ClassNames | None:
+    """Validate that a value of JSON is null or a list of class names, with null for no name.
+
+    Raises:
+        ValueError, TypeError: it is not.
+    """
+    if names is None:
+        return None
+    return tuple(None if name is None else line_in_json(name) for name in names)
 
 
 def labels_to_bytes(class_names: Sequence[str | None]) -> bytes:

@@ -14,8 +14,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
-from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
+from recordsmith.dataset.documents import (
+    NOT_AS_EXPECTED,
+    count_in_json,
+    describe_fault,
+    json_of,
+    line_in_json,
+)
+from recordsmith.dataset.labels import (
+    LABEL_MAP_NAME,
+    LABELS_NAME,
+    ClassNames,
+    class_names_in_json,
+)
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
 from recordsmith.errors import (
     CorruptDataError,
@@ -376,11 +387,11 @@ def _parse(document: Any) -> Manifest:
     if document["version"] != VERSION:
         raise ValueError(f"the version is {document['version']!r:.40}, expected {VERSION}")
     splits = {
-        _line(split): tuple(
+        line_in_json(split): tuple(
             ShardEntry(
                 _shard_name(shard["file"]),
-                _count(shard["records"]),
-                _count(shard["size_bytes"]),
+                count_in_json(shard["records"]),
+                count_in_json(shard["size_bytes"]),
                 int(shard["crc32c"], 16),
             )
             for shard in shards
@@ -393,7 +404,6 @@ def _parse(document: Any) -> Manifest:
         raise ValueError(f"shard {twice[0]!r} is listed {files[twice[0]]} times")
     if document["compression"] not in COMPRESSIONS:
         raise ValueError(f"unknown compression {document['compression']!r}")
-    names = document["class_names"]
     return Manifest(
         splits,
         Schema.from_json(document["schema"]),
@@ -402,23 +412,12 @@ def _parse(document: Any) -> Manifest:
             for split, schema in document.get("schemas", {}).items()
         },
         document["compression"],
-        None if names is None else tuple(None if name is None else _line(name) for name in names),
+        class_names_in_json(document["class_names"]),
         dict(document["provenance"]),
         None if (arrow := document.get("arrow_schema")) is None else str(arrow),
         None if (tfds := document.get("tfds")) is None else dict(tfds),
         document.get("records"),
     )
-
-
-def _line(name: Any) -> str:
-    """Validate a name of a class or split, which becomes a line in other files."""
-    try:
-        if set(name) & set("\n\r"):
-            raise ValueError(f"the name {name!r:.60} contains a line break")
-        name.encode("utf-8", "surrogateescape")
-    except (TypeError, AttributeError, UnicodeEncodeError):
-        raise ValueError(f"{name!r:.60} is not a name") from None
-    return str(name)
 
 
 def _plain_name(name: Any) -> str:
@@ -433,9 +432,3 @@ def _shard_name(name: Any) -> str:
     if name in _NO_SHARDS:
         raise ValueError(f"{name!r} cannot be the name of a shard")
     return _plain_name(name)
-
-
-def _count(number: Any) -> int:
-    if type(number) is not int or not 0 <= number < 2**63:
-        raise ValueError(f"{number!r:.60} is not a count")
-    return number

@@ -31,6 +31,8 @@ _NUMBERED = re.compile(
 )
 _TAIL_NUMBERED = re.compile(rf"(?P<stem>.+){_SUFFIX}-(?P<number>\d{{5,}})-of-(?P<count>\d{{5,}})")
 
+_PART = re.compile(rf"(?P<split>.+)-\d{{5,}}-[0-9a-f]{{16}}-\d{{3,}}{_SUFFIX}(?:\.\w+)?")
+
 _WIDTH = re.compile(r"0?\d{0,2}[ds]?")
 
 
@@ -83,6 +85,24 @@ def shard_name(
         ) from None
     suffix = _SUFFIXES[compression]
     return name if _HAS_SUFFIX.search(name) else name + suffix
+
+
+def part_name(
+    split: str, part: int, attempt: str, number: int, compression: Compression = "none"
+) -> str:
+    """The file name of a shard of a part, if the number of all shards is not known yet.
+
+    Args:
+        attempt: 16 hexadecimal digits that no other attempt to write the part has.
+        number: which shard of the part.
+    """
+    return f"{split}-{part:05d}-{attempt}-{number:03d}{_SUFFIXES[compression]}"
+
+
+def split_of_part(name: str) -> str | None:
+    """The split of a name that `part_name` returned; None for other names."""
+    match = _PART.fullmatch(name)
+    return match["split"] if match else None
 
 
 def _check_template(template: str) -> None:

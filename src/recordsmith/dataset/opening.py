@@ -19,6 +19,7 @@ from recordsmith.dataset.locate import (
     split_names,
 )
 from recordsmith.dataset.split_slices import SplitPart, is_split_slice, parse_split
+from recordsmith.errors import OptionError
 from recordsmith.example import Schema
 from recordsmith.stores import is_url
 from recordsmith.stores.location import remote
@@ -88,14 +89,24 @@ def _with_options(
     ]
 
 
-def dataset_of(paths_or_dataset: Paths | Dataset, split: str | None = None) -> Dataset:
+def dataset_of(
+    paths_or_dataset: Paths | Dataset,
+    split: str | None = None,
+    *,
+    store_options: Mapping[str, Any] | None = None,
+) -> Dataset:
     """Return a Dataset, or open paths; of a split, as in `open`.
 
     Raises:
-        OptionError: the split is unknown or malformed; or as in `open`.
+        OptionError: the split is unknown or malformed; options of stores were passed with a
+            Dataset; or as in `open`.
     """
     if not isinstance(paths_or_dataset, Dataset):
-        return open(paths_or_dataset, split)
+        return open(paths_or_dataset, split, store_options=store_options)
+    if store_options is not None:
+        raise OptionError(  # without the value, which may be secret
+            option="store_options", expected="None with a Dataset, which was opened with its own"
+        )
     if split is None:
         return paths_or_dataset
     splits = paths_or_dataset.splits

@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -76,13 +76,23 @@ class LocatedBlock:
     block: the records; their bytes are valid until the next block is read.
     origin: the shard or part of a shard that the block is from, by its position; or the shards
         and numbers of its records.
+    rows: which records of the block that was read these are; None for all.
     """
 
     block: RecordBlock
     origin: Shard | ShardPart | tuple[ShardSequence, Int64Array]
+    rows: Int64Array | None = None
+
+    def select(self, rows: Int64Array) -> LocatedBlock:
+        """Return some of the records, which keep their places."""
+        block = self.block
+        chosen = replace(block, starts=block.starts[rows], lengths=block.lengths[rows])
+        return LocatedBlock(chosen, self.origin, rows)
 
     def place(self, row: int) -> tuple[Shard, int]:
         """Return the shard of a record and its number there."""
+        if self.rows is not None:
+            row = int(self.rows[row])
         if isinstance(self.origin, tuple):
             records, positions = self.origin
             return records.find(int(positions[row]))
@@ -488,6 +498,16 @@ def _gathered(
     data = allocate(int(offsets[-1]))
     gather(groups, offsets[:-1], data, whole=whole, faults=faults)
     return BytesArray(data, offsets)
+
+
+def records_of_part(part: AnyShard) -> SelectedRecords:
+    """Return the records of a part of `shard_parts`."""
+    if not isinstance(part, ShardPart):
+        return joined_shards([part])
+    numbers = part.numbers()
+    if isinstance(numbers, range):
+        return joined_shards([part.shard]).select(PositionRange(numbers))
+    return joined_shards([part.shard]).select(PositionArray(numbers))
 
 
 def joined_shards(shards: Sequence[Shard]) -> SelectedRecords:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,7 @@ class Shard:
         self.entry = entry
         self._record_count = None if entry is None else entry.record_count
         self._compression = compression
+        self._known_offset: tuple[int, int] | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -146,6 +148,11 @@ class Shard:
             if self.entry is not None and not self.location.store.can_list:
                 self._compare_size(info.size_bytes)
             self._info = info
+        return self._info
+
+    @property
+    def known_info(self) -> ObjectInfo | None:
+        """Size and version over a network, if they are known without a request."""
         return self._info
 
     def open_read(self) -> ObjectReader:
@@ -271,8 +278,21 @@ class Shard:
             cache_index(self.location, index, self.info())
         return index
 
+    def portable(self, number: int = 0) -> Shard:
+        """Return a copy that another process, in any folder, reads from this record on.
+
+        It needs no index for that, if this shard has the index in memory.
+        """
+        other, index = copy(self), self._index
+        other.location = self.location.absolute()
+        if index is not None and number < index.record_count:
+            other._known_offset = number, int(index.offsets[number])  # noqa: SLF001 - same class
+        return other
+
     def _offset_of(self, number: int) -> int:
         """The offset of a frame, from the index file if that is enough."""
+        if self._known_offset is not None and self._known_offset[0] == number:
+            return self._known_offset[1]
         saved = self._saved_index()
         if saved is not None:
             if number > saved.record_count:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import Generic, Protocol, TypeVar
 
+from recordsmith.stopping import stoppable_pool, wait_for
 from recordsmith.stores import Location
 from recordsmith.wire import RecordBlock
 from recordsmith.work import thread_count
@@ -54,7 +56,8 @@ def reading_threads(threads: int | None, shards: Sequence[_Shard]) -> int:
 def _read_ahead(shards: Sequence[AnyShard]) -> Generator[tuple[AnyShard, RecordBlock]]:
     most = shards[0].location.store.concurrency
     process = os.getpid()
-    pool = ThreadPoolExecutor(most, "recordsmith-shard")
+    stopping = threading.Event()
+    pool = stoppable_pool(most, stopping)
     rest = iter(shards)
     begun = deque([_Begun(next(rest))])
     ahead = 1
@@ -68,6 +71,7 @@ def _read_ahead(shards: Sequence[AnyShard]) -> Generator[tuple[AnyShard, RecordB
                 ahead = min(most, 2 * ahead)
     finally:
         if os.getpid() == process:
+            stopping.set()
             pool.shutdown(cancel_futures=True)
             for waiting in begun:
                 waiting.close()
@@ -84,7 +88,7 @@ class _Begun(Generic[AnyShard]):
             self._first = pool.submit(lambda: list(islice(self._blocks, 1)))
 
     def blocks(self) -> Iterator[tuple[AnyShard, RecordBlock]]:
-        first = [] if self._first is None else self._first.result()
+        first = [] if self._first is None else wait_for(self._first)
         for block in chain(first, self._blocks):
             yield self.shard, block
 

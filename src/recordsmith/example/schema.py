@@ -10,6 +10,7 @@ order of the records or on the shards.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +58,7 @@ _SECTIONS: dict[str, dict[str, tuple[int, bool]]] = {
     "ELWC": {"context": (2, False), "examples": (1, False)},
 }
 _SECTION_NAMES = tuple(dict.fromkeys(name for names in _SECTIONS.values() for name in names))
-_KINDS = (*KIND_NAMES[1:], "mixed", "none")
+_KINDS: tuple[Any, ...] = (*KIND_NAMES[1:], "mixed", "none")
 _CONTENTS = get_args(Content)
 _PAYLOADS = get_args(DatasetPayload)
 
@@ -117,13 +118,15 @@ class FeatureSchema:
         """
         found = _Document(document)
         shape = found.value("shape", _is_shape, "a list of lengths or null", None)
+        kind = found.value("kind", _KINDS.__contains__, ", ".join(_KINDS))
+        content = found.value("content", _CONTENTS.__contains__, "image, text or raw", None)
         return cls(
-            kind=found.value("kind", _KINDS.__contains__, ", ".join(_KINDS)),
+            kind=_KINDS[_KINDS.index(kind)],  # one string for all shards with the same features
             min_length=found.count("min_length"),
             max_length=found.count("max_length"),
             present=found.count("present"),
             shape=None if shape is None else tuple(shape),
-            content=found.value("content", _CONTENTS.__contains__, "image, text or raw", None),
+            content=None if content is None else _CONTENTS[_CONTENTS.index(content)],
             value_bytes=found.count("value_bytes", 0),
             min_steps=found.count("min_steps", None),
             max_steps=found.count("max_steps", None),
@@ -185,7 +188,7 @@ class Schema:
             sections[name] = features = {}
             for key, feature in section.items():
                 try:
-                    features[key] = FeatureSchema.from_json(feature)
+                    features[sys.intern(key)] = FeatureSchema.from_json(feature)
                 except ValueError as error:
                     raise ValueError(f"{name}: {key!r}: {error}") from None
         payload = found.value("payload", _PAYLOADS.__contains__, ", ".join(_PAYLOADS))
@@ -496,10 +499,56 @@ class SchemaSurvey:
 
     def finish(self) -> Schema:
         """Return the schema of all payloads so far."""
+        return self.counts().schema()
+
+    def counts(self) -> SchemaCounts:
+        """Return what was counted so far."""
         with self._lock:
-            counts = {place: _counts(survey) for place, survey in self._surveys.items()}
-            are_complete = all(survey.settle() for survey in self._surveys.values())
-        payload = self._payload(counts)
+            return SchemaCounts(
+                [*self._payloads],
+                self._record_count,
+                {place: _counts(survey) for place, survey in self._surveys.items()},
+                all(survey.settle() for survey in self._surveys.values()),
+            )
+
+    def bytes_keys(self) -> list[bytes]:
+        """The encoded keys of the features that are bytes in some payload, of any type."""
+        with self._lock:
+            counts = [_counts(survey) for survey in self._surveys.values()]
+        return [key for section in counts for key in section if "bytes" in _kinds(section[key])]
+
+
+_Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
+"""Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes) by key."""
+
+
+@dataclass
+class SchemaCounts:
+    """What a `SchemaSurvey` counted, which can be merged, also in another process.
+
+    payloads: number of payloads by type, without empty ones.
+    sections: the counts of the features by payload and section.
+    """
+
+    payloads: list[int]
+    record_count: int
+    sections: dict[tuple[str, str], _Counts]
+    is_complete: bool
+
+    def merge(self, other: SchemaCounts) -> None:
+        """Add what another survey counted."""
+        self.payloads = [a + b for a, b in zip(self.payloads, other.payloads, strict=True)]
+        self.record_count += other.record_count
+        self.is_complete &= other.is_complete
+        for place, counts in other.sections.items():
+            mine = self.sections.setdefault(place, {})
+            known = {key: counted for key, counted in counts.items() if key in mine}
+            self.sections[place] = counts | _merged(mine, known)
+
+    def schema(self) -> Schema:
+        """Return the schema of all payloads."""
+        counts = self.sections
+        payload = self._payload()
         sections = {
             section: counts.get((payload, section)) for section in _SECTIONS.get(payload, ())
         }
@@ -510,40 +559,47 @@ class SchemaSurvey:
             sections["features"] = examples
         found = Schema(
             payload,
-            self._record_count,
+            self.record_count,
             {
-                name: _features(section, self._record_count, name == "feature_lists")
+                name: _features(section, self.record_count, name == "feature_lists")
                 for name, section in sections.items()
                 if section is not None
             },
-            are_complete,
+            self.is_complete,
         )
         return _limited(found)
 
-    def bytes_keys(self) -> list[bytes]:
-        """The encoded keys of the features that are bytes in some payload, of any type."""
-        with self._lock:
-            counts = [_counts(survey) for survey in self._surveys.values()]
-        return [key for section in counts for key in section if "bytes" in _kinds(section[key])]
-
-    def _payload(self, counts: Mapping[tuple[str, str], _Counts]) -> DatasetPayload:
-        if self._record_count == 0:
+    def _payload(self) -> DatasetPayload:
+        if self.record_count == 0:
             return "none"
-        found = {kind for kind, count in zip(PAYLOAD_KINDS, self._payloads, strict=True) if count}
+        found = {kind for kind, count in zip(PAYLOAD_KINDS, self.payloads, strict=True) if count}
         if not found:  # empty payloads are Examples without features
             return "Example"
         if found == {"Example", "SequenceExample"}:
-            context = counts.get(("SequenceExample", "context"), {})
+            context = self.sections.get(("SequenceExample", "context"), {})
             alike = all(
                 key in context and _kinds(count) <= _kinds(context[key])
-                for key, count in counts.get(("Example", "features"), {}).items()
+                for key, count in self.sections.get(("Example", "features"), {}).items()
             )
             return "SequenceExample" if alike else "mixed"
         return found.pop() if len(found) == 1 else "mixed"
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as plain JSON values; the bytes of keys are characters."""
+        sections = [
+            [*place, [[key.decode("latin-1"), *counted] for key, counted in counts.items()]]
+            for place, counts in self.sections.items()
+        ]
+        return {**vars(self), "sections": sections}
 
-_Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
-"""Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes) by key."""
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> SchemaCounts:
+        """Restore counts from `to_json`."""
+        sections = {
+            (payload, section): {key.encode("latin-1"): tuple(counted) for key, *counted in counts}
+            for payload, section, counts in document["sections"]
+        }
+        return cls(**{**document, "sections": sections})
 
 
 def _counts(survey: FeatureSurvey) -> _Counts:
@@ -557,14 +613,14 @@ def _kinds(counted: tuple[Any, ...]) -> set[str]:
 def _merged(one: _Counts, other: _Counts) -> _Counts:
     """Add the counts of both; `one` has all keys."""
     merged = dict(one)
-    for key, (kinds, contents, present, (low, high), steps, value_bytes) in other.items():
-        kinds_1, contents_1, present_1, (low_1, high_1), _, value_bytes_1 = one[key]
+    for key, (kinds, contents, present, (low, high), (few, many), value_bytes) in other.items():
+        kinds_1, contents_1, present_1, (low_1, high_1), (few_1, many_1), value_bytes_1 = one[key]
         merged[key] = (
             [a + b for a, b in zip(kinds_1, kinds, strict=True)],
             [a + b for a, b in zip(contents_1, contents, strict=True)],
             present_1 + present,
             (min(low_1, low), max(high_1, high)),
-            steps,
+            (min(few_1, few), max(many_1, many)),
             value_bytes_1 + value_bytes,
         )
     return merged

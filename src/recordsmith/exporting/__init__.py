@@ -3,6 +3,7 @@
 There is one module per format.
 """
 
-from recordsmith.exporting.export import FORMATS, ExportReport, export
+from recordsmith.exporting.export import ExportReport, export
+from recordsmith.exporting.formats import FORMATS
 
 __all__ = ["FORMATS", "ExportReport", "export"]

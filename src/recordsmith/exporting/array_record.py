@@ -15,7 +15,7 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError
 from recordsmith.exporting.export_writer import ExportWriter, PayloadExporter
-from recordsmith.exporting.record_shards import RecordFiles, count_files
+from recordsmith.exporting.record_shards import RecordFiles, name_files, numbered_names
 from recordsmith.stores.local.scratch import ScratchFolder
 
 _ONE_RECORD_PER_GROUP = "group_size:1"  # a group is decompressed whole to read one of its records
@@ -33,11 +33,13 @@ class ArrayRecordFiles(PayloadExporter):
         self._open = array_record_module.ArrayRecordWriter
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        self._splits = {}
-        for split, (count, files) in count_files(dataset, self._shard_size_bytes).items():
-            stem = out.split_name(split)
-            names = [f"{stem}-{number:05d}-of-{files:05d}.array_record" for number in range(files)]
-            self._splits[split] = _Files(out, names, count, self._open)
+        named = name_files(dataset, self._shard_size_bytes, out, self.part_names)
+        self._splits = {
+            split: _Files(out, names, count, self._open) for split, (names, count) in named.items()
+        }
+
+    def part_names(self, split: str, count: int) -> Sequence[str]:
+        return numbered_names(split, count, ".array_record")
 
     def add(self, payload: bytes, split: str) -> None:
         self._splits[split].add(payload)

@@ -8,13 +8,14 @@ the fields. Memory holds one row group of a split. Needs pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.exporting.export_writer import ExportWriter, TableExporter
+from recordsmith.exporting.record_shards import numbered_names
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17
@@ -39,19 +40,26 @@ class ArrowTables(TableExporter):
 
     def add(self, split: str, row_count: int, position: Callable[[int], int]) -> int:
         batch = self._batch(position)
-        if not len(batch):
-            return 0
-        if split not in self._tables:
-            name = f"{self._out.split_name(split)}.{self._suffix}"
-            self._tables[split] = _Table(self._out, name, self._schema, self._suffix)
-        self._tables[split].append(batch)
+        if len(batch):
+            self._table(split).append(batch)
         return len(batch)
+
+    def _table(self, split: str) -> _Table:
+        if split not in self._tables:
+            name = self._out.file_of(split, f".{self._suffix}")
+            self._tables[split] = _Table(self._out, name, self._schema, self._suffix)
+        return self._tables[split]
 
     def _batch(self, position: Callable[[int], int]) -> Any:
         """Return the rows in the decoder as a pyarrow.RecordBatch and empty it."""
         return self.decoder.finish()
 
+    def part_names(self, split: str, count: int) -> Sequence[str]:
+        return numbered_names(split, count, f".{self._suffix}")
+
     def finish(self) -> None:
+        if self._out.part is not None:
+            self._table(self._out.splits[0])
         for table in self._tables.values():
             table.close()
 

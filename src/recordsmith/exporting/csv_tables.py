@@ -13,7 +13,7 @@ image are base64, in a column that ends in /base64. Needs pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import BinaryIO
 
@@ -21,6 +21,7 @@ from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.schema import columns_of
 from recordsmith.dataset import Dataset
+from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
 from recordsmith.exporting.csv_cells import cells, lines
@@ -32,6 +33,7 @@ from recordsmith.exporting.image_columns import (
     image_keys,
 )
 from recordsmith.exporting.images import read_image
+from recordsmith.exporting.record_shards import numbered_names
 from recordsmith.exporting.safe_names import safe_part
 
 FILE_NAME = "file_name"
@@ -78,6 +80,15 @@ class CsvTables(TableExporter):
             self._file(split).write(lines(columns, len(batch)))
         return len(batch)
 
+    def part_names(self, split: str, count: int) -> Sequence[str]:
+        if self._folders:
+            raise OptionError(
+                "with images, csv has one table for all records, so tasks cannot write it",
+                option="engine",
+                remedy="Choose webdataset or huggingface, or export without an engine.",
+            )
+        return numbered_names(split, count, ".csv")
+
     def finish(self) -> None:
         for name, _ in self._files.values():
             self._out.close(name)
@@ -111,7 +122,7 @@ class CsvTables(TableExporter):
             if self._folders:
                 name = f"{self._place(split)}/metadata.csv".lstrip("/")
             else:
-                name = f"{self._out.split_name(split)}.csv"
+                name = self._out.file_of(split, ".csv")
             self._files[split] = name, self._out.open(name)
             headings = [
                 cells(import_pyarrow().array([heading])) for heading in self._columns.values()

@@ -7,66 +7,31 @@ cannot hold and changed names are reported.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import (
-    CorruptDataError,
-    OptionError,
-    Problems,
-    SourceError,
-    located,
-    option,
+from recordsmith.errors import OptionError, Problems, SourceError, option
+from recordsmith.exporting.export_task import ExportTasks
+from recordsmith.exporting.export_writer import ChangedName, Divisible, ExportWriter, TableExporter
+from recordsmith.exporting.formats import DIVISIBLE, AnyExporter, make_exporter
+from recordsmith.exporting.record_passing import (
+    Count,
+    begin_export,
+    export_columns,
+    export_records,
 )
-from recordsmith.example import Features, Schema, classify, decode_example
-from recordsmith.exporting.array_record import ArrayRecordFiles
-from recordsmith.exporting.arrow_tables import ArrowTables
-from recordsmith.exporting.class_folders import ClassFolders
-from recordsmith.exporting.coco import CocoFiles
-from recordsmith.exporting.csv_tables import CsvTables
-from recordsmith.exporting.export_writer import (
-    ChangedName,
-    Exporter,
-    ExportWriter,
-    PayloadExporter,
-    TableExporter,
-)
-from recordsmith.exporting.hugging_face import HuggingFaceTables
-from recordsmith.exporting.npz import NpzFiles
-from recordsmith.exporting.tfds import TfdsFiles
-from recordsmith.exporting.voc import VocFiles
-from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
-from recordsmith.exporting.yolo import YoloFiles
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.summaries import Report
+from recordsmith.tasks import Engine
 from recordsmith.work import Progress
-
-_AnyExporter: TypeAlias = Exporter | TableExporter | PayloadExporter
-
-_EXPORTERS: dict[str, Callable[[], _AnyExporter]] = {
-    "folder": ClassFolders,
-    "voc": VocFiles,
-    "coco": CocoFiles,
-    "yolo": YoloFiles,
-    "csv": CsvTables,
-    "parquet": partial(ArrowTables, "parquet"),
-    "feather": partial(ArrowTables, "feather"),
-    "huggingface": HuggingFaceTables,
-    "webdataset": WebDatasetShards,
-    "tfds": TfdsFiles,
-    "array-record": ArrayRecordFiles,
-    "npz": NpzFiles,
-}
-FORMATS = tuple(_EXPORTERS)
-_SHARDED = ("webdataset", "tfds", "array-record")
 
 
 @dataclass(repr=False)
@@ -118,6 +83,7 @@ def export(
     shard_size_bytes: int | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write the examples of a dataset as files for other tools.
@@ -135,10 +101,13 @@ def export(
             `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
         shard_size_bytes: for webdataset, tfds and array-record, the approximate size of a file;
-            256 MB by default.
+            256 MB by default. With an engine, larger shards are divided, from 512 MB by default.
         skip_errors: skip and report records that cannot be exported. By default, they are an error
             after all records have been tried.
         overwrite: replace an earlier export in this folder, and all files in the way.
+        engine: what runs the job, such as `rs.engines.Processes(4)`; None for this thread. Each
+            shard becomes a file, or several; so the format must not be folder, voc, coco or yolo,
+            nor csv with images. The processes must see shards and folder under the same paths.
         progress: called as `progress(done, total)`; total is 0 if unknown.
 
     Returns:
@@ -147,7 +116,8 @@ def export(
     Raises:
         SourceError: records cannot be exported in this format; `problems` has the first 100.
         CorruptDataError: a record is damaged.
-        OptionError: the format is unknown or cannot hold these records, or `out` is not empty.
+        OptionError: the format is unknown or cannot hold these records, or `out` is not empty; or
+            an engine cannot write the format, or records that are not in the order of their files.
         MissingExtraError: pyarrow is not installed.
         FileAccessError: a folder cannot be read or written, or the disk is full.
 
@@ -155,7 +125,14 @@ def export(
         report = rs.export("records", "images", "coco", split="train")
     """
     folder = as_folder(out)
-    exporter = _exporter(format, shard_size_bytes)
+    exporter = make_exporter(format, shard_size_bytes)
+    if engine is not None and not isinstance(exporter, Divisible):
+        raise OptionError(
+            f"{option('engine')} needs a format whose files are independent of each other, not "
+            f"{option('format', format)}",
+            option="engine",
+            expected=f"one of the formats {', '.join(DIVISIBLE)}",
+        )
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     dataset = dataset_of(path_or_dataset, split)
@@ -169,24 +146,22 @@ def export(
     ) as files:
         writer = ExportWriter(files, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
-            if isinstance(exporter, TableExporter):
-                _check_columns(dataset.schema, format)
-            exporter.begin(dataset, writer)
             count = _Count(dataset, report, progress)
-            if isinstance(exporter, TableExporter):
-                _export_columns(dataset, exporter, count)
-            elif isinstance(exporter, PayloadExporter):
-                for shard, _, payload in records_of(dataset).located_records():
-                    exporter.add(payload, shard.split)
-                    count.add(shard.split, 1, 1)
+            if engine is None:
+                begin_export(dataset, exporter, writer, format)
+                _export_here(dataset, exporter, writer, count.add)
+                results = None
             else:
-                _export_records(dataset, exporter, writer, count)
+                tasks = ExportTasks(dataset, format, exporter, shard_size_bytes, writer, files)
+                results = tasks.run(engine, count.add)
             report.skipped, report.skipped_count = writer.skipped.first, writer.skipped.count
             report.skipped_positions = writer.skipped_positions
             _check_skipped(report, writer.skipped, skip_errors=skip_errors)
-            exporter.finish()
             if not report.record_count:
                 raise SourceError("the dataset has no records to export")
+            exporter.finish()
+            if isinstance(exporter, Divisible):
+                exporter.describe([exporter.result()] if results is None else results)
         finally:
             writer.clean_up()
     report.file_count, report.size_bytes = writer.file_count, writer.size_bytes
@@ -195,25 +170,6 @@ def export(
     report.problems, report.problem_count = problems.first, problems.count
     report.dropped_features = dict(sorted(writer.dropped_features.items()))
     return report
-
-
-def _exporter(name: str, shard_size_bytes: int | None) -> _AnyExporter:
-    if name not in _EXPORTERS:
-        raise OptionError(option="format", value=name, expected=f"one of {', '.join(FORMATS)}")
-    if name == "webdataset":
-        return WebDatasetShards(SHARD_SIZE_BYTES if shard_size_bytes is None else shard_size_bytes)
-    if name == "tfds":
-        return TfdsFiles(shard_size_bytes)
-    if name == "array-record":
-        return ArrayRecordFiles(shard_size_bytes)
-    if shard_size_bytes is not None:
-        raise OptionError(
-            f"{option('shard_size_bytes')} needs one of the formats {', '.join(_SHARDED)}, not "
-            f"{option('format', name)}",
-            option="shard_size_bytes",
-            value=shard_size_bytes,
-        )
-    return _EXPORTERS[name]()
 
 
 def _check_apart(shards: Iterable[str], folder: Location) -> None:
@@ -242,35 +198,20 @@ class _Count:
         report.record_count += written
         if written:
             report.splits[split] = report.splits.get(split, 0) + written
-        if self._progress is not None:
+        if read and self._progress is not None:
             self._progress(self._done, records_of(self._dataset).known_record_count or 0)
 
 
-def _export_records(
-    dataset: Dataset, exporter: Exporter, writer: ExportWriter, count: _Count
+def _export_here(
+    dataset: Dataset, exporter: AnyExporter, writer: ExportWriter, count: Count
 ) -> None:
-    for position, (split, example) in enumerate(_examples(dataset)):
-        writer.position = position
-        written = 1
-        try:
-            exporter.add(example, split, position)
-        except SourceError as error:
-            writer.skip(error)
-            written = 0
-        count.add(split, 1, written)
-
-
-def _export_columns(dataset: Dataset, exporter: TableExporter, count: _Count) -> None:
+    """Pass all records to the exporter."""
+    if not isinstance(exporter, TableExporter):
+        export_records(records_of(dataset), exporter, writer, count)
+        return
     for split, part in dataset.splits.items():
-        position_of = _position_finder(dataset, split)
-        done = 0
-        for block in records_of(part).blocks():
-            block.append_to(exporter.decoder)
-            row_count = len(block.block)
-            with block.located():
-                written = exporter.add(split, row_count, partial(position_of, done))
-            count.add(split, row_count, written)
-            done += row_count
+        position = _position_finder(dataset, split)
+        export_columns(records_of(part), exporter, split, count, position)
 
 
 def _check_skipped(report: ExportReport, skipped: Problems, *, skip_errors: bool) -> None:
@@ -288,24 +229,6 @@ def _check_skipped(report: ExportReport, skipped: Problems, *, skip_errors: bool
         )
 
 
-def _check_columns(schema: Schema, format: str) -> None:
-    """Raise OptionError if the features have no columns."""
-    schema.check_complete("a table has a column for each feature")
-    mixed = [
-        key
-        for section in schema.sections.values()
-        for key, feature in section.items()
-        if feature.kind == "mixed"
-    ]
-    if mixed:
-        raise OptionError(
-            f"{mixed[0]!r} has different kinds in different records, and {format} needs one",
-            option="format",
-            value=format,
-            remedy="Choose another format, or remove the feature with `recordsmith edit --drop`.",
-        )
-
-
 def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
     """Return a function from a row of a split to its position in the dataset.
 
@@ -319,26 +242,3 @@ def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
         return np.flatnonzero(records_of(dataset).are_in_split(split))
 
     return lambda first, row: int(positions()[first + row])
-
-
-def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:
-    for shard, number, payload in records_of(dataset).located_records():
-        with located(shard.location):
-            try:
-                example = decode_example(payload)
-            except CorruptDataError as error:
-                error.record = number
-                kind = classify(payload)
-                if kind == "Example":
-                    raise
-                raise _wrong_kind(kind, str(shard.location), number) from error
-        yield shard.split, example
-
-
-def _wrong_kind(kind: str, path: str, number: int) -> OptionError:
-    what = {"SequenceExample": "a SequenceExample", "ELWC": "a ranking list", "Event": "an Event"}
-    return OptionError(
-        f"{path}, record {number} is {what.get(kind, 'not an Example')}, and only Examples can be "
-        "exported",
-        remedy="Read it with recordsmith.open.",
-    )

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, BinaryIO, NamedTuple, Protocol
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.selected_records import Decoder
@@ -22,6 +22,7 @@ from recordsmith.exporting.images import ExportedImage
 from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
 from recordsmith.exporting.values import get_text
 from recordsmith.stores import FolderWriter
+from recordsmith.tasks import Document
 
 _LONGEST_MARK = len("-1000000000")  # appended to a name in use
 
@@ -40,11 +41,24 @@ class ChangedName(NamedTuple):
     file: str
 
 
+class TaskFile(NamedTuple):
+    """The only file that a task writes.
+
+    Attributes:
+        name: in the folder of the export.
+        record_count: the number of records that the task reads.
+    """
+
+    name: str
+    record_count: int
+
+
 class ExportWriter:
     """The files of an export.
 
     Attributes:
         splits: the names of the exported splits, in order.
+        part: the file of a task; None if this process writes the whole export.
         file_count, size_bytes: the files written so far.
         changed_names: names that were changed.
         problems: problems of exported records.
@@ -54,8 +68,11 @@ class ExportWriter:
         position: of the current record.
     """
 
-    def __init__(self, folder: FolderWriter, splits: Iterable[str]) -> None:
+    def __init__(
+        self, folder: FolderWriter, splits: Iterable[str], part: TaskFile | None = None
+    ) -> None:
         self.splits = tuple(splits)
+        self.part = part
         self.file_count = 0
         self.size_bytes = 0
         self.changed_names: list[ChangedName] = []
@@ -79,6 +96,10 @@ class ExportWriter:
     def split_name(self, split: str) -> str:
         """The name of a split as a part of a path."""
         return self.part_name(split)
+
+    def file_of(self, split: str, suffix: str) -> str:
+        """The name of the file with the records of a split, or of the part of a task."""
+        return f"{self.split_name(split)}{suffix}" if self.part is None else self.part.name
 
     def part_name(self, name: str, folder: str = "") -> str:
         """The name of a class or split as a part of a path in `folder`; the same on every call."""
@@ -227,6 +248,32 @@ class ExportWriter:
             if key not in kept and len(value):
                 self.dropped_features[key] += 1
 
+    def to_json(self) -> dict[str, Any]:
+        """Return everything that was counted and reported, as plain JSON values."""
+        return {
+            "file_count": self.file_count,
+            "size_bytes": self.size_bytes,
+            "changed_names": self.changed_names,
+            "problems": vars(self.problems),
+            "skipped": vars(self.skipped),
+            "skipped_positions": self.skipped_positions,
+            "dropped_features": self.dropped_features,
+        }
+
+    def merge(self, document: Document) -> None:
+        """Add what the writer of later records has counted, from `to_json`."""
+        self.file_count += document["file_count"]
+        self.size_bytes += document["size_bytes"]
+        self.changed_names += [ChangedName(*change) for change in document["changed_names"]]
+        for problems, found in (
+            (self.problems, document["problems"]),
+            (self.skipped, document["skipped"]),
+        ):
+            problems.extend(found["first"], found["count"])
+        left = MOST_PROBLEMS - len(self.skipped_positions)
+        self.skipped_positions += document["skipped_positions"][:left]
+        self.dropped_features.update(document["dropped_features"])
+
     def _change(self, position: int | None, name: str, file: str) -> None:
         self.changed_names.append(ChangedName(position, name, file))
 
@@ -234,6 +281,28 @@ class ExportWriter:
 def original_name(example: Features) -> str | None:
     """The name of the image in a record, or None."""
     return get_text(example, FILENAME) or get_text(example, SOURCE_ID)
+
+
+class Divisible(ABC):
+    """What exporters add whose files are independent of each other, so that tasks can write them.
+
+    With `ExportWriter.part`, an exporter writes exactly this file, also without records.
+    """
+
+    @abstractmethod
+    def part_names(self, split: str, count: int) -> Sequence[str]:
+        """Return the names of the files of a split, given its name in paths, one for each task."""
+
+    def result(self) -> Document:
+        """Return what `describe` needs of the files that were written, as plain JSON values."""
+        return {}
+
+    def describe(self, results: Iterable[Document]) -> None:  # noqa: B027 - few formats need it
+        """Write what describes all files.
+
+        Args:
+            results: of those that wrote the files, in order.
+        """
 
 
 class Exporter(Protocol):
@@ -260,7 +329,7 @@ class Exporter(Protocol):
         ...
 
 
-class PayloadExporter(ABC):
+class PayloadExporter(Divisible):
     """Writes the payloads of records unchanged. Used by one thread."""
 
     @abstractmethod
@@ -276,7 +345,7 @@ class PayloadExporter(ABC):
         """Write the remaining files."""
 
 
-class TableExporter(ABC):
+class TableExporter(Divisible):
     """Writes records as columns, one split after the other. Used by one thread.
 
     decoder: decodes the records for `add`; made by `begin`.

@@ -1,6 +1,6 @@
 """Parquet for Hugging Face `datasets`: a table for each split, with images and class names.
 
-    <split>.parquet
+    <split>.parquet     or <split>-00000-of-00001.parquet, … of tasks
     README.md           the names of the splits, which `datasets` otherwise guesses from file names
 
 `load_dataset(folder)` finds the splits and decodes the images. The columns `image` and `mask` have
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from recordsmith.exporting.image_columns import (
     image_keys,
 )
 from recordsmith.exporting.images import read_image
+from recordsmith.tasks import Document
 
 _CARD = "README.md"
 _NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")
@@ -74,21 +75,31 @@ class HuggingFaceTables(ArrowTables):
         metadata = {"huggingface": json.dumps({"info": {"features": types}})}
         self._schema = pa.schema(self._fields.values(), metadata)
 
-    def finish(self) -> None:
-        super().finish()
-        if self._tables:
-            self._out.write(_CARD, self._card().encode())
+    def result(self) -> Document:
+        return {"files": {split: self._out.file_of(split, ".parquet") for split in self._tables}}
 
-    def _card(self) -> str:
-        """The metadata of the dataset: which file is which split."""
+    def describe(self, results: Iterable[Document]) -> None:
+        files: dict[str, list[str]] = {}
+        for result in results:
+            for split, file in result["files"].items():
+                files.setdefault(split, []).append(file)
+        if files:
+            self._out.write(_CARD, self._card(files).encode())
+
+    def _card(self, files: Mapping[str, Sequence[str]]) -> str:
+        """The metadata of the dataset: which files are which split."""
         names: dict[str, str] = {}
-        for split in self._tables:
+        for split, of_split in files.items():
             name = _NO_SPLIT_NAME.sub("_", split)
             while name in names:
                 name += "_"
             if name != split:
                 self._out.changed_names.append(ChangedName(None, split, name))
-            names[name] = f"{self._out.split_name(split)}.parquet"
+            names[name] = of_split[0]
+            if len(of_split) > 1:
+                last = f"-of-{len(of_split):05d}.parquet"
+                head = self._out.split_name(split)
+                names[name] = f"{head}-{'?' * (len(of_split[0]) - len(head) - len(last) - 1)}{last}"
         lines = ["---", "configs:", "- config_name: default", "  data_files:"]
         for name, file in names.items():
             lines += [f"  - split: {json.dumps(name)}", f"    path: {json.dumps(file)}"]

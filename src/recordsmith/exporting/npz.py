@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from recordsmith.example import (
     Schema,
 )
 from recordsmith.exporting.export_writer import ExportWriter, TableExporter
+from recordsmith.exporting.record_shards import numbered_names
 
 _BLOCK_BYTES = 1 << 20
 
@@ -64,11 +65,14 @@ class NpzFiles(TableExporter):
             self._arrays[name].append(values, are_offsets=are_offsets)
         return row_count
 
+    def part_names(self, split: str, count: int) -> Sequence[str]:
+        return numbered_names(split, count, ".npz")
+
     def finish(self) -> None:
         """Write the arrays of the current split."""
         if not self._split:
             return
-        name = f"{self._out.split_name(self._split)}.npz"
+        name = self._out.file_of(self._split, ".npz")
         with self._out.opened(name) as file:
             # where a file cannot seek, zipfile would write other headers
             place = file if file.seekable() else self._out.temporary_file()
@@ -115,7 +119,7 @@ class _Array:
             values = values[1:] + self._last
         self._file.write(np.ascontiguousarray(values).data)
         self._length += len(values)
-        if are_offsets:
+        if are_offsets and len(values):  # a block may have no values
             self._last = int(values[-1])
 
     def write(self, target: IO[bytes]) -> None:

@@ -1,12 +1,13 @@
-"""Divides the records of each split among files, whose names have their number and count."""
+"""Divides records among files, whose names have their number and count."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from recordsmith.building import check_shard_options, shard_bounds, shard_counts
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, records_of
+from recordsmith.exporting.export_writer import ExportWriter
 
 
 class RecordFiles:
@@ -52,12 +53,22 @@ class RecordFiles:
             self.begin(self._names[self._number])
 
 
-def count_files(dataset: Dataset, shard_size_bytes: int | None) -> dict[str, tuple[int, int]]:
-    """For each split the number of records, and of files of about this size.
+def name_files(
+    dataset: Dataset,
+    shard_size_bytes: int | None,
+    out: ExportWriter,
+    part_names: Callable[[str, int], Sequence[str]],
+) -> dict[str, tuple[Sequence[str], int]]:
+    """For each split the names of its files of about this size, and its number of records.
+
+    Args:
+        part_names: as `Divisible.part_names`.
 
     Raises:
         OptionError: the size is invalid.
     """
+    if out.part is not None:
+        return dict.fromkeys(out.splits, ([out.part.name], out.part.record_count))
     check_shard_options(None, shard_size_bytes, DEFAULT_TEMPLATE)
     counts, sizes = {}, {}
     for split, part in dataset.splits.items():
@@ -66,4 +77,12 @@ def count_files(dataset: Dataset, shard_size_bytes: int | None) -> dict[str, tup
         counts[split] = len(part)
         sizes[split] = sum(shard.size_bytes for shard in used) * len(part) // total
     files = shard_counts(counts, sizes, None, shard_size_bytes)
-    return {split: (count, max(1, files[split])) for split, count in counts.items()}
+    return {
+        split: (part_names(out.split_name(split), max(1, files[split])), count)
+        for split, count in counts.items()
+    }
+
+
+def numbered_names(split: str, count: int, suffix: str) -> list[str]:
+    """Return the names of so many files of a split."""
+    return [f"{split}-{number:05d}-of-{count:05d}{suffix}" for number in range(count)]

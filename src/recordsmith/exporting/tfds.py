@@ -10,7 +10,8 @@ features that it had there. Raw pixels become PNG.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,16 +26,18 @@ from recordsmith.dataset.tfds.records import RecordConverter
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, SchemaSurvey, encode_example
 from recordsmith.example.keys import DEPTH, DTYPE, IMAGE, MASK, MASK_DTYPE
-from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.example.schema import SchemaCounts
+from recordsmith.exporting.export_writer import Divisible, ExportWriter
 from recordsmith.exporting.images import read_image, read_mask
-from recordsmith.exporting.record_shards import RecordFiles, count_files
+from recordsmith.exporting.record_shards import RecordFiles, name_files
 from recordsmith.exporting.values import get_bytes
+from recordsmith.tasks import Document
 from recordsmith.wire import RecordWriter
 
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 
 
-class TfdsFiles:
+class TfdsFiles(Divisible):
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
     def __init__(self, shard_size_bytes: int | None = None) -> None:
@@ -42,16 +45,15 @@ class TfdsFiles:
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        known = _known(dataset)
+        known = read_known(dataset)
         self._name = "dataset" if known is None else known.name
         self._converter = RecordConverter(dataset.class_names, known)
         self._images = TfdsImages(self._converter)
         self._survey = SchemaSurvey()
-        self._splits = {}
-        for split, (count, files) in count_files(dataset, self._shard_size_bytes).items():
-            of_split = TfdsSplit(out.split_name(split), (0,) * files)
-            names = of_split.file_names(self._name)
-            self._splits[split] = of_split, _Shards(out, names, count)
+        named = name_files(dataset, self._shard_size_bytes, out, self.part_names)
+        self._splits = {
+            split: _Shards(out, names, count) for split, (names, count) in named.items()
+        }
 
     def add(self, example: Features, split: str, position: int) -> None:
         record = self._converter.convert(self._with_encoded_images(example))
@@ -59,18 +61,43 @@ class TfdsFiles:
         payload = encode_example(record)
         size = np.array([len(payload)], np.int64)
         self._survey.update(payload, np.zeros(1, np.int64), size)
-        self._splits[split][1].add(payload)
+        self._splits[split].add(payload)
+
+    def part_names(self, split: str, count: int) -> Sequence[str]:
+        return TfdsSplit(split, (0,) * count).file_names(self._name)
 
     def finish(self) -> None:
-        splits = []
-        for split, shards in self._splits.values():
+        for shards in self._splits.values():
             shards.finish()
-            splits.append((replace(split, shard_lengths=tuple(shards.lengths)), shards.size_bytes))
-        schema = self._survey.finish()
-        description, problems = describe_records(schema, self._converter, self._images, self._name)
+
+    def result(self) -> Document:
+        return {
+            "schema": self._survey.counts().to_json(),
+            "images": self._images.to_json(),
+            "splits": {
+                split: [shards.lengths, shards.size_bytes] for split, shards in self._splits.items()
+            },
+        }
+
+    def describe(self, results: Iterable[Document]) -> None:
+        counts = SchemaSurvey().counts()
+        images = TfdsImages(self._converter)
+        splits: dict[str, TfdsSplit] = {}
+        sizes: Counter[str] = Counter()
+        for result in results:
+            counts.merge(SchemaCounts.from_json(result["schema"]))
+            images.merge(result["images"])
+            for split, (lengths, size_bytes) in result["splits"].items():
+                known = splits.get(split) or TfdsSplit(self._out.split_name(split), ())
+                splits[split] = replace(known, shard_lengths=(*known.shard_lengths, *lengths))
+                sizes[split] += size_bytes
+        description, problems = describe_records(
+            counts.schema(), self._converter, images, self._name
+        )
         for problem in problems:
             self._out.problems.add(problem)
-        for name, data in make_documents(description, splits).items():
+        described = [(of_split, sizes[split]) for split, of_split in splits.items()]
+        for name, data in make_documents(description, described).items():
             self._out.write(name, data)
 
     def _with_encoded_images(self, example: Features) -> Mapping[str, Any]:
@@ -110,7 +137,7 @@ class _Shards(RecordFiles):
         self._out.close(name)
 
 
-def _known(dataset: Dataset) -> TfdsDescription | None:
+def read_known(dataset: Dataset) -> TfdsDescription | None:
     """How TFDS described the dataset, if it was packed from TFDS or is a folder of TFDS."""
     document = tfds_of(dataset)
     if document is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -40,7 +40,7 @@ from recordsmith.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
-from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.export_writer import Divisible, ExportWriter
 from recordsmith.exporting.images import ExportedImage, read_image, read_mask
 from recordsmith.exporting.numbers import shortest_float
 from recordsmith.exporting.values import get_bytes
@@ -57,8 +57,8 @@ _LONGEST_SUFFIX = ".mask.jpeg2000"
 _MEMBER_BYTES = 1024  # a header, and about as much padding
 
 
-class WebDatasetShards:
-    """Writes tar files of about the same size."""
+class WebDatasetShards(Divisible):
+    """Writes tar files of about the same size, or one as a task."""
 
     def __init__(self, shard_size_bytes: int = SHARD_SIZE_BYTES) -> None:
         if shard_size_bytes < 1:
@@ -85,13 +85,17 @@ class WebDatasetShards:
             del rest[CLASS_LABEL]
         if rest or not members:
             members.append((".json", _document(rest)))
-        folder = out.split_name(split)
-        name = out.name_key(example, f"{folder}.tar", _LONGEST_SUFFIX)
-        self._shard(split, folder, sum(len(data) + _MEMBER_BYTES for _, data in members)).add(
+        name = out.name_key(example, out.file_of(split, ".tar"), _LONGEST_SUFFIX)
+        self._shard(split, sum(len(data) + _MEMBER_BYTES for _, data in members)).add(
             [(name + suffix, data) for suffix, data in members]
         )
 
+    def part_names(self, split: str, count: int) -> Sequence[str]:
+        return [_name(split, number) for number in range(count)]
+
     def finish(self) -> None:
+        if self._out.part is not None:
+            self._shard(self._out.splits[0])
         for shard in self._shards.values():
             shard.close()
 
@@ -116,14 +120,18 @@ class WebDatasetShards:
                 used.add(MASK_DTYPE)
         return members, used
 
-    def _shard(self, split: str, folder: str, size_bytes: int) -> _Shard:
+    def _shard(self, split: str, size_bytes: int = 0) -> _Shard:
         """The shard to which to add this number of bytes."""
         shard = self._shards.get(split)
-        if shard is None or shard.size_bytes + size_bytes > self._shard_size_bytes:
+        part = self._out.part
+        if shard is None or (
+            part is None and shard.size_bytes + size_bytes > self._shard_size_bytes
+        ):
             if shard is not None:
                 shard.close()
             number = 0 if shard is None else shard.number + 1
-            self._shards[split] = _Shard(self._out, f"{folder}-{number:06d}.tar", number)
+            name = _name(self._out.split_name(split), number) if part is None else part.name
+            self._shards[split] = _Shard(self._out, name, number)
         return self._shards[split]
 
 
@@ -150,6 +158,10 @@ class _Shard:
     def close(self) -> None:
         self._tar.close()
         self._out.close(self._name)
+
+
+def _name(split: str, number: int) -> str:
+    return f"{split}-{number:06d}.tar"
 
 
 def _has_one(example: Features, key: str) -> bool:

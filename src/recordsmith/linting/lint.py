@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
@@ -141,9 +142,10 @@ def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
         if location is None:
             continue
         try:
-            with location.open_read() as file:
-                head = file.read(_HEAD_BYTES)
+            head = location.read(0, _HEAD_BYTES)
         except FileAccessError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
+                continue  # the reader names samples after other things
             findings.add(Check.UNREADABLE_FILE, LintExample(sample.name, error.reason))
             continue
         if not head:

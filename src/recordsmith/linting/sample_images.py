@@ -12,7 +12,6 @@ from recordsmith.example import decode_payload
 from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK
 from recordsmith.image import Box, read_image_header
 from recordsmith.sources import Content, Sample
-from recordsmith.sources.files.folders import is_file
 from recordsmith.sources.files.images import has_image_name, image_features
 from recordsmith.stores import Location
 
@@ -43,12 +42,14 @@ def image_of(reader: object, sample: Sample) -> Mapping[str, Any]:
 
 
 def location_of(reader: object, sample: Sample) -> Location | None:
-    """Where the image of a sample is, for readers of files that name samples after images."""
+    """Where the image of a sample is, for readers of files that name samples after images.
+
+    It may be missing, which reading shows with one request less.
+    """
     root = getattr(reader, "root", None)
     if not isinstance(root, Location) or not has_image_name(sample.name):
         return None
-    location = root / sample.name
-    return location if is_file(location) else None
+    return root / sample.name
 
 
 def image_in(features: Mapping[str, Any]) -> bytes | None:

@@ -105,6 +105,10 @@ class KeyScheme:
             renamed[new] = value
         return renamed
 
+    def images_seen(self) -> Mapping[str, Any]:
+        """What TFDS's documents need to know of the images: nothing, but for its preset."""
+        return {}
+
     def to_json(self) -> Any:
         """A JSON-able form: the name of a preset, or the keys."""
         return self.name if self.name in PRESETS else dict(self.keys)

@@ -6,8 +6,8 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 from recordsmith.building import (
@@ -15,29 +15,39 @@ from recordsmith.building import (
     ShardCounts,
     ShardResult,
     check_folder,
+    check_written,
     clean_up,
     clean_up_after_kill,
     existing_dataset,
     files_to_replace,
     locked_folder,
-    make_manifest,
     merge_notes,
     publish_dataset,
     writing,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
-from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
+from recordsmith.dataset.documents import NOT_AS_EXPECTED
+from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.errors import (
+    MOST_PROBLEMS,
+    OptionError,
+    Problems,
+    RecordsmithError,
+    SourceError,
+    option,
+)
 from recordsmith.image import ImageOptions
+from recordsmith.linting import LintReport
 from recordsmith.packing.like import apply_like
 from recordsmith.packing.lint_policy import LintPolicy, check_lint_policy, lint_before_packing
+from recordsmith.packing.pack_plan import PackPlan, parse_result
 from recordsmith.packing.pack_report import PackReport
-from recordsmith.packing.planning import Plan
+from recordsmith.packing.pack_task import PackTasks, run_task
 from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.tfds_keys import TfdsKeys
 from recordsmith.packing.writing import ShardJobs
-from recordsmith.sources import Listing, Source, check_source
-from recordsmith.sources.problems import join_names
+from recordsmith.sources import Source, check_source
 from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.tasks import Engine, Task, completed
 from recordsmith.work import Progress, Work, thread_count
 
 
@@ -61,6 +71,7 @@ def pack(
     skip_errors: bool = False,
     lint: LintPolicy = "off",
     overwrite: bool = False,
+    engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> PackReport:
@@ -98,6 +109,8 @@ def pack(
             the report, "strict" packs nothing if there are errors or warnings; or a function that
             is called with the `LintReport` before packing.
         overwrite: replace an existing dataset.
+        engine: what runs the tasks, such as `rs.engines.Processes(4)`; None for threads of this
+            process. The bytes are the same.
         threads: the number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with numbers of samples.
 
@@ -138,6 +151,7 @@ def pack(
         skip_errors=skip_errors,
         lint=lint,
         overwrite=overwrite,
+        engine=engine,
         threads=threads,
         progress=progress,
     )
@@ -151,94 +165,203 @@ def pack_from_recipe(
     skip_errors: bool,
     lint: LintPolicy = "off",
     overwrite: bool,
+    engine: Engine | None = None,
     threads: int | None,
     progress: Progress | None,
 ) -> PackReport:
     """Pack with a recipe, which holds the options that determine the bytes of the shards."""
     source, folder = check_arguments(source, out, threads)
-    if not isinstance(skip_errors, bool):
-        raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     check_lint_policy(lint)
     listing = source.list_samples()
     lint_report = lint_before_packing(listing, lint)
     plan = recipe.plan(source, listing)
+    job = PackPlan.of(folder, recipe, source, listing, plan)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+
+    def run(folder: Location) -> list[ShardResult]:
+        if engine is None:
+            jobs = ShardJobs(listing, plan, folder, recipe, work)
+            return jobs.run(trusting=not overwrite)
+        work.total = job.sample_count
+        tasks = PackTasks(
+            folder, recipe, listing, plan, trusting=not overwrite, keeps_skipped=skip_errors
+        )
+        with closing(completed(engine, tasks.each(), work.advance)) as found:
+            return job.ordered(ShardResult.from_worker(result) for _, result in found)
+
+    return _complete(
+        job,
+        run,
+        skip_errors=skip_errors,
+        overwrite=overwrite,
+        lint=lint_report,
+        is_local=engine is None,
+    )
+
+
+def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
+    """Plan a packing job: as data, whose tasks any machines may run.
+
+    Args:
+        source: the samples, such as `ImageFolder("flowers")`.
+        out: the folder of the dataset, which all machines write to.
+        options: those options of `pack` that determine the bytes of the shards.
+
+    Returns:
+        The plan. Saving it or running its tasks may first write rows and samples that exist only
+        in this process to the folder, for the workers.
+
+    Raises:
+        OptionError: options conflict with each other or with the data.
+        SourceError: the source is empty.
+
+    Example:
+        plan = rs.plan(rs.ImageFolder("flowers"), "out", shards=8)
+        report = rs.finish(plan, map(rs.run, plan.tasks()))
+    """
+    source, folder = check_arguments(source, out, None)
+    try:
+        recipe = Recipe(**options)
+    except TypeError:
+        unknown = sorted(set(options) - set(vars(Recipe())))
+        raise OptionError(
+            f"{', '.join(map(option, unknown))} does not affect the shards, so a plan has no such "
+            "option",
+            option=unknown[0] if unknown else None,
+        ) from None
+    listing = source.list_samples()
+    return PackPlan.of(folder, recipe, source, listing, recipe.plan(source, listing))
+
+
+def run(task: Task | Mapping[str, Any]) -> ShardResult:
+    """Run a task of a plan: write its shard and index, unless that has been done before.
+
+    Args:
+        task: from `PackPlan.tasks`, or its JSON.
+
+    Returns:
+        The result, for `finish`.
+
+    Raises:
+        OptionError: the task is of another version of recordsmith, or another job writes there.
+        FileAccessError: this machine does not see the source, or cannot write to the folder.
+    """
+    task = task if isinstance(task, Task) else Task.from_json(task)
+    if task.job != "pack":
+        raise OptionError(
+            option="task",
+            value=task.job,
+            expected="a task of a PackPlan",
+            remedy="Engines run the tasks of other jobs.",
+        )
+    with _from_outside("task", f"the task for {task.name} is invalid"):
+        folder = as_folder(task.content["out"])
+        with (folder / INTERNAL_FOLDER).locked(is_shared=True):
+            return ShardResult.from_json(run_task(task))
+
+
+def finish(
+    plan: PackPlan,
+    results: Iterable[ShardResult | Mapping[str, Any]],
+    *,
+    skip_errors: bool = False,
+    overwrite: bool = False,
+) -> PackReport:
+    """Complete the dataset of a plan from the results of its tasks, without reading a shard.
+
+    Args:
+        results: of all tasks, in any order, or their JSON.
+        skip_errors, overwrite: as in `pack`.
+
+    Raises:
+        OptionError: a result is missing, damaged or belongs to another plan; or as in `pack`.
+        SourceError: samples are unreadable.
+        FileAccessError: a shard is not in the folder, or a folder cannot be written.
+    """
+    found = [  # before the folder is locked: a generator may run the tasks
+        result if isinstance(result, ShardResult) else parse_result(result) for result in results
+    ]
+    with _from_outside("results", "the plan or a result is invalid"):
+        return _complete(
+            plan,
+            lambda _: plan.ordered(found),
+            skip_errors=skip_errors,
+            overwrite=overwrite,
+            is_local=False,
+        )
+
+
+@contextmanager
+def _from_outside(name: str, problem: str) -> Iterator[None]:
+    """Report what Python raises when a document from a file has parts that it cannot have."""
+    try:
+        yield
+    except RecordsmithError:
+        raise
+    except (*NOT_AS_EXPECTED, LookupError) as error:
+        raise OptionError(f"{problem}: {type(error).__name__}: {error}", option=name) from error
+
+
+def _complete(
+    job: PackPlan,
+    run: Callable[[Location], list[ShardResult]],
+    *,
+    skip_errors: bool,
+    overwrite: bool,
+    lint: LintReport | None = None,
+    is_local: bool,
+) -> PackReport:
+    """Run the tasks of a job and publish the dataset, unless that has been done before.
+
+    Args:
+        run: writes the shards to a folder and returns the results in the order of the plan.
+        is_local: whether this process writes them.
+    """
+    if not isinstance(skip_errors, bool):
+        raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
+    folder = job.out
     report = PackReport(
         folder,
-        notices=tuple(listing.notices),
-        images_are_checked=recipe.check_images,
-        lint=lint_report,
+        notices=tuple(job.listed["notices"]),
+        images_are_checked=job.recipe.check_images,
+        lint=lint,
     )
-    if listing.splits and recipe.splits is not None:
-        report.notices += _divided_notice(recipe, plan, listing)
-    if listing.class_names is not None:
-        report.class_count = sum(name is not None for name in listing.class_names)
+    if job.class_names is not None:
+        report.class_count = sum(name is not None for name in job.class_names)
+    files = [shard.file for shard in job.shards]
     with locked_folder(folder) as notices:
         report.notices += notices
-        files = [shard.file for shard in plan.shards]
         earlier = existing_dataset(
-            folder,
-            plan.fingerprint,
-            files,
-            has_label_map=listing.has_label_map,
-            overwrite=overwrite,
+            folder, job.fingerprint, files, has_label_map=job.has_label_map, overwrite=overwrite
         )
         if earlier is not None and not overwrite:
-            _report_existing(report, earlier, len(listing.samples), skip_errors)
+            _report_existing(report, earlier, job.listed["samples"], skip_errors)
             clean_up_after_kill(folder)
             return report
-        work = Work(thread_count(threads, most=WRITING_THREADS), progress)
         with writing(
-            folder, plan.fingerprint, files, overwrite=overwrite, earlier=earlier
+            folder,
+            job.fingerprint,
+            files,
+            overwrite=overwrite,
+            earlier=earlier,
+            keeps_shards=not is_local,
         ) as folder:
             clean_up(folder, keeping=files)
-            preparation = recipe.preparation(listing)
-            jobs = ShardJobs(listing, plan, folder, preparation, work)
-            results = jobs.run(trusting=not overwrite)
-            _collect(report, plan, listing, results, skip_errors)
-            provenance = {
-                "source": dict(source.describe()),
-                "options": recipe.to_json(),
-                "fingerprint": plan.fingerprint,
-                "bytes_in": report.bytes_in,
-                "skipped": report.skipped,
-                "skipped_count": report.skipped_count,
-            }
-            manifest = make_manifest(
-                plan.splits,
-                zip([shard.split for shard in plan.shards], results, strict=True),
-                plan.compression,
-                listing.class_names,
-                provenance,
-                arrow_schema=listing.arrow_schema if recipe.keys is None else None,
-                tfds=listing.tfds if recipe.keys is None else None,
-            )
-            if isinstance(preparation.keys, TfdsKeys):
-                reused = [result.file for result in results if result.was_reused]
-                tfds, problems = preparation.keys.description(
-                    manifest, recipe.file_names, folder, reused
-                )
-                manifest = dataclasses.replace(manifest, tfds=tfds)
-                report.notices += tuple(problems)
-            if manifest.schema.omission is not None:
-                report.notices += (manifest.schema.omission,)
+            results = run(folder)
+            if not is_local:
+                check_written(folder, results)
+            _collect(report, job, results, skip_errors)
+            manifest, problems = job.manifest(results, report)
+            report.notices += problems
             publish_dataset(
                 folder,
-                plan.fingerprint,
+                job.fingerprint,
                 manifest,
-                has_label_map=listing.has_label_map,
-                replaced=files_to_replace(folder, plan.splits, earlier),
+                has_label_map=job.has_label_map,
+                replaced=files_to_replace(folder, job.splits, earlier),
             )
     report.fill(manifest)
     return report
-
-
-def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
-    """Report the splits of the source that were divided again."""
-    resplit = recipe.resplit or listing.splits
-    divided = [resplit] if isinstance(resplit, str) else list(resplit)
-    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
-    new = join_names(split for split in plan.splits if split in (recipe.splits or ()))
-    return (f"the source's {what} divided again into {new}",)
 
 
 def _report_existing(
@@ -256,11 +379,7 @@ def _report_existing(
 
 
 def _collect(
-    report: PackReport,
-    plan: Plan,
-    listing: Listing,
-    results: Sequence[ShardResult],
-    skip_errors: bool,
+    report: PackReport, job: PackPlan, results: Sequence[ShardResult], skip_errors: bool
 ) -> None:
     """Add what was skipped and changed in all shards to the report.
 
@@ -269,15 +388,14 @@ def _collect(
     """
     failures = {number: why for result in results for number, why in result.skipped.items()}
     report.skipped = [failures[number] for number in sorted(failures)[:MOST_PROBLEMS]]
-    planned = sum(len(shard.samples) for shard in plan.shards)
-    report.skipped_count = planned - sum(result.record_count for result in results)
+    report.skipped_count = job.sample_count - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.reused_count = sum(result.was_reused for result in results)
-    report.notes = merge_notes(results)
+    report.notes = merge_notes(result.notes for result in results)
     if failures and not skip_errors:
-        raise _unreadable(report, len(listing.samples))
-    counts = dict.fromkeys(plan.splits, 0)
-    for shard, result in zip(plan.shards, results, strict=True):
+        raise _unreadable(report, job.listed["samples"])
+    counts = dict.fromkeys(job.splits, 0)
+    for shard, result in zip(job.shards, results, strict=True):
         counts[shard.split] += result.record_count
     for split, count in counts.items():
         if not count:

@@ -1,40 +1,50 @@
-"""Plans that divide a packing job among machines: one task for each shard.
+"""A packing job as data: a plan, its tasks, and what finishes it.
 
-The document holds the options and the list of shards, but no samples. Each machine lists the source
-itself and compares the fingerprint, so a plan of a billion samples stays small.
+A task carries the references of its samples, so a worker lists nothing. Finishing reads no shard.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import WRITING_THREADS, ShardResult, claim
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
-from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.packing.pack import (
-    check_arguments,
-    pack_from_recipe,
+from recordsmith.building import ShardResult, done_location, make_manifest, other_plan_error
+from recordsmith.dataset import Manifest
+from recordsmith.dataset.documents import (
+    NOT_AS_EXPECTED,
+    count_in_json,
+    describe_fault,
+    json_of,
+    line_in_json,
 )
+from recordsmith.dataset.labels import ClassNames, class_names_in_json
+from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
 from recordsmith.packing.pack_report import PackReport
+from recordsmith.packing.pack_task import PackTasks, check_shard_file
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.writing import ShardJobs
-from recordsmith.sources import Listing, Source, check_source
-from recordsmith.stores import NOTE_BYTES, PlaceLike, as_location, read_document, write_atomically
+from recordsmith.packing.tfds_keys import PRESET, TfdsKeys
+from recordsmith.sources import Listing, Source
+from recordsmith.sources.problems import join_names
+from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
 from recordsmith.summaries import Report
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.tasks import Document, Task, missing_error
+from recordsmith.work import Work
 
 FORMAT = "recordsmith-plan"
-VERSION = 2
+VERSION = 3
+_BLOCK_BYTES = 1 << 20
+_HEAD_BYTES = 64
 
 
 @dataclass(frozen=True)
-class ShardTask:
-    """A shard to write."""
+class ShardToWrite:
+    """A shard of a plan: its file, its split, and how many samples it has."""
 
     file: str
     split: str
@@ -43,201 +53,404 @@ class ShardTask:
 
 @dataclass(frozen=True, repr=False)
 class PackPlan(Report):
-    """A packing job that can be saved and divided among machines. Made by `recordsmith.plan`.
+    """A packing job as data, whose tasks any machines may run. Made by `recordsmith.plan`.
 
-    shards: the tasks; a task's number is its index in this tuple.
+    out: the folder of the dataset.
+    recipe: the options that determine the bytes of the shards.
+    shards: in the order of the tasks.
+    splits: their names, in order.
     source: the description of the source.
-    fingerprint: a hash of the listing and the options.
+    listed: what the manifest and the report have from the listing.
+    fingerprint: a hash of the listing and the options; results of another plan are refused.
 
     Example:
-        plan = rs.plan(rs.ImageFolder("flowers"), shards=8)
-        plan.save("plan.json")
-        # on each machine; all of them share the folder `out`
-        plan = rs.PackPlan.load("plan.json")
-        plan.pack_shards(rs.ImageFolder("flowers"), "out", [3])
-        # at the end, on one machine: writes missing shards and completes the dataset
-        plan.pack(rs.ImageFolder("flowers"), "out")
+        plan = rs.plan(rs.ImageFolder("flowers"), "out", shards=8)
+        plan.save("plan.jsonl")
+        # on each machine
+        plan = rs.PackPlan.load("plan.jsonl")
+        results = [rs.run(task) for task in plan.tasks(range(3, 6))]
+        # at the end, on one machine, with the results of all tasks
+        rs.finish(plan, results)
     """
 
+    out: Location
     recipe: Recipe
-    shards: tuple[ShardTask, ...]
+    shards: tuple[ShardToWrite, ...]
+    splits: tuple[str, ...]
     source: Mapping[str, Any]
+    listed: Mapping[str, Any]
     fingerprint: str
+    _tasks: PackTasks | SavedTasks = dataclasses.field(compare=False)
 
-    def pack_shards(
-        self,
-        source: Source | Any,
-        out: PlaceLike,
-        numbers: Iterable[int],
-        *,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> list[ShardResult]:
-        """Write some of the shards to a hidden folder, where `pack` finds them.
-
-        Several processes may write different shards in one folder at once. Unreadable samples are
-        left out; `pack` reports them.
+    def tasks(self, only: Iterable[int] | None = None) -> Iterator[Task]:
+        """Yield tasks, one for each shard, in order.
 
         Args:
-            source: the source that was planned.
-            out: the folder of the dataset.
-            numbers: which shards, counted from 0.
-            threads: the number of threads; None for one per processor, at most 8.
-            progress: called as `progress(done, total)` with numbers of samples.
+            only: the numbers of some of them, from 0; None for all.
 
-        Returns:
-            A result for each shard.
+        Raises:
+            OptionError: a number is out of range; or the samples exist only in this process.
+        """
+        wanted = range(len(self.shards)) if only is None else sorted({*self.checked(only)})
+        return map(self._own, wanted, self._tasks.each(wanted))
+
+    def _own(self, number: int, task: Task) -> Task:
+        """Return a task that writes the shard of its number, and nothing else.
+
+        Raises:
+            OptionError: it is a task of another plan.
+        """
+        file, out = self.shards[number].file, str(self.out.absolute())
+        found = (
+            task.job,
+            task.plan,
+            task.number,
+            task.content.get("file"),
+            task.content.get("out"),
+        )
+        if found != ("pack", self.fingerprint, number, file, out):
+            raise OptionError(
+                f"task {number} belongs to another plan, or was changed",
+                option="path",
+                remedy="Write the plan again.",
+            )
+        return task
+
+    def checked(self, numbers: Iterable[int]) -> list[int]:
+        """Return numbers of tasks, if there are such tasks.
 
         Raises:
             OptionError: a number is out of range.
-            SourceError: the source differs from the one that was planned.
-            FileAccessError: the folder cannot be written, or another job is writing to it.
         """
-        source, folder = check_arguments(source, out, threads)
-        listing, plan = self._matching_plan(source)
-        chosen = []
+        wanted: list[int] = []
         for number in numbers:
-            if not isinstance(number, int) or not 0 <= number < len(plan.shards):
+            if not isinstance(number, int) or not 0 <= number < len(self.shards):
                 raise OptionError(
-                    option="numbers",
+                    option="only",
                     value=number,
-                    expected=f"integers from 0 to {len(plan.shards) - 1}",
+                    expected=f"integers from 0 to {len(self.shards) - 1}",
                 )
-            chosen.append(plan.shards[number])
-        with (folder / INTERNAL_FOLDER).locked(is_shared=True):
-            files = [shard.file for shard in plan.shards]
-            folder = claim(folder, plan.fingerprint, files)
-            work = Work(thread_count(threads, most=WRITING_THREADS), progress)
-            jobs = ShardJobs(listing, plan, folder, self.recipe.preparation(listing), work)
-            return jobs.run(shards=chosen)
+            wanted.append(number)
+        return wanted
 
-    def pack(
-        self,
-        source: Source | Any,
-        out: PlaceLike,
-        *,
-        skip_errors: bool = False,
-        overwrite: bool = False,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> PackReport:
-        """Complete the dataset: verify existing shards, write missing ones, publish.
-
-        Arguments and return value as in `recordsmith.pack`.
+    def noted_results(self) -> Iterator[ShardResult]:
+        """Yield the results that tasks have noted in the folder of the dataset.
 
         Raises:
-            SourceError: the source differs from the one that was planned; or as in
-                `recordsmith.pack`.
+            OptionError: a note is damaged.
         """
-        source = check_source(source)
-        self._matching_plan(source)
-        return pack_from_recipe(
-            self.recipe,
-            source,
-            out,
-            skip_errors=skip_errors,
-            overwrite=overwrite,
-            threads=threads,
-            progress=progress,
+
+        def read(shard: ShardToWrite) -> ShardResult | None:
+            place = done_location(self.out, shard.file)
+            with suppress(MissingFileError):
+                return parse_result(read_note(place), place)
+            return None
+
+        at_once = self.out.store.concurrency
+        with closing(Work(at_once, None).in_order(read, self.shards, ahead=at_once)) as found:
+            yield from filter(None, found)
+
+    def ordered(self, results: Iterable[ShardResult]) -> list[ShardResult]:
+        """Return the results in the order of the plan, one for each task.
+
+        Raises:
+            OptionError: a result is missing, belongs to another plan, or contradicts another one.
+        """
+        numbers = {shard.file: number for number, shard in enumerate(self.shards)}
+        found: dict[int, ShardResult] = {}
+        for result in results:
+            number = numbers.get(result.file)
+            if number is None or result.plan != self.fingerprint:
+                raise other_plan_error(result, self.fingerprint)
+            if result.record_count > self.shards[number].sample_count:
+                raise OptionError(
+                    f"the result for {result.file} has more records than samples",
+                    option="results",
+                    value=result.record_count,
+                    expected=f"at most {self.shards[number].sample_count}",
+                )
+            earlier = found.setdefault(number, result)
+            if earlier.entry != result.entry:
+                raise OptionError(
+                    f"two results for {result.file} differ",
+                    option="results",
+                    remedy="The source has changed since it was planned: make a new plan.",
+                )
+        if len(found) < len(self.shards):
+            raise missing_error(number for number in numbers.values() if number not in found)
+        return [found[number] for number in range(len(self.shards))]
+
+    def manifest(
+        self, results: Sequence[ShardResult], report: PackReport
+    ) -> tuple[Manifest, tuple[str, ...]]:
+        """Return the manifest of the written shards, and notices about it.
+
+        Args:
+            results: in the order of the plan.
+            report: has what was skipped.
+        """
+        is_canonical = self.recipe.keys is None
+        manifest = make_manifest(
+            self.splits,
+            zip([shard.split for shard in self.shards], results, strict=True),
+            self.recipe.shard_compression,
+            self.class_names,
+            {
+                "source": dict(self.source),
+                "options": self.recipe.to_json(),
+                "fingerprint": self.fingerprint,
+                "bytes_in": report.bytes_in,
+                "skipped": report.skipped,
+                "skipped_count": report.skipped_count,
+            },
+            arrow_schema=self.listed["arrow_schema"] if is_canonical else None,
+            tfds=self.listed["tfds"] if is_canonical else None,
         )
+        notices: list[str] = []
+        if self.recipe.keys == PRESET:
+            keys = TfdsKeys.of(self.class_names, self.listed["tfds"])
+            tfds, notices = keys.description(manifest, self.recipe.file_names, results)
+            manifest = dataclasses.replace(manifest, tfds=tfds)
+        if manifest.schema.omission is not None:
+            notices.append(manifest.schema.omission)
+        return manifest, tuple(notices)
+
+    @property
+    def class_names(self) -> ClassNames | None:
+        names: ClassNames | None = self.listed["class_names"]
+        return names
+
+    @property
+    def has_label_map(self) -> bool:
+        return bool(self.listed["has_label_map"])
+
+    @property
+    def sample_count(self) -> int:
+        """The number of samples of all shards."""
+        return sum(shard.sample_count for shard in self.shards)
 
     def save(self, path: PlaceLike) -> None:
-        """Write the plan to a JSON file."""
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "fingerprint": self.fingerprint,
-            "source": dict(self.source),
-            "options": self.recipe.to_json(),
-            "shards": [
-                {"file": task.file, "split": task.split, "samples": task.sample_count}
-                for task in self.shards
-            ],
-        }
-        write_atomically(path, json.dumps(document, indent=1).encode() + b"\n")
+        """Write the plan and its tasks to a file: a line of JSON each, the plan first.
+
+        Raises:
+            OptionError: the samples exist only in this process.
+            FileAccessError: the file cannot be written.
+        """
+        place = as_location(path)
+        with accessing(place, "write"), place.open_write() as file:
+            file.write(_line(self._header()))
+            for task in self.tasks():
+                file.write(_line(task.to_json()))
 
     @classmethod
     def load(cls, path: PlaceLike) -> PackPlan:
-        """Read a plan from a JSON file.
+        """Read a plan from a file; its tasks are read when they are needed.
 
         Raises:
-            OptionError: the file is not a plan, or has another version.
+            OptionError: the file is not a plan, or of another version.
             FileAccessError: the file cannot be read.
         """
         place = as_location(path)
-        data = read_document(place, NOTE_BYTES)
+        document = _document(place, next(_lines(place), b""))
         try:
-            document = json_of(data)
-            if not isinstance(document, Mapping):
-                raise ValueError(f'expected an object with "format": "{FORMAT}"')  # noqa: TRY004 - a file's
-            if (document["format"], document["version"]) != (FORMAT, VERSION):
+            if (document.get("format"), document.get("version")) != (FORMAT, VERSION):
                 raise ValueError(
-                    f"it has format {document['format']!r:.40} and version "
-                    f"{document['version']!r:.40}, expected {FORMAT!r} and {VERSION}"
+                    f"it has format {document.get('format')!r:.40} and version "
+                    f"{document.get('version')!r:.40}, expected {FORMAT!r} and {VERSION}"
                 )
+            splits = tuple(map(line_in_json, document["splits"]))
             return cls(
+                as_folder(str(document["out"])),
                 Recipe.from_json(document["options"]),
-                tuple(
-                    ShardTask(str(task["file"]), str(task["split"]), int(task["samples"]))
-                    for task in document["shards"]
-                ),
+                _shards(document["shards"], splits),
+                splits,
                 dict(document["source"]),
+                _listed(document["listed"]),
                 str(document["fingerprint"]),
+                SavedTasks(place),
             )
         except NOT_AS_EXPECTED as error:
-            raise OptionError(
-                f"{place} is not a plan that this version can read: {describe_fault(error)}",
-                option="path",
-                value=str(path),
-                remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes a new one.",
-            ) from None
+            raise _not_a_plan(place, describe_fault(error)) from None
 
-    def _matching_plan(self, source: Source) -> tuple[Listing, Plan]:
-        listing = source.list_samples()
-        plan = self.recipe.plan(source, listing)
-        if plan.fingerprint != self.fingerprint:
-            planned = sum(task.sample_count for task in self.shards)
-            now = len(listing.samples)
-            raise SourceError(
-                "the source differs from the one that was planned: "
-                + (
-                    "names, sizes or classes have changed"
-                    if now == planned
-                    else f"{planned:,} samples then, {now:,} now"
-                ),
-                remedy="Make a new plan.",
-            )
-        return listing, plan
+    def _header(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "out": str(self.out.absolute()),
+            "source": dict(self.source),
+            "options": self.recipe.to_json(),
+            "splits": self.splits,
+            "listed": dict(self.listed),
+            "shards": [[shard.file, shard.split, shard.sample_count] for shard in self.shards],
+        }
+
+    @classmethod
+    def of(
+        cls, out: Location, recipe: Recipe, source: Source, listing: Listing, plan: Plan
+    ) -> PackPlan:
+        """Return the plan of a listed source as data."""
+        return cls(
+            out,
+            recipe,
+            tuple(
+                ShardToWrite(shard.file, shard.split, len(shard.samples)) for shard in plan.shards
+            ),
+            plan.splits,
+            dict(source.describe()),
+            {
+                "samples": sum(len(shard.samples) for shard in plan.shards),
+                "class_names": listing.class_names,
+                "has_label_map": listing.has_label_map,
+                "arrow_schema": listing.arrow_schema,
+                "tfds": listing.tfds,
+                "notices": [*listing.notices, *_divided_notice(recipe, plan, listing)],
+            },
+            plan.fingerprint,
+            PackTasks(out, recipe, listing, plan),
+        )
 
 
-def plan(source: Source | Any, **options: Any) -> PackPlan:
-    """Plan a packing job without writing anything.
-
-    Args:
-        source: the samples, such as `ImageFolder("flowers")`.
-        options: those options of `pack` that determine the bytes of the shards.
-
-    Returns:
-        A plan, which can be saved and divided among machines.
+def _shards(documents: Iterable[Any], splits: Sequence[str]) -> tuple[ShardToWrite, ...]:
+    """Parse the shards of a plan.
 
     Raises:
-        OptionError: options conflict with each other or with the data.
-        SourceError: the source is empty.
+        ValueError, TypeError: they are invalid.
     """
-    source = check_source(source)
+    shards = tuple(
+        ShardToWrite(check_shard_file(file), split, count_in_json(count))
+        for file, split, count in documents
+    )
+    if len({shard.file for shard in shards}) < len(shards):
+        raise ValueError("two shards have the same name")
+    if {shard.split for shard in shards} != {*splits}:
+        raise ValueError("its shards have other splits than the plan")
+    return shards
+
+
+def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Parse what a plan has from the listing; raises as `_shards`, and KeyError."""
+    return {
+        "samples": count_in_json(document["samples"]),
+        "class_names": class_names_in_json(document["class_names"]),
+        "has_label_map": bool(document["has_label_map"]),
+        "arrow_schema": None if document["arrow_schema"] is None else str(document["arrow_schema"]),
+        "tfds": None if document["tfds"] is None else dict(document["tfds"]),
+        "notices": [*map(str, document["notices"])],
+    }
+
+
+def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
+    """Report the splits of the source that were divided again."""
+    if not listing.splits or recipe.splits is None:
+        return ()
+    resplit = recipe.resplit or listing.splits
+    divided = [resplit] if isinstance(resplit, str) else list(resplit)
+    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
+    new = join_names(split for split in plan.splits if split in (recipe.splits or ()))
+    return (f"the source's {what} divided again into {new}",)
+
+
+def read_results(paths: Iterable[PlaceLike]) -> Iterator[ShardResult]:
+    """Yield results from files with one in each line, as JSON.
+
+    Raises:
+        OptionError: a file has something else.
+        FileAccessError: a file cannot be read.
+    """
+    for path in paths:
+        place = as_location(path)
+        for line in _lines(place):
+            yield parse_result(line, place)
+
+
+def parse_result(result: Document | bytes, place: Location | None = None) -> ShardResult:
+    """Parse the result of a task: plain JSON values, or their text.
+
+    Args:
+        place: the file that it is from, for messages.
+
+    Raises:
+        OptionError: it is not a result.
+    """
     try:
-        recipe = Recipe(**options)
-    except TypeError:
-        unknown = sorted(set(options) - set(vars(Recipe())))
+        return ShardResult.from_json(json_of(result) if isinstance(result, bytes) else result)
+    except NOT_AS_EXPECTED as error:
         raise OptionError(
-            f"{', '.join(map(option, unknown))} does not affect the shards, so a plan has no such "
-            "option",
-            option=unknown[0] if unknown else None,
+            f"{place or 'it'} has no results of tasks: {describe_fault(error)}",
+            option="results",
+            value=None if place is None else str(place),
         ) from None
-    made = recipe.plan(source, source.list_samples())
-    return PackPlan(
-        recipe,
-        tuple(ShardTask(shard.file, shard.split, len(shard.samples)) for shard in made.shards),
-        dict(source.describe()),
-        made.fingerprint,
+
+
+class SavedTasks:
+    """The tasks of a plan in a file, which is read each time they are iterated."""
+
+    def __init__(self, place: Location) -> None:
+        self._place = place
+
+    def each(self, numbers: Sequence[int]) -> Iterator[Task]:
+        """Yield tasks by number, ascending.
+
+        Raises:
+            OptionError: the file ends before, or has something else.
+        """
+        lines = enumerate(_lines(self._place), -1)  # the first line is the plan
+        for number in numbers:
+            line = next((line for at, line in lines if at == number), None)
+            if line is None:
+                raise _not_a_plan(self._place, f"it ends before task {number}")
+            yield Task.from_json(_document(self._place, line))
+
+
+def _lines(place: Location) -> Iterator[bytes]:
+    """Yield the lines of a file.
+
+    Raises:
+        FileAccessError: it cannot be read, or a line exceeds NOTE_BYTES (errno EFBIG).
+    """
+    pieces: list[bytes] = []
+    byte_count = 0
+    with place.open_read() as file, accessing(place):
+        while data := file.read(_BLOCK_BYTES):
+            *lines, rest = data.split(b"\n")
+            for line in lines:
+                yield b"".join([*pieces, line])
+                pieces, byte_count = [], 0
+            pieces.append(rest)
+            byte_count += len(rest)
+            if byte_count > NOTE_BYTES:
+                raise FileAccessError(
+                    errno.EFBIG,
+                    "it has a line that is longer than a plan's",
+                    str(place),
+                    remedy="Check that it is the right file.",
+                )
+    if byte_count:
+        yield b"".join(pieces)
+
+
+def _line(document: Document) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+def _document(place: Location, line: bytes) -> dict[str, Any]:
+    try:
+        found = json_of(line)
+    except NOT_AS_EXPECTED:
+        try:  # a line alone may not show the format of a binary file
+            found = json_of(line + b"\n" + place.read(len(line) + 1, len(line) + _HEAD_BYTES))
+        except NOT_AS_EXPECTED as error:
+            raise _not_a_plan(place, describe_fault(error)) from None
+    if not isinstance(found, dict):
+        raise _not_a_plan(place, f'expected an object with "format": "{FORMAT}"')
+    return found
+
+
+def _not_a_plan(place: Location, why: str) -> OptionError:
+    return OptionError(
+        f"{place} is not a plan that this version can read: {why}",
+        option="path",
+        value=str(place),
+        remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes a new one.",
     )

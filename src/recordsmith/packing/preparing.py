@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from recordsmith.errors import OptionError, option
 from recordsmith.example import (
@@ -46,6 +47,10 @@ class Preparation:
         self._checks_images = checks_images
         named = IMAGES if keys is None else map(keys.new_key, IMAGES)
         self._image_keys = frozenset(key for key in named if key is not None)
+
+    def images_seen(self) -> Mapping[str, Any]:
+        """What TFDS's documents need to know of the images, as plain JSON values."""
+        return {} if self.keys is None else self.keys.images_seen()
 
     @property
     def is_heavy(self) -> bool:

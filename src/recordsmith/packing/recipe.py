@@ -19,7 +19,7 @@ from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.tfds_keys import PRESET, TfdsKeys, shard_names_for, tfds_template
 from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Listing, Source
-from recordsmith.wire import check_compression
+from recordsmith.wire import Compression, check_compression
 
 _PLACES = ("folder", "file", "files")
 
@@ -82,14 +82,18 @@ class Recipe:
             seed=self.seed,
             stratify=self.stratify,
             shuffle=self.shuffle,
-            compression=check_compression(self.compression),
+            compression=self.shard_compression,
             shard_names=self.file_names,
             other_options=other_options,
         )
 
     def preparation(self, listing: Listing) -> Preparation:
         """Return the converter for the samples of a listing."""
-        scheme = TfdsKeys.of(listing) if self.keys == PRESET else self._scheme()
+        scheme = (
+            TfdsKeys.of(listing.class_names, listing.tfds)
+            if self.keys == PRESET
+            else self._scheme()
+        )
         return Preparation(
             listing.reader.kinds(),
             scheme,
@@ -117,6 +121,11 @@ class Recipe:
         if image_options is not None:
             document = {**document, "image_options": ImageOptions.from_json(image_options)}
         return cls(**document)
+
+    @property
+    def shard_compression(self) -> Compression:
+        """The compression of the shards."""
+        return check_compression(self.compression)
 
     @property
     def file_names(self) -> str:

@@ -7,18 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recordsmith.building import partial_location
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, Shard
+from recordsmith.building import ShardResult
+from recordsmith.dataset import DEFAULT_TEMPLATE, ClassNames, Manifest
 from recordsmith.dataset.tfds.describing import TfdsImages, describe_records
 from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.records import RecordConverter
 from recordsmith.dataset.tfds.roles import BOXES
 from recordsmith.errors import OptionError, option
-from recordsmith.example import Kind, decode_example
+from recordsmith.example import Kind
 from recordsmith.example.keys import BOX
 from recordsmith.packing.keys import KeyScheme
-from recordsmith.sources import Listing
-from recordsmith.stores import Location
 
 PRESET = "tfds"
 SHARD_NAMES = "dataset-{split}.tfrecord-{shard:05d}-of-{shards:05d}"
@@ -40,10 +38,10 @@ class TfdsKeys(KeyScheme):
     )
 
     @classmethod
-    def of(cls, listing: Listing) -> TfdsKeys:
-        """The scheme for the samples of a listing."""
-        known = None if listing.tfds is None else TfdsDescription.from_json(listing.tfds)
-        converter = RecordConverter(listing.class_names, known)
+    def of(cls, class_names: ClassNames | None, tfds: Mapping[str, Any] | None) -> TfdsKeys:
+        """The scheme for samples with these classes and the description of their source."""
+        known = None if tfds is None else TfdsDescription.from_json(tfds)
+        converter = RecordConverter(class_names, known)
         return cls(PRESET, {}, converter=converter, images=TfdsImages(converter))
 
     def new_key(self, key: str) -> str | None:
@@ -57,21 +55,15 @@ class TfdsKeys(KeyScheme):
     def renamed(self, values: Mapping[str, Kind]) -> dict[str, Kind]:  # type: ignore[override]
         return self.converter.kinds(values)
 
-    def description(
-        self, manifest: Manifest, shard_names: str, folder: Location, reused: Iterable[str]
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Describe the packed records, for the manifest; with notices.
+    def images_seen(self) -> Mapping[str, Any]:
+        return self.images.to_json()
 
-        Args:
-            folder: of the shards, before they have their final names.
-            reused: shards that an earlier job wrote, whose images are read here.
-        """
-        for file in reused:
-            place = partial_location(folder, file)
-            shard = Shard(place if place.exists() else folder / file, "", keeps_index=False)
-            for block in shard.blocks():
-                for payload in block.payloads():
-                    self.images.add(decode_example(payload))
+    def description(
+        self, manifest: Manifest, shard_names: str, results: Iterable[ShardResult]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Describe the packed records, for the manifest; with notices."""
+        for result in results:
+            self.images.merge(result.images)
         name, template = tfds_template(shard_names)
         found, problems = describe_records(manifest.schema, self.converter, self.images, name)
         return replace(found, file_template=template).to_json(), problems

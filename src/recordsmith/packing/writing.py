@@ -8,13 +8,15 @@ only, not on threads or earlier runs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import starmap
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
@@ -22,6 +24,7 @@ from recordsmith.building import (
     ShardResult,
     VersionHash,
     complete_shard,
+    merge_notes,
     survey_written,
 )
 from recordsmith.dataset import ShardWriter
@@ -29,10 +32,12 @@ from recordsmith.errors import MOST_PROBLEMS, CorruptDataError, FileAccessError,
 from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
+from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import NumberedSamples
+from recordsmith.sources.problems import Fault
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
-from recordsmith.sources.tables.encoded_rows import EncodedRows
+from recordsmith.stopping import wait_for
 from recordsmith.stores import Location
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work
@@ -40,6 +45,16 @@ from recordsmith.work import Work
 _AT_ONCE = 1 << 18
 _COPIED_BYTES = 32 << 20  # measured: fewer bytes cost more passes over a temporary file
 _AHEAD = 2  # samples in preparation for each thread, so that no thread waits for another
+
+
+class StoredFrames(Protocol):
+    """Samples that are records already: encoded rows, here or in the store."""
+
+    faults: Mapping[int, Fault]
+
+    def read_frames(self, numbers: Int64Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+        """Copy the frames of some samples; return them with the sizes of their payloads."""
+        ...
 
 
 class ShardJobs:
@@ -50,28 +65,35 @@ class ShardJobs:
         listing: Listing,
         plan: Plan,
         folder: Location,
-        preparation: Preparation,
+        recipe: Recipe,
         work: Work,
+        *,
+        notes: Mapping[str, Occurrences] | None = None,
     ) -> None:
+        """`notes`: about the samples, from reading them before."""
         self._listing = listing
         self._plan = plan
         self._folder = folder
-        self._preparation = preparation
+        self._recipe = recipe
         self._work = work
+        self._notes = notes or {}
         self._executor: Executor | None = None
         self._ahead = _AHEAD
-        self._frames: EncodedRows | None = None
+        self._frames: StoredFrames | None = None
+        preparation = recipe.preparation(listing)
+        self._is_heavy = preparation.is_heavy
         if preparation.keeps_records and hasattr(listing.reader, "frames"):
             self._frames = listing.reader.frames()
         if self._frames is not None:
-            assert isinstance(listing.samples, NumberedSamples)
-            self._sizes = listing.samples.sizes
+            assert isinstance(plan.samples, NumberedSamples)
+            self._sizes = plan.samples.sizes
 
     def run(
         self,
         *,
         shards: Sequence[PackShard] | None = None,
         trusting: bool = True,
+        keeps_skipped: bool = True,
     ) -> list[ShardResult]:
         """Write shards, or verify them if they are complete.
 
@@ -79,6 +101,7 @@ class ShardJobs:
             shards: the shards to write; None for all shards of the plan.
             trusting: whether to keep shards of an interrupted job if the source has no version
                 information that shows whether its samples have changed.
+            keeps_skipped: whether to keep shards that lack samples which could not be read.
 
         Returns:
             The results in the order of the shards.
@@ -89,12 +112,14 @@ class ShardJobs:
         at_once = min(threads, max(1, len(shards)))
         with ExitStack() as stack:
             self._samples_ahead = stack.enter_context(SamplesAhead(self._listing.reader, at_once))
-            if self._preparation.is_heavy:
-                self._executor = stack.enter_context(ThreadPoolExecutor(threads))
+            if self._is_heavy:
+                self._executor = stack.enter_context(self._work.pool())
             self._ahead = _AHEAD * -(-threads // at_once)
-            return self._work.each(lambda shard: self._complete(shard, trusting=trusting), shards)
+            return self._work.each(
+                lambda shard: self._complete(shard, trusting, keeps_skipped), shards
+            )
 
-    def _complete(self, shard: PackShard, *, trusting: bool) -> ShardResult:
+    def _complete(self, shard: PackShard, trusting: bool, keeps_skipped: bool) -> ShardResult:
         """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
@@ -102,8 +127,9 @@ class ShardJobs:
             self._plan.compression,
             lambda writer: self._write(shard, writer),
             fingerprint=self._plan.fingerprint,
-            versions=lambda: _hash_versions(self._listing, shard),
+            versions=lambda: _hash_versions(self._plan.samples, shard),
             trusting=trusting,
+            keeps_skipped=keeps_skipped,
         )
         if not is_new:
             self._work.advance(len(shard.samples))
@@ -117,12 +143,13 @@ class ShardJobs:
         versions = VersionHash()
         skipped: dict[int, str] = {}
         notes: dict[str, Occurrences] = {}
-        for prepared in self._prepared(shard):
+        preparation = self._recipe.preparation(self._listing)
+        for prepared in self._prepared(shard, preparation):
             versions.add(prepared.sample.version)
             for what, noted in prepared.notes.items():
                 notes.setdefault(what, Occurrences()).extend(noted)
             if prepared.payload is None:
-                skipped[prepared.number] = prepared.failure
+                skipped[int(self._plan.numbers([prepared.number])[0])] = prepared.failure
                 if len(skipped) == 2 * MOST_PROBLEMS:
                     skipped = _first(skipped)
             else:
@@ -131,12 +158,17 @@ class ShardJobs:
             self._work.advance(1)
         schema = survey_written(writer)
         result = ShardResult.from_writer(
-            writer, schema, bytes_in, skipped=_first(skipped), notes=notes
+            writer,
+            schema,
+            bytes_in,
+            skipped=_first(skipped),
+            notes=merge_notes((self._notes, notes)),
+            images=preparation.images_seen(),
         )
         return result, versions.hexdigest()
 
     def _copy(
-        self, shard: PackShard, writer: ShardWriter, source: EncodedRows
+        self, shard: PackShard, writer: ShardWriter, source: StoredFrames
     ) -> tuple[ShardResult, str | None]:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0
@@ -144,12 +176,14 @@ class ShardJobs:
         is_verified = self._plan.compression == "none"  # as copying verifies frames
         skipped: dict[int, str] = {}
         faults = np.array(sorted(source.faults), np.int64)
-        samples = np.frombuffer(shard.samples, np.int64)
+        samples = np.asarray(shard.samples, np.int64)
         for numbers in _portions(samples, self._sizes):
             self._work.check()
             is_fault = np.isin(numbers, faults)
-            for number in numbers[is_fault].tolist():
-                skipped[number] = "; ".join(source.faults[number].error().lines)
+            faulty = numbers[is_fault]
+            in_listing = self._plan.numbers(faulty).tolist()
+            for number, listed in zip(faulty.tolist(), in_listing, strict=True):
+                skipped[listed] = "; ".join(source.faults[number].error().lines)
             skipped = _first(skipped)
             frames, lengths = source.read_frames(numbers[~is_fault])
             writer.write_frames(frames, lengths)
@@ -163,30 +197,36 @@ class ShardJobs:
             schema = survey.finish()
         else:
             schema = survey_written(writer)
-        result = ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)
-        return result, _hash_versions(self._listing, shard)
+        result = ShardResult.from_writer(
+            writer,
+            schema,
+            bytes_in,
+            skipped=skipped,
+            notes=self._notes,
+        )
+        return result, _hash_versions(self._plan.samples, shard)
 
-    def _prepared(self, shard: PackShard) -> Iterator[_Prepared]:
+    def _prepared(self, shard: PackShard, preparation: Preparation) -> Iterator[_Prepared]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
-        samples = map(self._listing.samples.__getitem__, shard.samples)
+        samples = map(self._plan.samples.__getitem__, shard.samples)
         with closing(self._samples_ahead.each(samples)) as reads:
             items = zip(shard.samples, reads, strict=True)
             if self._executor is None:
-                yield from starmap(self._prepare, items)
+                yield from starmap(partial(self._prepare, preparation), items)
                 return
             waiting: deque[Future[_Prepared]] = deque()
             try:
                 for number, item in items:
-                    waiting.append(self._executor.submit(self._prepare, number, item))
+                    waiting.append(self._executor.submit(self._prepare, preparation, number, item))
                     if len(waiting) >= self._ahead:
-                        yield waiting.popleft().result()
+                        yield wait_for(waiting.popleft())
                 while waiting:
-                    yield waiting.popleft().result()
+                    yield wait_for(waiting.popleft())
             finally:
                 for future in waiting:
                     future.cancel()
 
-    def _prepare(self, number: int, item: SampleToRead) -> _Prepared:
+    def _prepare(self, preparation: Preparation, number: int, item: SampleToRead) -> _Prepared:
         self._work.check()
         notes: dict[str, Occurrences] = {}
 
@@ -195,7 +235,7 @@ class ShardJobs:
 
         try:
             content = item.read(note)
-            payload = self._preparation.payload(content, note)
+            payload = preparation.payload(content, note)
         except (CorruptDataError, FileAccessError, SourceError) as error:
             return _Prepared(number, item.sample, None, "; ".join(error.lines), notes)
         return _Prepared(number, item.sample, payload, "", notes)
@@ -224,16 +264,16 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
     return dict(sorted(skipped.items())[:MOST_PROBLEMS])
 
 
-def _hash_versions(listing: Listing, shard: PackShard) -> str | None:
+def _hash_versions(samples: Sequence[Sample], shard: PackShard) -> str | None:
     """The hash of the versions of a shard's samples."""
     versions = VersionHash()
-    if isinstance(listing.samples, NumberedSamples) and listing.samples.versions is not None:
-        found = np.asarray(listing.samples.versions, np.int64)
-        of_all = np.broadcast_to(found, (len(listing.samples),))
-        numbers = np.frombuffer(shard.samples, np.int64)
+    if isinstance(samples, NumberedSamples) and samples.versions is not None:
+        found = np.asarray(samples.versions, np.int64)
+        of_all = np.broadcast_to(found, (len(samples),))
+        numbers = np.asarray(shard.samples, np.int64)
         for start in range(0, len(numbers), _AT_ONCE):
             versions.add_all(of_all[numbers[start : start + _AT_ONCE]])
         return versions.hexdigest()
     for number in shard.samples:
-        versions.add(listing.samples[number].version)
+        versions.add(samples[number].version)
     return versions.hexdigest()

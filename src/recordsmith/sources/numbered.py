@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import json
+import sys
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 _Item = TypeVar("_Item")
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64
 _ROWS_AT_ONCE = 1 << 16
+_SAMPLES_AT_ONCE = 4096
+_SAMPLE_BYTES = 100  # of a sample while it is planned, in addition to its name and reference
 
 
 class LazySequence(Sequence[_Item]):
@@ -36,6 +39,8 @@ class LazySequence(Sequence[_Item]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[_Item]: ...
     def __getitem__(self, index: int | slice) -> _Item | Sequence[_Item]:
+        if isinstance(index, int) and 0 <= index < len(self):
+            return self._item(index)
         numbers = range(len(self))[index]
         return (
             tuple(map(self._item, numbers)) if isinstance(numbers, range) else self._item(numbers)
@@ -111,14 +116,14 @@ def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 class Names(LazySequence[str]):
     """Names of any kind, held as bytes."""
 
-    def __init__(self, names: BytesArray) -> None:
-        self._names = names
+    def __init__(self, encoded: BytesArray) -> None:
+        self.encoded = encoded
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.encoded)
 
     def _item(self, number: int) -> str:
-        return bytes(self._names[number]).decode("utf-8", "surrogateescape")
+        return bytes(self.encoded[number]).decode("utf-8", "surrogateescape")
 
 
 class StoredReferences(LazySequence[Mapping[str, Any] | None]):
@@ -126,13 +131,13 @@ class StoredReferences(LazySequence[Mapping[str, Any] | None]):
 
     def __init__(self, documents: BytesArray) -> None:
         """`documents`: empty for None."""
-        self._documents = documents
+        self.documents = documents
 
     def __len__(self) -> int:
-        return len(self._documents)
+        return len(self.documents)
 
     def _item(self, number: int) -> Mapping[str, Any] | None:
-        document = bytes(self._documents[number])
+        document = bytes(self.documents[number])
         return json.loads(document) if document else None
 
 
@@ -225,6 +230,7 @@ class StreamedSamples(LazySequence[Sample]):
         self._walk = walk
         self._collected: NumberedSamples | None = None
         self._started: Iterator[Sample] | None = None
+        self._is_listed = False
 
     def __iter__(self) -> Iterator[Sample]:
         if self._collected is not None:
@@ -252,8 +258,28 @@ class StreamedSamples(LazySequence[Sample]):
     def collected(self) -> NumberedSamples:
         """All samples in arrays: about 32 bytes each in addition to names and references."""
         if self._collected is None:
-            self._collected = collect(iter(self))
+            [*_] = self.runs(sys.maxsize)
+            assert self._collected is not None
         return self._collected
+
+    def runs(self, most_bytes: int) -> Iterator[tuple[NumberedSamples, bool]]:
+        """Yield all samples as `collect_runs`; a single run is kept."""
+        if self._collected is not None:
+            yield self._collected, True
+            return
+        is_first = True
+        for samples, is_last in _runs(iter(self), most_bytes):
+            self._is_listed = is_last
+            if is_first and is_last:
+                self._collected = samples
+            yield samples, is_last
+            del samples  # before the next ones are collected
+            is_first = False
+
+    def list_all(self) -> None:
+        """Iterate all samples, unless that has been done."""
+        if not self._is_listed:
+            self.collected()
 
     def _item(self, number: int) -> Sample:
         return self.collected()[number]
@@ -282,16 +308,46 @@ class LazyNotices(LazySequence[str]):
         return self._all()[number]
 
     def _all(self) -> Sequence[str]:
-        self._samples.collected()
+        self._samples.list_all()
         return self._make()
 
 
 def collect(samples: Iterable[Sample]) -> NumberedSamples:
     """Collect samples into arrays."""
+    ((collected, _),) = collect_runs(samples, sys.maxsize)
+    return collected
+
+
+def collect_runs(
+    samples: Iterable[Sample], most_bytes: int
+) -> Iterator[tuple[NumberedSamples, bool]]:
+    """Collect samples into arrays, as many at a time as fit into about `most_bytes`.
+
+    Samples that are in arrays are not divided.
+
+    Yields:
+        Consecutive samples, with names and references as bytes, and whether they are the last.
+    """
     if isinstance(samples, NumberedSamples):
-        return samples
+        return iter([(samples, True)])
     if isinstance(samples, StreamedSamples):
-        return samples.collected()
+        return samples.runs(most_bytes)
+    return _runs(iter(samples), most_bytes)
+
+
+def _runs(samples: Iterator[Sample], most_bytes: int) -> Iterator[tuple[NumberedSamples, bool]]:
+    first: list[Sample] = []
+    while True:
+        run = _run(itertools.chain(first, samples), most_bytes)
+        first = [*itertools.islice(samples, 1)]
+        yield run, not first
+        if not first:
+            return
+        del run
+
+
+def _run(samples: Iterator[Sample], most_bytes: int) -> NumberedSamples:
+    """Collect samples, as many as fit."""
     names, references = bytearray(), bytearray()
     name_ends, reference_ends = array("q", [0]), array("q", [0])
     sizes, versions = array("q"), array("q")
@@ -299,18 +355,22 @@ def collect(samples: Iterable[Sample]) -> NumberedSamples:
     splits: dict[str | None, int] = {None: -1}
     groups: dict[str | None, int] = {None: -1}
     has_versions = True
-    for sample in samples:
-        names += sample.name.encode("utf-8", "surrogateescape")
-        name_ends.append(len(names))
-        if sample.reference is not None:
-            references += json.dumps(sample.reference, separators=(",", ":")).encode()
-        reference_ends.append(len(references))
-        sizes.append(sample.size_bytes)
-        labels.append(-1 if sample.label is None else sample.label)
-        of_split.append(splits.setdefault(sample.split, len(splits) - 1))
-        of_group.append(groups.setdefault(sample.group, len(groups) - 1))
-        has_versions &= sample.version is not None
-        versions.append(sample.version or 0)
+    at_once = min(_SAMPLES_AT_ONCE, most_bytes // _SAMPLE_BYTES + 1)
+    count = -1
+    while len(sizes) > count and _byte_count(names, references, sizes) < most_bytes:
+        count = len(sizes)
+        for sample in itertools.islice(samples, at_once):
+            names += sample.name.encode("utf-8", "surrogateescape")
+            name_ends.append(len(names))
+            if sample.reference is not None:
+                references += json.dumps(sample.reference, separators=(",", ":")).encode()
+            reference_ends.append(len(references))
+            sizes.append(sample.size_bytes)
+            labels.append(-1 if sample.label is None else sample.label)
+            of_split.append(splits.setdefault(sample.split, len(splits) - 1))
+            of_group.append(groups.setdefault(sample.group, len(groups) - 1))
+            has_versions &= sample.version is not None
+            versions.append(sample.version or 0)
     return NumberedSamples(
         Names(BytesArray(names, np.frombuffer(name_ends, np.int64))),
         np.frombuffer(sizes, np.int64),
@@ -322,6 +382,10 @@ def collect(samples: Iterable[Sample]) -> NumberedSamples:
         if references
         else None,
     )
+
+
+def _byte_count(names: bytearray, references: bytearray, sizes: array[int]) -> int:
+    return len(names) + len(references) + _SAMPLE_BYTES * len(sizes)
 
 
 def _coding(numbers: Mapping[str | None, int], of_sample: array[int]) -> Coding | None:

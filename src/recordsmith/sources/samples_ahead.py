@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from recordsmith.sources.source import Content, Note, Sample, SampleReader
+from recordsmith.stopping import stoppable_pool, wait_for
 from recordsmith.stores import Location
 
 if TYPE_CHECKING:
@@ -40,14 +42,16 @@ class SamplesAhead:
         self._concurrency = concurrency_of(reader)
         self._most_bytes = _AHEAD_BYTES // users
         self._pool: ThreadPoolExecutor | None = None
+        self._stopping = threading.Event()
 
     def __enter__(self) -> Self:
         if self._concurrency > 1:
-            self._pool = ThreadPoolExecutor(self._concurrency, "recordsmith-sample")
+            self._pool = stoppable_pool(self._concurrency, self._stopping)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
+            self._stopping.set()
             self._pool.shutdown(cancel_futures=True)
 
     def each(self, samples: Iterable[Sample]) -> Generator[SampleToRead]:
@@ -104,7 +108,7 @@ def _read(reader: SampleReader, sample: Sample) -> _WasRead:
 
 def _made(sample: Sample, future: Future[_WasRead]) -> SampleToRead:
     def read(note: Note) -> Content:
-        content, error, notes = future.result()
+        content, error, notes = wait_for(future)
         for what, where in notes:
             note(what, where)
         if error is not None:

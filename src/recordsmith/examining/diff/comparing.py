@@ -1,7 +1,7 @@
 """Reads the records of two datasets and computes a digest of each.
 
-Several threads read the shards of both. If there are more digests than fit into memory, the shards
-are read several times; each pass keeps the digests with one prefix.
+Several threads, or the tasks of an engine, read the shards of both. If there are more digests than
+fit into memory, the shards are read several times; each pass keeps the digests with one prefix.
 """
 
 from __future__ import annotations
@@ -9,17 +9,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import AnyShard, ClassNames, Dataset, LocatedBlock, records_of
 from recordsmith.errors import OptionError
-from recordsmith.examining.diff.matching import Digests, as_digests
+from recordsmith.examining.diff.matching import Digests, as_digests, digest_of
+from recordsmith.examining.diff.record_changes import RecordNote, note_record
 from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.example.canonical import canonical
 from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
+
+if TYPE_CHECKING:
+    from recordsmith.examining.diff.diff_task import RunReadings
 
 DIGESTS_AT_ONCE = 1 << 23
 """How many digests are in memory at once: 104 bytes each, including the memory for sorting."""
@@ -29,8 +34,20 @@ _MOST_PARTS = 16  # as a power of two: if all records are equal, parts do not ge
 MakeDigest: TypeAlias = Callable[[memoryview], bytes | None]
 """Makes 16 bytes from a payload; None skips the record."""
 
-MakeDigests: TypeAlias = Callable[[RecordBlock, Int64Array], tuple[Int64Array, Digests]]
-"""Makes the digests of some rows of a block; also returns the rows that were not skipped."""
+
+@dataclass(frozen=True)
+class MakeDigests:
+    """Makes the digests of some rows of a block; also returns the rows that were not skipped.
+
+    kind, arguments: how `diff_task` makes the same one in another process.
+    """
+
+    kind: str
+    arguments: tuple[str, ...]
+    make: Callable[[RecordBlock, Int64Array], tuple[Int64Array, Digests]]
+
+    def __call__(self, block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
+        return self.make(block, rows)
 
 
 class RecordPlace(NamedTuple):
@@ -94,49 +111,133 @@ class Side:
         return RecordPlace(str(shard.location), place, shard.split)
 
 
-_T = TypeVar("_T")
-
 Wanted: TypeAlias = tuple[Int64Array, Int64Array]
 """The positions of some records of both sides, ascending."""
 
+Notes: TypeAlias = tuple[dict[int, RecordNote], dict[int, RecordNote]]
+"""The notes of some records of both sides, by position."""
+
+
+@dataclass(frozen=True)
+class ShardReading:
+    """What one pass reads of a shard.
+
+    side, number: which shard.
+    stop: how many of its records to read; None for all, and then their number is checked.
+    numbers: int64, the wanted records, ascending; None for all.
+    """
+
+    side: int
+    number: int
+    shard: AnyShard
+    stop: int | None = None
+    numbers: Int64Array | None = None
+
+    def rows(self, work: Work) -> Iterator[tuple[RecordBlock, Int64Array]]:
+        """Yield the blocks that have wanted rows, with these rows; report the bytes read."""
+        numbers = self.numbers
+        for block in self._blocks(work):
+            if numbers is None:
+                yield block, np.arange(len(block))
+                continue
+            begin, end = np.searchsorted(numbers, [block.position, block.position + len(block)])
+            if begin < end:
+                yield block, numbers[begin:end] - block.position
+
+    def _blocks(self, work: Work) -> Iterator[RecordBlock]:
+        shard, reported = self.shard, 0
+        is_plain = shard.size_bytes > 0 and shard.compression == "none"
+        for block in shard.blocks(0, self.stop) if shard.size_bytes else ():
+            work.check()
+            yield block
+            if is_plain:
+                end = min(block.offset + len(block.buffer), shard.size_bytes)
+                work.advance(end - reported)
+                reported = end
+        work.advance(shard.size_bytes - reported)
+
+    def digests(
+        self, make: MakeDigests, work: Work, survey: SchemaSurvey | None = None
+    ) -> Iterator[tuple[int, Int64Array, Digests]]:
+        """Yield for each block its number of records, the numbers in the shard and the digests.
+
+        Args:
+            survey: surveys all records that are read.
+        """
+        for block, rows in self.rows(work):
+            with LocatedBlock(block, self.shard).located():
+                if survey is not None:
+                    survey.update(block.buffer, block.starts, block.lengths)
+                kept, digests = make(block, rows)
+            yield len(block), kept + block.position, digests
+
+    def notes(
+        self, name: str | None, changed: Int64Array, work: Work
+    ) -> Iterator[tuple[int, RecordNote]]:
+        """Yield number and note of each wanted record; arguments as of `note_record`.
+
+        Args:
+            changed: the numbers of records whose features are noted.
+        """
+        wanted = set(changed.tolist())
+        for block, rows in self.rows(work):
+            for row, payload in payloads_of(block, rows):
+                at = block.position + row
+                yield at, note_record(payload, name, with_features=at in wanted)
+
 
 class SideReader:
-    """Reads both sides, shard by shard, in threads; reports progress."""
+    """Reads both sides, shard by shard, in threads or on an engine; reports progress."""
 
-    def __init__(self, sides: tuple[Side, Side], work: Work) -> None:
+    def __init__(
+        self, sides: tuple[Side, Side], work: Work, run: RunReadings | None = None
+    ) -> None:
+        """`run`: runs readings on an engine; None for threads."""
         self.sides = sides
         self._work = work
+        self._run = run
 
     def first(self, make: MakeDigests, store: DigestStore) -> None:
         """Store the digests of all records; also survey record counts and schemas."""
+        counts = [np.zeros(len(side.shards), np.int64) for side in self.sides]
 
-        def read(side: int, number: int) -> int:
-            count = 0
-            shard, survey = self.sides[side].shards[number], self.sides[side].survey
-            for block in self._blocks(shard, None):
-                with LocatedBlock(block, shard).located():
-                    survey.update(block.buffer, block.starts, block.lengths)
-                    rows, digests = make(block, np.arange(len(block)))
-                count += len(block)
-                store.add(side, number, rows + block.position, digests)
-            return count
+        def read(reading: ShardReading) -> None:
+            survey = self.sides[reading.side].survey
+            for count, numbers, digests in reading.digests(make, self._work, survey):
+                counts[reading.side][reading.number] += count
+                store.add(reading.side, reading.number, numbers, digests)
 
-        everything = [range(len(side.shards)) for side in self.sides]
-        for side, counts in zip(self.sides, self._in_threads(read, everything), strict=True):
-            side.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-            side.schema = side.survey.finish()
+        readings = [
+            ShardReading(side, number, shard)
+            for side in (0, 1)
+            for number, shard in enumerate(self.sides[side].shards)
+        ]
+        schemas = [side.survey.counts() for side in self.sides]
+        if self._run is None:
+            self._in_threads(read, readings)
+            schemas = [side.survey.counts() for side in self.sides]
+        else:
+            run = self._run.digests(self._begun(readings), make, store, surveys=True)
+            for reading, count, schema in run:
+                counts[reading.side][reading.number] = count
+                if schema is not None:
+                    schemas[reading.side].merge(schema)
+        for side, counted, found in zip(self.sides, counts, schemas, strict=True):
+            side.starts = np.concatenate([[0], np.cumsum(counted, dtype=np.int64)])
+            side.schema = found.schema()
 
     def digests(self, make: MakeDigests, store: DigestStore, wanted: Wanted | None) -> None:
         """Store the digests of some records, or of all."""
 
-        def read(side: int, number: int) -> None:
-            shard = self.sides[side].shards[number]
-            for block, rows in self._chosen(side, number, wanted):
-                with LocatedBlock(block, shard).located():
-                    kept, digests = make(block, rows)
-                store.add(side, number, kept + block.position, digests)
+        def read(reading: ShardReading) -> None:
+            for _, numbers, digests in reading.digests(make, self._work):
+                store.add(reading.side, reading.number, numbers, digests)
 
-        self._in_threads(read, self._with_any(wanted))
+        if self._run is None:
+            self._in_threads(read, self._readings(wanted))
+        else:
+            for _ in self._run.digests(self._begun(self._readings(wanted)), make, store):
+                pass
 
     def parts(
         self, make: MakeDigests, wanted: Wanted | None, *, bits: int = 0, part: int = 0
@@ -148,63 +249,66 @@ class SideReader:
             yield store
             bits, part = store.bits, part + 1
 
-    def payloads(self, wanted: Wanted, use: Callable[[int, int, memoryview], None]) -> None:
-        """Call `use` with side, position and payload of some records."""
+    def notes(self, wanted: Wanted, name: str | None, changed: Wanted) -> Notes:
+        """Return the notes of some records by side and position.
 
-        def read(side: int, number: int) -> None:
-            first = int(self.sides[side].starts[number])
-            for block, rows in self._chosen(side, number, wanted):
-                for row, payload in payloads_of(block, rows):
-                    use(side, first + block.position + row, payload)
+        Args:
+            name: the feature that identifies records.
+            changed: the positions of records whose features are noted.
+        """
+        found: Notes = ({}, {})
+        readings = self._readings(wanted)
 
-        self._in_threads(read, self._with_any(wanted))
+        def changed_in(reading: ShardReading) -> Int64Array:
+            return self._numbers(reading.side, reading.number, changed)
 
-    def _with_any(self, wanted: Wanted | None) -> list[Sequence[int]]:
-        """Return the shards that must be read."""
-        if wanted is None:
-            return [range(len(side.shards)) for side in self.sides]
-        return [
-            np.unique(side.shards_of(positions)).tolist()
-            for side, positions in zip(self.sides, wanted, strict=True)
-        ]
+        def first_of(reading: ShardReading) -> int:
+            return int(self.sides[reading.side].starts[reading.number])
 
-    def _chosen(
-        self, side: int, number: int, wanted: Wanted | None
-    ) -> Iterator[tuple[RecordBlock, Int64Array]]:
-        """Yield the blocks of a shard that have wanted rows, with these rows."""
-        shard, starts = self.sides[side].shards[number], self.sides[side].starts
-        first, stop = int(starts[number]), int(starts[number + 1])
-        if wanted is None:
-            for block in self._blocks(shard, stop - first):
-                yield block, np.arange(len(block))
-            return
-        low, high = np.searchsorted(wanted[side], [first, stop])
-        numbers = wanted[side][low:high] - first
-        for block in self._blocks(shard, int(numbers[-1]) + 1):
-            begin, end = np.searchsorted(numbers, [block.position, block.position + len(block)])
-            if begin < end:
-                yield block, numbers[begin:end] - block.position
+        def read(reading: ShardReading) -> None:
+            for number, note in reading.notes(name, changed_in(reading), self._work):
+                found[reading.side][first_of(reading) + number] = note
 
-    def _blocks(self, shard: AnyShard, stop: int | None) -> Iterator[RecordBlock]:
-        """Yield the blocks of a shard; report the bytes read."""
-        reported = 0
-        is_plain = shard.size_bytes > 0 and shard.compression == "none"
-        for block in shard.blocks(0, stop) if shard.size_bytes else ():
-            self._work.check()
-            yield block
-            if is_plain:
-                end = min(block.offset + len(block.buffer), shard.size_bytes)
-                self._work.advance(end - reported)
-                reported = end
-        self._work.advance(shard.size_bytes - reported)
+        if self._run is None:
+            self._in_threads(read, readings)
+            return found
+        for reading, notes in self._run.notes(self._begun(readings), name, changed_in):
+            for number, note in notes:
+                found[reading.side][first_of(reading) + number] = note
+        return found
+
+    def _readings(self, wanted: Wanted | None) -> list[ShardReading]:
+        """Return the shards that must be read, and what of them."""
+        readings = []
+        for number, side in enumerate(self.sides):
+            if wanted is None:
+                counts = np.diff(side.starts).tolist()
+                readings += [
+                    ShardReading(number, at, side.shards[at], count)
+                    for at, count in enumerate(counts)
+                ]
+                continue
+            for at in np.unique(side.shards_of(wanted[number])).tolist():
+                numbers = self._numbers(number, at, wanted)
+                stop = int(numbers[-1]) + 1
+                readings.append(ShardReading(number, at, side.shards[at], stop, numbers))
+        return readings
+
+    def _numbers(self, side: int, number: int, positions: Wanted) -> Int64Array:
+        """Return the numbers in a shard of those positions that are in it."""
+        first, stop = self.sides[side].starts[number : number + 2].tolist()
+        low, high = np.searchsorted(positions[side], [first, stop])
+        return positions[side][low:high] - np.int64(first)
+
+    def _begun(self, readings: list[ShardReading]) -> list[ShardReading]:
+        """Add readings to the total of the progress."""
+        self._work.total += sum(reading.shard.size_bytes for reading in readings)
+        return readings
 
     def _in_threads(
-        self, read: Callable[[int, int], _T], shards: Sequence[Sequence[int]]
-    ) -> list[list[_T]]:
-        jobs = [(side, number) for side in (0, 1) for number in shards[side]]
-        self._work.total += sum(self.sides[side].shards[number].size_bytes for side, number in jobs)
-        found = self._work.each(lambda job: read(*job), jobs)
-        return [found[: len(shards[0])], found[len(shards[0]) :]]
+        self, read: Callable[[ShardReading], None], readings: list[ShardReading]
+    ) -> None:
+        self._work.each(read, self._begun(readings))
 
 
 class DigestStore:
@@ -214,9 +318,11 @@ class DigestStore:
     digests into more parts when there are too many.
     """
 
-    def __init__(self, bits: int = 0, part: int = 0) -> None:
+    def __init__(self, bits: int = 0, part: int = 0, *, divides: bool = True) -> None:
+        """`divides`: whether part 0 divides the digests into more parts."""
         self.bits = bits
         self.part = part
+        self._divides = divides
         self._held = 0
         self._pieces: dict[tuple[int, int], list[tuple[Int64Array, Digests]]] = {}
         self._lock = threading.Lock()
@@ -225,12 +331,16 @@ class DigestStore:
         """Add the digests that belong to this part."""
         with self._lock:
             self._keep(side, shard, numbers, digests)
-            while self._held > DIGESTS_AT_ONCE and self.part == 0 and self.bits < _MOST_PARTS:
+            while self._divides and self._is_full:
                 self.bits += 1
                 pieces, self._pieces, self._held = self._pieces, {}, 0
                 for place, kept in pieces.items():
                     for piece in kept:
                         self._keep(*place, *piece)
+
+    @property
+    def _is_full(self) -> bool:
+        return self._held > DIGESTS_AT_ONCE and self.part == 0 and self.bits < _MOST_PARTS
 
     def _keep(self, side: int, shard: int, numbers: Int64Array, digests: Digests) -> None:
         if self.bits:
@@ -249,8 +359,8 @@ class DigestStore:
         return np.concatenate(positions), np.concatenate(digests)
 
 
-def each(make: MakeDigest) -> MakeDigests:
-    """Make digests record by record."""
+def each(kind: str, arguments: tuple[str, ...], make: MakeDigest) -> MakeDigests:
+    """Make digests record by record; `kind` and `arguments` as of `MakeDigests`."""
 
     def make_all(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
         made = bytearray()
@@ -263,7 +373,17 @@ def each(make: MakeDigest) -> MakeDigests:
                 made += digest
         return np.delete(rows, left_out) if left_out else rows, as_digests(made)
 
-    return make_all
+    return MakeDigests(kind, arguments, make_all)
+
+
+def digests_of_bytes() -> MakeDigests:
+    """Make the digests of whole payloads."""
+    return each("bytes", (), digest_of)
+
+
+def digests_of_content() -> MakeDigests:
+    """Make digests that are equal for records with equal features."""
+    return each("content", (), lambda payload: digest_of(canonical(payload)))
 
 
 def payloads_of(block: RecordBlock, rows: Int64Array) -> Iterator[tuple[int, memoryview]]:

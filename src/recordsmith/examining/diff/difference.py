@@ -13,7 +13,13 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, dataset_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.examining.diff.comparing import Side, SideReader, Wanted, each
+from recordsmith.examining.diff.comparing import (
+    Side,
+    SideReader,
+    Wanted,
+    digests_of_bytes,
+    digests_of_content,
+)
 from recordsmith.examining.diff.diff_report import (
     MAX_COMPARED,
     MAX_LISTED,
@@ -22,20 +28,14 @@ from recordsmith.examining.diff.diff_report import (
     LoneRecord,
     RecordChange,
 )
-from recordsmith.examining.diff.matching import digest_of
+from recordsmith.examining.diff.diff_task import RunReadings
 from recordsmith.examining.diff.naming import check_key, is_unique, pairs_by_key, usual_keys
 from recordsmith.examining.diff.one_feature import pairs_but_one
 from recordsmith.examining.diff.partners import Partners
-from recordsmith.examining.diff.record_changes import (
-    RecordNotes,
-    changes_between,
-    describe_value,
-    key_of,
-    take_notes,
-)
+from recordsmith.examining.diff.record_changes import changes_between
 from recordsmith.examining.diff.schema_changes import schema_changes
 from recordsmith.examining.shard_summaries import output_compression
-from recordsmith.example.canonical import canonical
+from recordsmith.tasks import Engine
 from recordsmith.work import Progress, Work, thread_count
 
 
@@ -45,6 +45,7 @@ def diff(
     *,
     split: str | None = None,
     by: str | None = None,
+    engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> DiffReport:
@@ -57,6 +58,8 @@ def diff(
             first of `naming.KEY_FEATURES` that most records have with unique values. Records that
             no key pairs count as changed if they differ in one feature, otherwise as records only
             in A and only in B.
+        engine: what reads the shards, such as `rs.engines.Processes(4)`; None for threads of this
+            process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done_bytes, total_bytes)`; the total grows if records must be
             read again.
@@ -66,7 +69,8 @@ def diff(
 
     Raises:
         CorruptDataError: a record is damaged or a shard is missing; use `verify` to list all.
-        FileAccessError: as in `recordsmith.open`.
+        FileAccessError: as in `recordsmith.open`; or a process of the engine does not see the same
+            file.
         OptionError: as in `recordsmith.open`, or no record has the feature `by`.
 
     Example:
@@ -75,14 +79,15 @@ def diff(
     """
     work = Work(thread_count(threads), progress)
     sides = (Side.of(dataset_of(a, split)), Side.of(dataset_of(b, split)))
-    reading = SideReader(sides, work)
+    run = None if engine is None else RunReadings(engine, work.advance)
+    reading = SideReader(sides, work, run)
     partners = Partners(reading)
-    partners.match_first(each(digest_of))
+    partners.match_first(digests_of_bytes())
     if by is not None:
         check_key(by, sides)
     report = _report(sides)
     report.same_bytes_count = partners.count
-    partners.match(each(lambda payload: digest_of(canonical(payload))))
+    partners.match(digests_of_content())
     report.same_count = partners.count
     report.is_same_order = partners.is_same_order()
     _count_moves(report, partners)
@@ -178,32 +183,22 @@ def _list_records(
 ) -> None:
     """List the first changed records and the first records in only one dataset."""
     compared = (pairs[0][:MAX_COMPARED], pairs[1][:MAX_COMPARED])
-    notes: tuple[dict[int, RecordNotes], dict[int, RecordNotes]] = ({}, {})
-    keys: tuple[dict[int, str], dict[int, str]] = ({}, {})
     lone = (lone[0][:MAX_LISTED], lone[1][:MAX_LISTED])
-    changed = (set(compared[0].tolist()), set(compared[1].tolist()))
-
-    def note(side: int, position: int, payload: memoryview) -> None:
-        value = None if name is None else key_of(payload, name)
-        if value is not None:
-            keys[side][position] = describe_value(value)
-        if position in changed[side]:
-            notes[side][position] = take_notes(payload) or {}
-
     wanted = tuple(
         np.union1d(of_side, alone) for of_side, alone in zip(compared, lone, strict=True)
     )
-    partners.reading.payloads((wanted[0], wanted[1]), note)
+    changed = (np.sort(compared[0]), np.sort(compared[1]))
+    notes = partners.reading.notes((wanted[0], wanted[1]), name, changed)
     counts: Counter[str] = Counter()
     for a, b in zip(compared[0].tolist(), compared[1].tolist(), strict=True):
-        changes = changes_between(notes[0][a], notes[1][b])
+        changes = changes_between(notes[0][a].features or {}, notes[1][b].features or {})
         counts.update(change.feature for change in changes)
         if len(report.changes) < MAX_LISTED:
             places = partners.sides[0].place(a), partners.sides[1].place(b)
-            report.changes.append(RecordChange(keys[0].get(a), *places, changes))
+            report.changes.append(RecordChange(notes[0][a].key, *places, changes))
     report.changed_features = dict(counts.most_common())
     report.compared_count = len(compared[0])
     for side, listed in enumerate((report.left_only, report.right_only)):
         for position in lone[side].tolist():
             place = partners.sides[side].place(position)
-            listed.append(LoneRecord(keys[side].get(position), place))
+            listed.append(LoneRecord(notes[side][position].key, place))

@@ -62,11 +62,11 @@ def usual_keys(sides: tuple[Side, Side]) -> list[str]:
 
 def is_unique(reading: SideReader, key: str, some: Wanted) -> bool:
     """Return whether all records of each dataset have different keys; check some of them first."""
-    make = _key_digests(key)
+    make = key_digests(key)
     if {side.schema.payload for side in reading.sides} == {"Example"}:
         kinds = {side.schema.features[key].kind for side in reading.sides}
         if len(kinds) == 1:
-            make = _key_digests_of_examples(key, kinds.pop())
+            make = key_digests_of_examples(key, kinds.pop())
     return not _repeats(reading, make, some) and not _repeats(reading, make, None)
 
 
@@ -77,7 +77,7 @@ def pairs_by_key(
 
     Also returns the number of pairs skipped.
     """
-    make = _key_digests(key)
+    make = key_digests(key)
     found: list[tuple[Int64Array, Int64Array]] = []
     shared = 0
     for store in reading.parts(make, left):
@@ -117,15 +117,17 @@ def _repeats(reading: SideReader, make: MakeDigests, wanted: Wanted | None) -> b
     )
 
 
-def _key_digests(key: str) -> MakeDigests:
+def key_digests(key: str) -> MakeDigests:
+    """Make the digests of the values of a feature; skip records without it."""
+
     def make(payload: memoryview) -> bytes | None:
         value = key_of(payload, key)
         return None if value is None else value_digest(value)
 
-    return each(make)
+    return each("key", (key,), make)
 
 
-def _key_digests_of_examples(key: str, kind: Any) -> MakeDigests:
+def key_digests_of_examples(key: str, kind: Any) -> MakeDigests:
     """Make key digests faster, for Examples with at most one value."""
 
     def make(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
@@ -142,4 +144,4 @@ def _key_digests_of_examples(key: str, kind: Any) -> MakeDigests:
             digests = as_digests(b"".join(map(digest_of, views)))
         return rows[column.lengths > 0], digests
 
-    return make
+    return MakeDigests("key-of-examples", (key, kind), make)

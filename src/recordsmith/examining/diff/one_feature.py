@@ -44,12 +44,12 @@ def pairs_but_one(
     if not all(side.schema.is_complete for side in reading.sides):
         most = 0  # a record may have any number of features
     some = (left[0][:most], left[1][:most])
-    pairs = _pairs(reading, some, _digests_without_each(key), only_unique=False)
+    pairs = _pairs(reading, some, digests_without_each(key), only_unique=False)
     equal_key_count = len(pairs[0])
     if key is not None:
         rest = _without(some, pairs)
         if len(rest[0]) and len(rest[1]):
-            renamed = _pairs(reading, rest, _digests_without(key), only_unique=True)
+            renamed = _pairs(reading, rest, digests_without(key), only_unique=True)
             pairs = (np.concatenate([pairs[0], renamed[0]]), np.concatenate([pairs[1], renamed[1]]))
     order = np.argsort(pairs[0])
     return (
@@ -100,7 +100,7 @@ class _FeatureSums(NamedTuple):
     total: int
 
 
-def _digests_without_each(key: str | None) -> MakeDigests:
+def digests_without_each(key: str | None = None) -> MakeDigests:
     """Make the digests of a record without each of its features but `key`, and of all of it."""
 
     def make(sums: _FeatureSums) -> list[int]:
@@ -109,10 +109,11 @@ def _digests_without_each(key: str | None) -> MakeDigests:
         rest = [sums.total - part for (_, name), part in sums.features.items() if name != key]
         return [sums.total, *rest]
 
-    return _of_records(make)
+    arguments = () if key is None else (key,)
+    return MakeDigests("without-each", arguments, _of_records(make))
 
 
-def _digests_without(key: str) -> MakeDigests:
+def digests_without(key: str) -> MakeDigests:
     """Make the digest of a record without the feature `key`, if it has other features."""
 
     def make(sums: _FeatureSums) -> list[int]:
@@ -120,10 +121,12 @@ def _digests_without(key: str) -> MakeDigests:
             return []
         return [sums.total - part for (_, name), part in sums.features.items() if name == key]
 
-    return _of_records(make)
+    return MakeDigests("without", (key,), _of_records(make))
 
 
-def _of_records(make: Callable[[_FeatureSums], list[int]]) -> MakeDigests:
+def _of_records(
+    make: Callable[[_FeatureSums], list[int]],
+) -> Callable[[RecordBlock, Int64Array], tuple[Int64Array, Digests]]:
     def make_all(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
         made = bytearray()
         counts = []

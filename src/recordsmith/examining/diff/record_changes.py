@@ -43,6 +43,37 @@ RecordNotes = dict[tuple[str, str], FeatureNote]
 """The features of a record by section and name."""
 
 
+class RecordNote(NamedTuple):
+    """What is reported of one record.
+
+    key: the value of the feature that identifies it, shortened; None if it has none.
+    features: None if they are not compared.
+    """
+
+    key: str | None
+    features: RecordNotes | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the note as plain JSON values."""
+        features = None
+        if self.features is not None:
+            features = [
+                [*place, note.digest.hex(), note.text] for place, note in self.features.items()
+            ]
+        return {"key": self.key, "features": features}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> RecordNote:
+        """Restore a note from `to_json`."""
+        features = document["features"]
+        if features is not None:
+            features = {
+                (section, key): FeatureNote(bytes.fromhex(digest), text)
+                for section, key, digest, text in features
+            }
+        return cls(document["key"], features)
+
+
 @dataclass(frozen=True)
 class FeatureChange:
     """A feature that differs between two records, or is missing from one of them.
@@ -59,6 +90,15 @@ class FeatureChange:
     def to_json(self) -> dict[str, Any]:
         """Return section, feature, a and b."""
         return dict(vars(self))
+
+
+def note_record(payload: memoryview, name: str | None, *, with_features: bool) -> RecordNote:
+    """Summarize a record; `name` is the feature that identifies records, if there is one."""
+    value = None if name is None else key_of(payload, name)
+    return RecordNote(
+        None if value is None else describe_value(value),
+        (take_notes(payload) or {}) if with_features else None,
+    )
 
 
 def take_notes(payload: memoryview) -> RecordNotes | None:

@@ -69,7 +69,7 @@ class DuplicateStats(Report):
     sampled: int
 
 
-class _Seen(SortedTable):
+class SeenContents(SortedTable):
     """The contents of one split by hash, with counts, first and last places."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class DuplicateSearch:
 
     def __init__(self, feature: str | None) -> None:
         self.feature = feature
-        self._splits: dict[str, _Seen] = {}
+        self._splits: dict[str, SeenContents] = {}
         self._bits = 0
         self._count = 0
         self._pending_count = 0
@@ -109,7 +109,7 @@ class DuplicateSearch:
         with self._lock:
             self._count += len(hashes)
             wanted = begins_with_zeros(hashes, self._bits)
-            seen = self._splits.setdefault(split, _Seen())
+            seen = self._splits.setdefault(split, SeenContents())
             seen.pending.append((hashes[wanted], places[wanted]))
             self._pending_count += int(np.count_nonzero(wanted))
             if self._pending_count >= _PENDING:
@@ -119,10 +119,26 @@ class DuplicateSearch:
         self._pending_count = 0
         for seen in self._splits.values():
             seen.settle(self._bits)
+        self._shrink()
+
+    def _shrink(self) -> None:
         while sum(len(seen.keys) for seen in self._splits.values()) > KEPT_HASHES:
             self._bits += 1
             for seen in self._splits.values():
                 seen.keep_sample(self._bits)
+
+    def merge(self, other: DuplicateSearch) -> None:
+        """Add everything that another search collected, in another process."""
+        other._settle()
+        with self._lock:
+            self._settle()
+            self._count += other._count
+            for split, found in other._splits.items():
+                self._splits.setdefault(split, SeenContents()).add(found.keys, *found.columns)
+            self._bits = max(self._bits, other._bits)
+            for seen in self._splits.values():
+                seen.keep_sample(self._bits)
+            self._shrink()
 
     def finish(self, places: Places) -> DuplicateStats:
         """Return the duplicates."""
@@ -169,7 +185,7 @@ def _first_pairs(first: Int64Array, second: Int64Array) -> list[tuple[int, int]]
     return list(zip(first[chosen].tolist(), second[chosen].tolist(), strict=True))
 
 
-def _shared(one: _Seen, other: _Seen) -> tuple[Any, Any]:
+def _shared(one: SeenContents, other: SeenContents) -> tuple[Any, Any]:
     """Return the indices of shared contents in each split."""
     _, mine, theirs = np.intersect1d(one.keys, other.keys, assume_unique=True, return_indices=True)
     return mine, theirs

@@ -74,7 +74,7 @@ class MaskStats(Report):
 
 
 @dataclass
-class _Mask:
+class CountedMask:
     """Masks with the same bytes. Without labels if they cannot be decoded."""
 
     count: int
@@ -87,7 +87,7 @@ class MaskSample:
 
     def __init__(self) -> None:
         self._count = 0
-        self._masks: dict[int, _Mask] = {}
+        self._masks: dict[int, CountedMask] = {}
         self._largest: list[int] = []  # a heap of the negative hashes
         self._limit = _ALL  # hashes from here on are outside of the sample
         self._pixels = self._counts = 0
@@ -115,7 +115,7 @@ class MaskSample:
                 self._masks[key].count += count
             return True
 
-    def _add_new(self, key: int, mask: _Mask) -> None:
+    def _add_new(self, key: int, mask: CountedMask) -> None:
         with self._lock:
             if key >= self._limit:
                 return
@@ -131,10 +131,25 @@ class MaskSample:
                 or self._pixels > MOST_PIXELS
                 or self._counts > MOST_COUNTS
             ):
-                self._limit = -heapq.heappop(self._largest)
-                dropped = self._masks.pop(self._limit)
-                self._pixels -= int(dropped.pixels.sum())
-                self._counts -= len(dropped.pixels)
+                self._limit = self._drop_largest()
+
+    def _drop_largest(self) -> int:
+        """Drop the mask with the largest hash, and return the hash."""
+        key = -heapq.heappop(self._largest)
+        dropped = self._masks.pop(key)
+        self._pixels -= int(dropped.pixels.sum())
+        self._counts -= len(dropped.pixels)
+        return key
+
+    def merge(self, other: MaskSample) -> None:
+        """Add everything that another sample has, of another process."""
+        with self._lock:
+            self._count += other._count
+            self._limit = min(self._limit, other._limit)
+            while self._largest and -self._largest[0] >= self._limit:
+                self._drop_largest()
+        for key, mask in other._masks.items():
+            self._add_new(key, mask)
 
     def finish(self, class_names: ClassNames | None) -> MaskStats:
         """Return the statistics of everything added so far."""
@@ -174,15 +189,15 @@ def decode_raw(dtype: str) -> DecodeMask:
     return decode
 
 
-def _count_pixels(data: memoryview, count: int, decode: DecodeMask) -> _Mask:
+def _count_pixels(data: memoryview, count: int, decode: DecodeMask) -> CountedMask:
     try:
         values: npt.NDArray[np.uint16] = decode(data).reshape(-1)  # type: ignore[assignment]
     except (CorruptDataError, ValueError):
-        return _Mask(count, *np.empty((2, 0), np.int64))
+        return CountedMask(count, *np.empty((2, 0), np.int64))
     pixels = np.zeros(1, np.int64)
     for start in range(0, len(values), _STRIP):
         some = np.bincount(values[start : start + _STRIP], minlength=len(pixels))
         some[: len(pixels)] += pixels
         pixels = some
     labels = np.flatnonzero(pixels)
-    return _Mask(count, labels, pixels[labels])
+    return CountedMask(count, labels, pixels[labels])

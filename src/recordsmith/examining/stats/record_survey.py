@@ -90,6 +90,16 @@ class SharedSurveys:
                 found[key] = make()
             return found.get(key)
 
+    def merge(self, other: SharedSurveys) -> None:
+        """Add everything that another process collected."""
+        self.records.merge(other.records)
+        for key, search in other._images.items():
+            if mine := self.of_images(key):
+                mine.merge(search)
+        for key, masks in other.masks.items():
+            if sample := self.of_masks(key):
+                sample.merge(masks)
+
     def finish(self, places: Places) -> list[DuplicateStats]:
         """Return the duplicates: records, then images by key."""
         searches = [self.records, *(self._images[key] for key in sorted(self._images))]
@@ -304,6 +314,8 @@ class RecordSurvey:
 
     def merge(self, other: RecordSurvey) -> None:
         """Add everything that another survey collected."""
+        if other._shared is not self._shared:  # of another process
+            self._shared.merge(other._shared)
         self.record_count += other.record_count
         self.sizes.merge(other.sizes)
         self.payloads += other.payloads

@@ -1,7 +1,7 @@
 """Computes the statistics of a dataset in one pass over all records, in bounded memory.
 
-Each thread reads neighboring shards of a split in order. Results are merged in the order of the
-shards, so that they do not depend on the number of threads.
+Each thread, or task of an engine, reads neighboring shards of a split in order. Results are merged
+in the order of the shards, so that they do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from recordsmith.dataset import (
     AnyShard,
     ClassNames,
     Dataset,
-    LocatedBlock,
     dataset_of,
     records_of,
 )
 from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import (
@@ -37,11 +36,14 @@ from recordsmith.examining.stats.feature_stats import (
 from recordsmith.examining.stats.findings import Finding, make_findings
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
-from recordsmith.examining.stats.places import Places, place_numbers
+from recordsmith.examining.stats.places import Places
 from recordsmith.examining.stats.record_survey import RecordSurvey, SharedSurveys
+from recordsmith.examining.stats.shard_runs import Run, SurveyedRun, read_run
+from recordsmith.examining.stats.stats_task import run_from_json, stats_tasks
 from recordsmith.example.keys import MASK
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
+from recordsmith.tasks import Engine, completed, in_order
 from recordsmith.work import Progress, Work, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
@@ -99,6 +101,7 @@ def stats(
     paths_or_dataset: Paths | Dataset,
     split: str | None = None,
     *,
+    engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> StatsReport:
@@ -113,6 +116,8 @@ def stats(
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
         split: use only this split, or part of one, as in `recordsmith.open`.
+        engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
+            process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done_bytes, total_bytes)`.
 
@@ -123,12 +128,13 @@ def stats(
     Raises:
         CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
             manifest.
-        FileAccessError, OptionError: as in `recordsmith.open`.
+        FileAccessError, OptionError: as in `recordsmith.open`; or a process of the engine does not
+            see the same file.
     """
     work = Work(thread_count(threads), progress)
     dataset = dataset_of(paths_or_dataset, split)
     survey = _DatasetSurvey(records_of(dataset).in_file_order().parts(), work)
-    survey.read()
+    survey.read(engine)
     return survey.finish(dataset.class_names)
 
 
@@ -139,18 +145,33 @@ class _DatasetSurvey:
         self._shards = shards
         self._sizes = [shard.size_bytes for shard in shards]
         self._counts = [0] * len(shards)
+        self._compressions = [""] * len(shards)
         self._work = work
         work.total = sum(self._sizes)
         self._shared = SharedSurveys()
         self._all = RecordSurvey("", self._shared)
         self._classes: dict[str, ClassSurvey] = {}
 
-    def read(self) -> None:
+    def read(self, engine: Engine | None) -> None:
         """Read all shards, merging results in their order."""
-        ahead = min(self._work.threads, len(self._shards)) + 2
-        with closing(self._work.in_order(self._read_run, self._runs(), ahead=ahead)) as surveys:
-            for survey in surveys:
-                self._merge(survey)
+        work = self._work
+        runs = [self._run(numbers) for numbers in self._runs()]
+        if engine is not None:
+            tasks = stats_tasks(runs)
+            with closing(completed(engine, tasks, work.advance)) as results:
+                for run, result in zip(runs, in_order(results), strict=True):
+                    self._merge(run, run_from_json(result))
+            work.finish()
+            return
+        ahead = min(work.threads, len(self._shards)) + 2
+        read = partial(read_run, shared=self._shared, work=work)
+        with closing(work.in_order(read, runs, ahead=ahead)) as surveys:
+            for run, found in zip(runs, surveys, strict=True):
+                self._merge(run, found)
+
+    def _run(self, numbers: Sequence[int]) -> Run:
+        first, stop = numbers[0], numbers[-1] + 1
+        return Run(first, self._shards[first:stop], self._sizes[first:stop])
 
     def _runs(self) -> Iterator[list[int]]:
         """Yield runs of neighboring shards of one split; small shards share a survey."""
@@ -166,25 +187,10 @@ class _DatasetSurvey:
         if run:
             yield run
 
-    def _read_run(self, run: Sequence[int]) -> RecordSurvey:
-        survey = RecordSurvey(self._shards[run[0]].split, self._shared)
-        numbers = {id(self._shards[number]): number for number in run}
-        current, before, advanced = None, 0, 0
-        for shard, block in blocks_of([self._shards[number] for number in run]):
-            self._work.check()
-            number = numbers[id(shard)]
-            with LocatedBlock(block, shard).located():
-                survey.add(block, place_numbers(number, block.position, len(block)))
-            self._counts[number] += len(block)
-            if shard.compression == "none":
-                before, current = before if shard is current else 0, shard
-                end = block.offset + len(block.buffer)
-                self._work.advance(end - before)
-                advanced, before = advanced + end - before, end
-        self._work.advance(sum(self._sizes[number] for number in run) - advanced)
-        return survey
-
-    def _merge(self, survey: RecordSurvey) -> None:
+    def _merge(self, run: Run, found: SurveyedRun) -> None:
+        survey, stop = found.survey, run.first + len(run.shards)
+        self._counts[run.first : stop] = found.counts
+        self._compressions[run.first : stop] = found.compressions
         for section in survey.sections.values():
             for key, feature in section.items():
                 if is_label(key):
@@ -205,8 +211,10 @@ class _DatasetSurvey:
             if found is not None:
                 classes[key] = found
         shards = tuple(
-            ShardSummary(str(shard.location), shard.split, count, size, shard.compression)
-            for shard, count, size in zip(self._shards, self._counts, self._sizes, strict=True)
+            ShardSummary(str(shard.location), shard.split, count, size, compression)
+            for shard, count, size, compression in zip(
+                self._shards, self._counts, self._sizes, self._compressions, strict=True
+            )
         )
         duplicates = tuple(self._shared.finish(places)) if records else ()
         texts = {key: found.finish() for key, found in sorted(self._all.label_texts.items())}

@@ -1,7 +1,8 @@
 """Verifies a dataset: every checksum, and every shard against the manifest.
 
-Several threads read the shards; all of them share a large uncompressed one. Damaged data is read
-again, bypassing the page cache, before it is reported. `deep` also checks payloads and images.
+Several threads, or the processes of an engine, read the shards; all of them share a large
+uncompressed one. Damaged data is read again, bypassing the page cache, before it is reported.
+`deep` also checks payloads and images.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
-from recordsmith.examining.verification.deep_check import DeepCheck, ShardContents
+from recordsmith.examining.verification.deep_check import (
+    CheckedContents,
+    DeepCheck,
+    ShardContents,
+)
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
 from recordsmith.examining.verification.shard_comparison import compare_shards
 from recordsmith.examining.verification.shard_features import MOST_COMPARED
@@ -30,9 +35,11 @@ from recordsmith.examining.verification.verify_report import (
     ShardFindings,
     VerifyReport,
 )
+from recordsmith.examining.verification.verify_task import VerifyTasks
 from recordsmith.example.payload import PAYLOAD_NAMES
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.stores import PlaceLike
+from recordsmith.tasks import Engine
 from recordsmith.work import Progress, Work, thread_count
 
 _AHEAD = 4  # jobs that wait per thread: few, whatever the number of shards
@@ -44,6 +51,7 @@ def verify(
     *,
     deep: bool = False,
     schema: SchemaFile | PlaceLike | None = None,
+    engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
@@ -56,6 +64,8 @@ def verify(
             or, without a manifest, the other shards. Each image must decode with the size and
             format given in its record.
         schema: also check each record against this schema file (see `docs/schema.md`).
+        engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
+            process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done_bytes, total_bytes)`.
 
@@ -63,7 +73,8 @@ def verify(
         A report with all defects of the data; defects are never raised.
 
     Raises:
-        FileAccessError: a path does not exist or cannot be read.
+        FileAccessError: a path does not exist or cannot be read, or a process of the engine does
+            not see the same file.
         OptionError: no file looks like a TFRecord file, the split does not exist, or the schema
             file is invalid; or the dataset is a selection of records.
 
@@ -92,12 +103,16 @@ def verify(
     for shard in located.shards if progress else ():
         with suppress(FileAccessError):  # reported when the shard is read
             work.total += shard.size_bytes
+    report.is_deep = deep
+    rules = None if schema is None else schema.rules()
     if deep or schema is not None:
-        report.is_deep = deep
-        rules = None if schema is None else schema.rules()
-        found = _check_deeply(located, work, report, rules)
+        found = _check_contents(located, work, report, rules, engine)
+    elif engine is not None:
+        tasks = VerifyTasks(located.shards, None, contents=False, images=False)
+        found = tasks.run(engine, work.advance)
     else:
         found = _check_all(located, work)
+    work.finish()
     manifest_check.compare(located, found)
     report.add(manifest_check.check_compression(located, found))
     report.add(manifest_check.check_total(located, found))
@@ -128,21 +143,25 @@ def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[
     return [shard.location for shard in dataset.shards], None
 
 
-def _check_deeply(
+def _check_contents(
     located: Located,
     work: Work,
     report: VerifyReport,
     rules: Rules | None,
+    engine: Engine | None,
 ) -> list[ShardFindings]:
     is_of_manifest = rules is None
     if is_of_manifest and located.manifest is not None:
         rules = rules_of_schema(located.manifest.schema)
-    with ThreadPoolExecutor(work.threads) as decoding:
-        pool = decoding if report.is_deep else None
-        deep = DeepCheck(partial(ShardContents, rules, work.advance, pool, work.threads))
-        found = _check_all(located, work, deep)
-    checked = deep.done
-    by_shard = [(shard, checked[shard.path].check) for shard in found if shard.path in checked]
+    if engine is not None:
+        tasks = VerifyTasks(located.shards, rules, contents=True, images=report.is_deep)
+        found, checked = tasks.run(engine, work.advance), tasks.checked
+    else:
+        with ThreadPoolExecutor(work.threads) as decoding:
+            pool = decoding if report.is_deep else None
+            deep = DeepCheck(partial(ShardContents, rules, work.advance, pool, work.threads))
+            found, checked = _check_all(located, work, deep), deep.done
+    by_shard = [(shard, checked[shard.path]) for shard in found if shard.path in checked]
     compare_shards(by_shard, rules)
     if is_of_manifest and located.manifest is not None and not located.manifest.schema.is_complete:
         report.unchecked.append(f"schema of the manifest: {located.manifest.schema.omission}")
@@ -150,7 +169,7 @@ def _check_deeply(
     return found
 
 
-def _add_unchecked(report: VerifyReport, checked: Mapping[str, ShardContents]) -> None:
+def _add_unchecked(report: VerifyReport, checked: Mapping[str, CheckedContents]) -> None:
     """List what was not checked."""
     for path, contents in checked.items():
         if contents.is_cut_short:
@@ -158,20 +177,20 @@ def _add_unchecked(report: VerifyReport, checked: Mapping[str, ShardContents]) -
                 f"{path} has many bad records: contents were not checked after the first "
                 f"{MAX_DEFECTS_PER_SHARD:,}"
             )
-        if contents.check.seen.is_full:
+        if contents.is_full:
             report.unchecked.append(
                 f"{path} has more than {MOST_FEATURES:,} different features: the kinds of the "
                 "others were not checked"
             )
-        elif contents.check.seen.is_cut and len(checked) > 1:
+        elif contents.is_cut and len(checked) > 1:
             report.unchecked.append(
                 f"{path} has more than {MOST_COMPARED:,} different features: the kinds of the "
                 "others were not compared between shards"
             )
     foreign = {
-        contents.check.payload
+        contents.payload
         for contents in checked.values()
-        if contents.check.payload not in (None, *SECTION_FIELDS)
+        if contents.payload not in (None, *SECTION_FIELDS)
     }
     for payload in sorted(filter(None, foreign)):
         report.unchecked.append(
@@ -197,7 +216,6 @@ def _check_all(located: Located, work: Work, deep: DeepCheck | None = None) -> l
             parts = chain((first,), islice(results, len(plan.calls) - 1))
             found.append(plan.finish(parts))
             deque(parts, maxlen=0)
-    work.finish()
     return found
 
 

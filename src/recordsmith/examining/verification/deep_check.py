@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +25,36 @@ from recordsmith.wire import HEADER_BYTES, RecordBlock
 _PIECES = 4  # of a block, per thread: images differ in size
 
 
-class ShardContents:
-    """Checks the payloads of one shard.
+@dataclass(frozen=True)
+class CheckedContents:
+    """What is compared between the shards of a dataset, and what was not checked in one.
 
+    payload: the message type of its records; None without records.
+    kinds: the kind of each feature, by section and name.
+    is_full, is_cut: as in `ShardFeatures`.
     is_cut_short: whether the check stopped at the limit of defects.
     """
+
+    payload: str | None
+    kinds: Mapping[tuple[str, str], str]
+    is_full: bool
+    is_cut: bool
+    is_cut_short: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        kinds = [[section, key, kind] for (section, key), kind in self.kinds.items()]
+        return {**vars(self), "kinds": kinds}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> CheckedContents:
+        """Restore it from `to_json`."""
+        kinds = {(section, key): kind for section, key, kind in document["kinds"]}
+        return cls(**{**document, "kinds": kinds})
+
+
+class ShardContents:
+    """Checks the payloads of one shard."""
 
     def __init__(
         self,
@@ -38,8 +64,8 @@ class ShardContents:
         thread_count: int,
     ) -> None:
         """`pool` decodes images; None skips them."""
-        self.check = RuleCheck(rules)
-        self.is_cut_short = False
+        self._check = RuleCheck(rules)
+        self._is_cut_short = False
         self._advance = advance
         self._pool = pool
         self._thread_count = thread_count
@@ -47,15 +73,15 @@ class ShardContents:
 
     def check_block(self, block: RecordBlock, findings: ShardFindings) -> None:
         """Check the records of a block."""
-        if self.is_cut_short:
+        if self._is_cut_short:
             return
         errors = []
-        for error in self.check.check_records(block.buffer, block.starts, block.lengths):
+        for error in self._check.check_records(block.buffer, block.starts, block.lengths):
             errors.append(error)
             if self._error_count + len(errors) >= report.MAX_DEFECTS_PER_SHARD:
-                self.is_cut_short = True
+                self._is_cut_short = True
                 break
-        if self._pool is not None and not self.is_cut_short:
+        if self._pool is not None and not self._is_cut_short:
             bad = {error.record for error in errors}
             rows = np.array([row for row in range(len(block)) if row not in bad], np.int64)
             count, of_images = self._images(block, rows)
@@ -69,13 +95,22 @@ class ShardContents:
         self._error_count += len(errors)
         findings.add(errors)
 
+    def finish(self) -> CheckedContents:
+        """Return what is compared with other shards, after the last block."""
+        check = self._check
+        check.finish()
+        seen = check.seen
+        return CheckedContents(
+            check.payload, seen.kinds, seen.is_full, seen.is_cut, self._is_cut_short
+        )
+
     def _images(self, block: RecordBlock, rows: Int64Array) -> tuple[int, list[CorruptDataError]]:
-        if self._pool is None or self.check.payload not in SECTION_FIELDS:
+        if self._pool is None or self._check.payload not in SECTION_FIELDS:
             return 0, []
         total = 0
         found: list[CorruptDataError] = []
-        for parts in self.check.parts(block.buffer, block.starts, block.lengths, rows):
-            keys = self.check.seen.images_of(parts.section)
+        for parts in self._check.parts(block.buffer, block.starts, block.lengths, rows):
+            keys = self._check.seen.images_of(parts.section)
             nonempty = np.flatnonzero(parts.lengths)
             if not keys or not len(nonempty):
                 continue
@@ -127,7 +162,7 @@ def _features_of(payload: bytes, parts: RecordParts) -> Features:
 
 @dataclass
 class DeepCheck:
-    """Makes a ShardContents for each shard, and keeps the finished ones by path."""
+    """Makes a ShardContents for each shard, and keeps the results by path."""
 
     new: Callable[[], ShardContents]
-    done: dict[str, ShardContents] = field(default_factory=dict)
+    done: dict[str, CheckedContents] = field(default_factory=dict)

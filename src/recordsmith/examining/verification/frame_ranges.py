@@ -79,14 +79,20 @@ def ranges_of(size: int) -> list[tuple[int, int]]:
 
 
 def join_ranges(
-    parts: Iterator[RangeFindings], ranges: Sequence[tuple[int, int]], check: RangeCheck
+    parts: Iterator[RangeFindings],
+    ranges: Sequence[tuple[int, int]],
+    check: Callable[[int, int], RangeFindings],
 ) -> Iterator[RangeFindings]:
-    """Yield the ranges of a file in order, each starting where the previous one ends."""
+    """Yield the ranges of a file in order, each starting where the previous one ends.
+
+    Args:
+        check: checks the frames that begin in a range, from its start.
+    """
     at = position = 0
     for part, (_, stop) in zip(parts, ranges, strict=True):
         if at >= stop:  # one record spans the whole range
             continue
-        good = part if part.start == at else check.range(at, stop)
+        good = part if part.start == at else check(at, stop)
         yield good.shifted(position)
         at, position = good.stop, position + good.seen_count
         if good.is_lost:
@@ -114,19 +120,28 @@ class RangeCheck:
         self.advance = advance
         self.with_checksum = with_checksum
 
-    def range(self, start: int, stop: int, *, is_guess: bool = False) -> RangeFindings:
-        """Check the frames that begin in start:stop; with `is_guess` from the first one found."""
+    def range(
+        self, start: int, stop: int, *, is_guess: bool = False, searches_all: bool = False
+    ) -> RangeFindings:
+        """Check the frames that begin in start:stop; with `is_guess` from the first one found.
+
+        Args:
+            searches_all: whether to search the whole range for the first one.
+        """
         if is_guess:
-            first = self._find(start, stop)
+            first = self._find(start, stop if searches_all else min(stop, start + _SEARCH_BYTES))
             if first is None:
                 return RangeFindings(None, stop)
             start = first
         return _Walk(self, start, stop).run()
 
     def _find(self, start: int, stop: int) -> int | None:
-        block = self.read(start, min(_SEARCH_BYTES, stop - start) + HEADER_BYTES - 1)
-        place = find_header(block, self.size - start)
-        return None if place is None else start + place
+        for at in range(start, stop, _SEARCH_BYTES):
+            block = self.read(at, min(_SEARCH_BYTES, stop - at) + HEADER_BYTES - 1)
+            place = find_header(block, self.size - at)
+            if place is not None:
+                return at + place
+        return None
 
     def read(self, at: int, size: int) -> memoryview:
         """Read bytes into this thread's buffer; fewer at the end of the file."""

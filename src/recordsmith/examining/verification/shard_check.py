@@ -52,13 +52,23 @@ def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
     Args:
         deep: checks the payloads; None to check only checksums.
     """
-    if deep is None and work.threads > 1 and not shard.is_remote:
-        with suppress(FileAccessError):  # reported when the shard is read
-            size = shard.size_bytes
-            head = shard.location.read(0, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None
-            if head is not None and detect_compression(head) == "none":
-                return _plan_of_ranges(shard, size, work)
-    return ReadingPlan([partial(_check_shard, shard, work, deep)], next)
+    if deep is None and work.threads > 1:
+        size = size_to_divide(shard)
+        if size is not None:
+            return _plan_of_ranges(shard, size, work)
+    return ReadingPlan([partial(_check_all, shard, work, deep)], next)
+
+
+def size_to_divide(shard: Shard) -> int | None:
+    """Return the size of a large local shard without compression; None for other shards."""
+    if shard.is_remote:
+        return None
+    with suppress(FileAccessError):  # reported when the shard is read
+        size = shard.size_bytes
+        head = shard.location.read(0, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None
+        if head is not None and detect_compression(head) == "none":
+            return size
+    return None
 
 
 def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
@@ -66,29 +76,58 @@ def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
 
     def check(start: int, stop: int) -> RangeFindings | FileAccessError:
         try:
-            with shard.open_read() as file:
-                return _range_check(shard, file, size, work).range(start, stop, is_guess=start > 0)
+            return check_range(shard, size, start, stop, work.advance, is_guess=start > 0)
         except FileAccessError as error:
             return error
 
-    def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
-        findings = ShardFindings(str(shard.location), size, compression="none")
-        try:
-            with shard.open_read() as file:
-                checker = _range_check(shard, file, size, work)
-                _take(findings, join_ranges(_raising(parts), ranges, checker))
-        except FileAccessError as error:
-            _add_unreadable(findings, error)
-        _detect_changes(shard, findings)
-        return findings
-
-    return ReadingPlan([partial(check, start, stop) for start, stop in ranges], finish)
-
-
-def _range_check(shard: Shard, file: ObjectReader, size: int, work: Work) -> RangeCheck:
-    return RangeCheck(
-        file, shard.location, size, work.advance, with_checksum=shard.entry is not None
+    return ReadingPlan(
+        [partial(check, start, stop) for start, stop in ranges],
+        lambda parts: join_findings(
+            shard, size, parts, lambda start, stop: check_range(shard, size, start, stop)
+        ),
     )
+
+
+def check_range(
+    shard: Shard,
+    size: int,
+    start: int,
+    stop: int,
+    advance: Callable[[int], None] = lambda _: None,
+    *,
+    is_guess: bool = False,
+    searches_all: bool = False,
+) -> RangeFindings:
+    """Check a range of a shard of this size; `is_guess` and `searches_all` as in `RangeCheck`.
+
+    Raises:
+        FileAccessError: the file cannot be read.
+    """
+    with shard.open_read() as file:
+        check = _range_check(shard, file, size, advance)
+        return check.range(start, stop, is_guess=is_guess, searches_all=searches_all)
+
+
+def join_findings(
+    shard: Shard,
+    size: int,
+    parts: Iterator[RangeFindings | FileAccessError],
+    check: Callable[[int, int], RangeFindings],
+) -> ShardFindings:
+    """Join the findings of the ranges of a shard; `check` as in `join_ranges`."""
+    findings = ShardFindings(str(shard.location), size, compression="none")
+    try:
+        _take(findings, join_ranges(_raising(parts), ranges_of(size), check))
+    except FileAccessError as error:
+        add_unreadable(findings, error)
+    _detect_changes(shard, findings)
+    return findings
+
+
+def _range_check(
+    shard: Shard, file: ObjectReader, size: int, advance: Callable[[int], None]
+) -> RangeCheck:
+    return RangeCheck(file, shard.location, size, advance, with_checksum=shard.entry is not None)
 
 
 def _raising(parts: Iterator[RangeFindings | FileAccessError]) -> Iterator[RangeFindings]:
@@ -115,29 +154,42 @@ def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
     findings.checksum = checksum
 
 
-def _check_shard(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindings:
-    """Check a shard with one thread. Compression is detected from the first bytes."""
+def _check_all(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindings:
+    """Check a shard with one thread; a shard that cannot be read is a finding."""
     findings = ShardFindings(str(shard.location))
     try:
-        with shard.open_read() as file, accessing(shard.location):
-            is_regular = file.seekable()
-            findings.size_bytes = file.size_bytes
-            compression: Compression | None = None
-            if is_regular:
-                compression = detect_compression(file.read_head(HEAD_BYTES))
-            if deep is None and compression == "none":
-                checker = _range_check(shard, file, findings.size_bytes, work)
-                _take(findings, [checker.range(0, findings.size_bytes)])
-            else:
-                new = None if deep is None else deep.new
-                contents = read_stream(file, findings, work.advance, new)
-                if deep is not None and contents is not None:
-                    contents.check.finish()
-                    deep.done[findings.path] = contents
-            findings.compression = compression
+        check_shard(shard, findings, work.advance, deep)
     except FileAccessError as error:
-        _add_unreadable(findings, error)
-        return findings
+        add_unreadable(findings, error)
+    return findings
+
+
+def check_shard(
+    shard: Shard, findings: ShardFindings, advance: Callable[[int], None], deep: DeepCheck | None
+) -> None:
+    """Check a shard with one thread. Compression is detected from the first bytes.
+
+    Args:
+        findings: receives the results.
+
+    Raises:
+        FileAccessError: the shard cannot be read.
+    """
+    with shard.open_read() as file, accessing(shard.location):
+        is_regular = file.seekable()
+        findings.size_bytes = file.size_bytes
+        compression: Compression | None = None
+        if is_regular:
+            compression = detect_compression(file.read_head(HEAD_BYTES))
+        if deep is None and compression == "none":
+            checker = _range_check(shard, file, findings.size_bytes, advance)
+            _take(findings, [checker.range(0, findings.size_bytes)])
+        else:
+            new = None if deep is None else deep.new
+            contents = read_stream(file, findings, advance, new)
+            if deep is not None and contents is not None:
+                deep.done[findings.path] = contents.finish()
+        findings.compression = compression
     if is_regular:
         _detect_changes(shard, findings)
     if findings.size_bytes == 0 and shard.entry is None:
@@ -150,10 +202,10 @@ def _check_shard(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindi
                 )
             ]
         )
-    return findings
 
 
-def _add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
+def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
+    """Add that a shard cannot be read."""
     is_missing = isinstance(error, MissingFileError)
     defect = Defect.MISSING_SHARD if is_missing else Defect.UNREADABLE_SHARD
     findings.is_read, findings.checksum = False, None

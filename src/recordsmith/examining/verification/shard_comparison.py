@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import Rules
-from recordsmith.examining.verification.rule_check import RuleCheck
+from recordsmith.examining.verification.deep_check import CheckedContents
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.example.payload import PAYLOAD_NAMES
 
-_Checked: TypeAlias = tuple[ShardFindings, RuleCheck]
+_Checked: TypeAlias = tuple[ShardFindings, CheckedContents]
 
 
 def compare_shards(checked: Sequence[_Checked], rules: Rules | None) -> None:
@@ -33,7 +33,7 @@ def compare_shards(checked: Sequence[_Checked], rules: Rules | None) -> None:
         shards_by_key if open_keys is None else shards_by_key.keys() & open_keys
     ):
         shards = shards_by_key[section, key]
-        kinds = [check.seen.kinds[section, key] for _, check in shards]
+        kinds = [check.kinds[section, key] for _, check in shards]
         usual = _usual(shards, kinds)
         for (findings, _), kind in zip(shards, kinds, strict=True):
             if kind != usual:
@@ -61,12 +61,12 @@ def _with_several_kinds(checked: Sequence[_Checked]) -> dict[tuple[str, str], li
     first: dict[tuple[str, str], str] = {}
     differing = set()
     for _, check in checked:
-        for key, kind in check.seen.kinds.items():
+        for key, kind in check.kinds.items():
             if first.setdefault(key, kind) != kind:
                 differing.add(key)
     shards_by_key: dict[tuple[str, str], list[_Checked]] = {key: [] for key in differing}
     for one in checked if differing else ():
-        for key in one[1].seen.kinds:
+        for key in one[1].kinds:
             if key in differing:
                 shards_by_key[key].append(one)
     return shards_by_key

@@ -54,7 +54,7 @@ from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
 from recordsmith.reshaping.resharding.reshard_report import AppendReport
-from recordsmith.reshaping.resharding.shard_copies import ShardCopies
+from recordsmith.reshaping.resharding.shard_copies import PlannedSpans, ShardCopies
 from recordsmith.sources import make_source
 from recordsmith.stores import (
     NOTE_BYTES,
@@ -234,7 +234,17 @@ class _Job:
         files[:] = [shard.file for shard in plan.shards]
         note_files(folder, [*files, *renamed.values()])
         work.total += plan.size_bytes
-        results = ShardCopies(folder, plan, job, inputs, records, work, surveyed=plan.pools).run()
+        copies = ShardCopies(
+            folder,
+            job,
+            plan.compression,
+            records,
+            PlannedSpans(plan, records).of,
+            work,
+            versions=inputs.versions(),
+            surveyed=plan.pools,
+        )
+        results = copies.run(plan.shards)
         schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more]
         notices += check_schemas_match(manifest.schema, schema, allow_missing=self._allow_missing)

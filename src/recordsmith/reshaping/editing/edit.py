@@ -15,6 +15,7 @@ from recordsmith.reshaping.resharding.reshard import reshard_from_options
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.stores import PlaceLike
+from recordsmith.tasks import Engine
 from recordsmith.where import parse_where
 from recordsmith.work import Progress
 
@@ -34,6 +35,7 @@ def edit(
     compression: str | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
     overwrite: bool = False,
+    engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ReshardReport:
@@ -57,6 +59,7 @@ def edit(
         shards, shard_size_bytes, shard_names: write other shards, as in `reshard`.
         compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
         overwrite: replace an existing dataset.
+        engine: what writes the shards, as in `reshard`.
         threads: number of threads; None: one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
@@ -92,5 +95,11 @@ def edit(
         keep_shards=not has_shard_options,
     )
     return reshard_from_options(
-        options, paths_or_dataset, out, overwrite=overwrite, threads=threads, progress=progress
+        options,
+        paths_or_dataset,
+        out,
+        overwrite=overwrite,
+        engine=engine,
+        threads=threads,
+        progress=progress,
     )

@@ -20,7 +20,7 @@ from recordsmith.errors import OptionError
 from recordsmith.stores import Location, as_location, read_document
 from recordsmith.words import first_of
 
-TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str]"
+TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | RecodeTable"
 
 OTHERS = "*"
 _COLUMNS = frozenset(("old", "new", "name"))
@@ -78,6 +78,8 @@ class RecodeTable:
             OptionError: it is invalid.
             FileAccessError: the file cannot be read.
         """
+        if isinstance(given, RecodeTable):
+            return given
         if isinstance(given, Mapping):
             where = f"the table of {key!r}"
             rows = tuple(

@@ -18,8 +18,13 @@ from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
 
 
-def open_records(inputs: Inputs, folder: Location, work: Work) -> tuple[InputRecords, list[str]]:
+def open_records(
+    inputs: Inputs, folder: Location, work: Work, *, is_shared: bool = False
+) -> tuple[InputRecords, list[str]]:
     """Return the records of all inputs, decompressed if necessary, and notices.
+
+    Args:
+        is_shared: whether other machines read the decompressed files as well.
 
     Raises:
         CorruptDataError: a shard is damaged, or its number of records differs from the manifest.
@@ -27,7 +32,8 @@ def open_records(inputs: Inputs, folder: Location, work: Work) -> tuple[InputRec
     """
     packed = [shard for shard in inputs.shards if shard.compression != "none"]
     work.total += sum(shard.size_bytes for shard in packed)
-    scratch = None if folder.store.can_rename or not packed else ScratchFolder()
+    is_in_folder = folder.store.can_rename or is_shared or not packed
+    scratch = None if is_in_folder else ScratchFolder()
     internal = folder / INTERNAL_FOLDER if scratch is None else as_folder(scratch.path)
     unpacked = {
         shard.number: internal / f"unpacked-{shard.number}{PARTIAL_SUFFIX}" for shard in packed

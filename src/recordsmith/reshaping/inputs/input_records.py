@@ -5,13 +5,15 @@ Only the indexes of the latest shards are in memory; they take eight bytes per r
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from recordsmith.dataset import SelectedRecords, Shard, joined_shards
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.reshaping.inputs.cache import LruCache
 from recordsmith.reshaping.inputs.input_shards import InputShard
-from recordsmith.stores import Location, ObjectInfo
+from recordsmith.stores import Location, ObjectInfo, as_place
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.work import Work
 
@@ -43,6 +45,8 @@ class InputRecords:
         self._scratch = scratch
         self._shards = tuple(shards)
         self._unpacked = unpacked
+        self._lock = threading.Lock()
+        self._everything: SelectedRecords | None = None
         self._recent: LruCache[Shard] = LruCache(lambda number, _: self.counts[number], _REMEMBERED)
         measured = work.each(self._measure, self._shards)
         self.counts = [count for count, _ in measured]
@@ -50,6 +54,42 @@ class InputRecords:
 
     def __len__(self) -> int:
         return len(self._shards)
+
+    def to_json(self, number: int) -> dict[str, Any]:
+        """Return an input as plain JSON values, for a worker."""
+        shard = self._shards[number]
+        unpacked = self._unpacked.get(number)
+        return {
+            "location": str(shard.location.absolute()),
+            "unpacked": None if unpacked is None else str(unpacked.absolute()),
+            "split": shard.split,
+            "compression": shard.compression,
+            "size_bytes": shard.size_bytes,
+            "version": shard.version,
+            "records": self.counts[number],
+        }
+
+    @classmethod
+    def from_json(cls, documents: Sequence[Mapping[str, Any]], work: Work) -> InputRecords:
+        """Open the inputs of a task, from `to_json` of each."""
+        shards = [
+            InputShard(
+                number,
+                as_place(each["location"]),
+                each["split"],
+                each["compression"],
+                each["size_bytes"],
+                each["version"],
+                each["records"],
+            )
+            for number, each in enumerate(documents)
+        ]
+        unpacked = {
+            number: as_place(each["unpacked"])
+            for number, each in enumerate(documents)
+            if each["unpacked"] is not None
+        }
+        return cls(shards, unpacked, work)
 
     def location(self, number: int) -> Location:
         """Return the given file, for messages."""
@@ -70,17 +110,33 @@ class InputRecords:
         """Return the shard to read input `number` from."""
         return self._recent.get(number, lambda number: self._open(self._shards[number]))
 
-    def joined(self) -> SelectedRecords:
+    def everything(self) -> SelectedRecords:
         """Return all inputs as one dataset, which keeps all indexes in memory.
 
         Raises:
             CorruptDataError: the number of records differs from the manifest.
         """
+        with self._lock:
+            if self._everything is None:
+                self._everything = self._joined()
+        return self._everything
+
+    def _joined(self) -> SelectedRecords:
         shards = [self._open(shard) for shard in self._shards]
         for number, shard in enumerate(shards):
             if shard.index.record_count != self.counts[number]:
                 raise self.count_error(number, shard.index.record_count)
         return joined_shards(shards)
+
+    def check_unchanged(self) -> None:
+        """Check that no input was modified since the job began.
+
+        Raises:
+            CorruptDataError: one was.
+            FileAccessError: one was removed.
+        """
+        for shard in self._shards:
+            shard.check_unchanged()
 
     def count_error(self, number: int, found: int) -> CorruptDataError:
         """Return the error for an input with a wrong number of records."""

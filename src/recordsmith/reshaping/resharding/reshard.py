@@ -48,8 +48,10 @@ from recordsmith.reshaping.resharding.reshard_plan import (
     reshard_fingerprint,
 )
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
-from recordsmith.reshaping.resharding.shard_copies import ShardCopies
+from recordsmith.reshaping.resharding.reshard_task import ReshardTasks
+from recordsmith.reshaping.resharding.shard_copies import PlannedSpans, ShardCopies
 from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.tasks import Engine
 from recordsmith.where import parse_where
 from recordsmith.words import note_text
 from recordsmith.work import Progress, Work, thread_count
@@ -73,6 +75,7 @@ def reshard(
     compression: str | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
     overwrite: bool = False,
+    engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ReshardReport:
@@ -101,6 +104,7 @@ def reshard(
         compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
         shard_names: template of file names, with {split}, {shard} and {shards}.
         overwrite: replace an existing dataset.
+        engine: what writes the shards, as in `pack`; `where` is evaluated by this process.
         threads: number of threads; None: one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
@@ -134,7 +138,13 @@ def reshard(
         shard_names=shard_names,
     )
     return reshard_from_options(
-        options, paths_or_dataset, out, overwrite=overwrite, threads=threads, progress=progress
+        options,
+        paths_or_dataset,
+        out,
+        overwrite=overwrite,
+        engine=engine,
+        threads=threads,
+        progress=progress,
     )
 
 
@@ -144,6 +154,7 @@ def reshard_from_options(
     out: PlaceLike,
     *,
     overwrite: bool,
+    engine: Engine | None = None,
     threads: int | None,
     progress: Progress | None,
 ) -> ReshardReport:
@@ -154,7 +165,7 @@ def reshard_from_options(
     selected = selected_inputs(paths_or_dataset, options.split)
     inputs = find_inputs(selected.paths, selected.splits, folder)
     options = replace(options, split=selected.split, selection=selected.description)
-    return _Job(options, inputs, selected, folder, work, overwrite=overwrite).run()
+    return _Job(options, inputs, selected, folder, work, overwrite=overwrite, engine=engine).run()
 
 
 class _Job:
@@ -169,7 +180,9 @@ class _Job:
         work: Work,
         *,
         overwrite: bool,
+        engine: Engine | None,
     ) -> None:
+        self._engine = engine
         self._options = options
         self._inputs = inputs
         self._selected = selected
@@ -201,6 +214,7 @@ class _Job:
                 files,
                 overwrite=self._overwrite,
                 earlier=earlier,
+                keeps_shards=self._engine is not None,
             ) as folder:
                 manifest, reused_count = self._build(folder, earlier, files)
         except CorruptDataError as error:
@@ -232,7 +246,7 @@ class _Job:
         inputs, work = self._inputs, self._work
         passes = 0 if self._options.where is None else 1
         work.total = (1 + passes) * inputs.size_bytes
-        records, notices = open_records(inputs, folder, work)
+        records, notices = open_records(inputs, folder, work, is_shared=self._engine is not None)
         work.total += (1 + passes) * (sum(records.sizes) - inputs.size_bytes)
         self._check(records)
         plan = make_plan(self._options, inputs, records, self._choose(records))
@@ -242,18 +256,37 @@ class _Job:
         self._earlier(files)
         note_files(folder, files)
         schemas = self._known_schemas(plan)
-        copies = ShardCopies(
-            folder,
-            plan,
-            self._fingerprint,
-            inputs,
-            records,
-            work,
-            surveyed=plan.pools.keys() - schemas.keys(),
-            edits=self._options.edits,
-            tiles=self._options.tiles,
-        )
-        results = copies.run(trusting=not self._overwrite)
+        spans = PlannedSpans(plan, records)
+        surveyed = plan.pools.keys() - schemas.keys()
+        options = self._options
+        if self._engine is None:
+            copies = ShardCopies(
+                folder,
+                self._fingerprint,
+                plan.compression,
+                records,
+                spans.of,
+                work,
+                versions=inputs.versions(),
+                surveyed=surveyed,
+                edits=options.edits,
+                tiles=options.tiles,
+            )
+            results = copies.run(plan.shards, trusting=not self._overwrite)
+        else:
+            job = ReshardTasks(
+                folder,
+                self._fingerprint,
+                plan,
+                records,
+                spans,
+                versions=inputs.versions(),
+                surveyed=surveyed,
+                options=options,
+                trusting=not self._overwrite,
+            )
+            results = job.run(self._engine, work)
+            records.check_unchanged()
         manifest = self._manifest(plan, results, schemas, records, notices)
         publish_dataset(
             folder,
@@ -341,7 +374,10 @@ class _Job:
         ]
         if self._options.edits is not None:
             notices += self._options.edits.notices(manifest.schema)
-        notices += [note_text(noted.count, what) for what, noted in merge_notes(results).items()]
+        notices += [
+            note_text(noted.count, what)
+            for what, noted in merge_notes(result.notes for result in results).items()
+        ]
         if manifest.schema.omission is not None:
             notices.append(manifest.schema.omission)
         return manifest

@@ -7,7 +7,7 @@ compressed records are read back and verified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -20,17 +20,35 @@ from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.editing.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs.input_records import InputRecords
-from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import Pool
 from recordsmith.reshaping.resharding.reshard_plan import ReshardedShard, ReshardPlan
 from recordsmith.reshaping.resharding.tiled_images import TiledImages
 from recordsmith.stores import Location
-from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
+from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, Compression, RecordBlock
 from recordsmith.work import Work
 
 _POSITIONS = 1 << 16  # per lookup
 _READ_BYTES = 4 << 20  # per read of scattered records in one file
 _SCATTERED_BYTES = 16 << 20  # in many files, which may have to be opened
+
+
+class Consecutive(NamedTuple):
+    """The records start:stop of one input."""
+
+    number: int
+    start: int
+    stop: int
+
+
+class Scattered(NamedTuple):
+    """Some records of one input, or of all.
+
+    number: of the input; None: positions among the records of all inputs.
+    positions: int64, (count,).
+    """
+
+    number: int | None
+    positions: Int64Array
 
 
 class _Piece(NamedTuple):
@@ -41,72 +59,85 @@ class _Piece(NamedTuple):
 
 
 class ShardCopies:
-    """Writes all new shards of a plan."""
+    """Writes new shards."""
 
     def __init__(
         self,
         folder: Location,
-        plan: ReshardPlan,
         fingerprint: str,
-        inputs: Inputs,
+        compression: Compression,
         records: InputRecords,
+        spans: Callable[[ReshardedShard], Iterable[Consecutive | Scattered]],
         work: Work,
         *,
+        versions: str,
         surveyed: Collection[str],
         edits: Edits | None = None,
         tiles: bool = False,
     ) -> None:
         """
         Args:
+            spans: returns where the records of a shard are, in order.
+            versions: a hash of the versions of the inputs.
             surveyed: the splits whose schemas are not known yet.
             tiles: whether to divide JPEGs into tiles.
         """
         self._folder = folder
-        self._plan = plan
         self._fingerprint = fingerprint
-        self._inputs = inputs
-        self._versions = inputs.versions()
+        self._compression = compression
         self._records = records
+        self._spans = spans
+        self._versions = versions
         self._work = work
         self._surveyed = surveyed
         self._edits = edits
         self._tiles = tiles
-        # random orders need the positions of all records
-        self._positions = {
-            split: _Positions(records, pool)
-            for split, pool in plan.pools.items()
-            if plan.orders[split].permutation is not None
-        }
-        self._everything = records.joined() if self._positions else joined_shards(())
 
-    def run(self, *, trusting: bool = True) -> list[ShardResult]:
-        """Write all shards under temporary names.
+    def run(
+        self,
+        shards: Sequence[ReshardedShard],
+        *,
+        trusting: bool = True,
+        checks_inputs: bool = False,
+    ) -> list[ShardResult]:
+        """Write shards under temporary names.
 
         Args:
             trusting: whether to keep complete shards of an earlier run.
+            checks_inputs: whether to check the inputs also before a shard is noted as complete. A
+                worker may see other inputs than the job, which a rerun cannot notice.
 
         Returns:
-            A result per shard, in the order of the plan.
+            A result per shard, in order.
 
         Raises:
             CorruptDataError: an input is damaged, or was modified during the job.
             OptionError: an edit does not fit a record.
             FileAccessError: a file cannot be read or written.
         """
-        results = self._work.each(
-            lambda shard: self._complete(shard, trusting=trusting), self._plan.shards
-        )
-        for shard in self._inputs.shards:
-            shard.check_unchanged()
+
+        def write(shard: ReshardedShard, writer: ShardWriter) -> tuple[ShardResult, str]:
+            result = self._write(shard, writer)
+            if checks_inputs:
+                self._records.check_unchanged()
+            return result, self._versions
+
+        results = self._work.each(lambda shard: self._complete(shard, write, trusting), shards)
+        self._records.check_unchanged()
         return results
 
-    def _complete(self, shard: ReshardedShard, *, trusting: bool) -> ShardResult:
+    def _complete(
+        self,
+        shard: ReshardedShard,
+        write: Callable[[ReshardedShard, ShardWriter], tuple[ShardResult, str]],
+        trusting: bool,
+    ) -> ShardResult:
         """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,
-            self._plan.compression,
-            lambda writer: (self._write(shard, writer), self._versions),
+            self._compression,
+            lambda writer: write(shard, writer),
             fingerprint=self._fingerprint,
             versions=lambda: self._versions,
             trusting=trusting,
@@ -120,7 +151,7 @@ class ShardCopies:
         survey = SchemaSurvey()
         notes: dict[str, Occurrences] = {}
         is_copied = self._edits is None and not self._tiles
-        is_as_checked = is_copied and self._plan.compression == "none"
+        is_as_checked = is_copied and self._compression == "none"
         is_surveyed = shard.split in self._surveyed and is_as_checked
         bytes_in = 0
         for piece in self._pieces(shard):
@@ -179,30 +210,16 @@ class ShardCopies:
                 yield data, offsets[:-1], np.diff(offsets)
 
     def _pieces(self, shard: ReshardedShard) -> Iterator[_Piece]:
-        positions = self._positions.get(shard.split)
-        if positions is not None:
-            order = self._plan.orders[shard.split]
-            for start in range(shard.start, shard.stop, _POSITIONS):
-                ranks = order.ranks(start, min(start + _POSITIONS, shard.stop))
-                yield from _gathered(
-                    self._records, self._everything, positions.of(ranks), _SCATTERED_BYTES
-                )
-            return
-        pool = self._plan.pools[shard.split]
-        first = int(np.searchsorted(pool.starts, shard.start, side="right")) - 1
-        for at in range(first, len(pool.inputs)):
-            low, high = int(pool.starts[at]), int(pool.starts[at + 1])
-            start, stop = max(low, shard.start) - low, min(high, shard.stop) - low
-            if low >= shard.stop:
-                return
-            if start < stop and pool.has_all_records_at(at):
-                yield from _consecutive(self._records, pool.inputs[at], start, stop)
-            elif start < stop:
-                dataset = joined_shards((self._records.shard(pool.inputs[at]),))
-                numbers = pool.numbers(at)[start:stop]
-                for begin in range(0, len(numbers), _POSITIONS):
-                    chosen = numbers[begin : begin + _POSITIONS]
-                    yield from _gathered(self._records, dataset, chosen, _READ_BYTES)
+        records = self._records
+        for span in self._spans(shard):
+            if isinstance(span, Consecutive):
+                yield from _consecutive(records, *span)
+            elif span.number is None:
+                everything = records.everything()
+                yield from _gathered(records, everything, span.positions, _SCATTERED_BYTES)
+            else:
+                dataset = joined_shards((records.shard(span.number),))
+                yield from _gathered(records, dataset, span.positions, _READ_BYTES)
 
 
 def _located(refused: RecordOptionError, where: RecordLocation) -> OptionError:
@@ -231,6 +248,42 @@ def _consecutive(records: InputRecords, number: int, start: int, stop: int) -> I
         yield _Piece(block, place)
     if seen != stop:
         raise records.count_error(number, seen)
+
+
+class PlannedSpans:
+    """Where the records of each shard of a plan are."""
+
+    def __init__(self, plan: ReshardPlan, records: InputRecords) -> None:
+        self._plan = plan
+        # random orders need the positions of all records
+        self._positions = {
+            split: _Positions(records, pool)
+            for split, pool in plan.pools.items()
+            if plan.orders[split].permutation is not None
+        }
+
+    def of(self, shard: ReshardedShard) -> Iterator[Consecutive | Scattered]:
+        """Yield them in the order of the shard."""
+        positions = self._positions.get(shard.split)
+        if positions is not None:
+            order = self._plan.orders[shard.split]
+            for start in range(shard.start, shard.stop, _POSITIONS):
+                ranks = order.ranks(start, min(start + _POSITIONS, shard.stop))
+                yield Scattered(None, positions.of(ranks))
+            return
+        pool = self._plan.pools[shard.split]
+        first = int(np.searchsorted(pool.starts, shard.start, side="right")) - 1
+        for at in range(first, len(pool.inputs)):
+            low, high = int(pool.starts[at]), int(pool.starts[at + 1])
+            start, stop = max(low, shard.start) - low, min(high, shard.stop) - low
+            if low >= shard.stop:
+                return
+            if start < stop and pool.has_all_records_at(at):
+                yield Consecutive(pool.inputs[at], start, stop)
+            elif start < stop:
+                numbers = pool.numbers(at)[start:stop]
+                for begin in range(0, len(numbers), _POSITIONS):
+                    yield Scattered(pool.inputs[at], numbers[begin : begin + _POSITIONS])
 
 
 class _Positions:

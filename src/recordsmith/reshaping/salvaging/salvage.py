@@ -6,7 +6,6 @@ All shards appear together when they are written and synced. The damaged files a
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from recordsmith.building import (
     WRITING_THREADS,
     ShardResult,
     check_folder,
+    check_written,
     clean_up,
     clean_up_after_kill,
     existing_dataset,
@@ -33,14 +33,15 @@ from recordsmith.reshaping.inputs.input_shards import check_separate
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
 from recordsmith.reshaping.salvaging.salvage_note import load_results, save_results
 from recordsmith.reshaping.salvaging.salvage_report import SalvageReport
+from recordsmith.reshaping.salvaging.salvage_task import name_in_dataset, outcome, salvage_tasks
 from recordsmith.reshaping.salvaging.shard_recovery import ShardRecovery
 from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.tasks import Engine, run_on
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 from recordsmith.words import first_of
 from recordsmith.work import Progress, Work, thread_count
 
 _NAMED = 5  # files in a message
-_NOT_IN_NAMES = re.compile(r"[/\\:\0]")
 
 
 def salvage(
@@ -49,6 +50,7 @@ def salvage(
     *,
     split: str | None = None,
     overwrite: bool = False,
+    engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> SalvageReport:
@@ -63,6 +65,8 @@ def salvage(
         out: the folder of the new dataset, outside of the input folders.
         split: only this split.
         overwrite: replace an existing dataset, including one that this job wrote.
+        engine: what recovers the shards, such as `rs.engines.Processes(4)`; None for threads of
+            this process. Its processes must see the files and `out` under the same paths.
         threads: number of threads; None: one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
@@ -75,7 +79,8 @@ def salvage(
             written.
         SourceError: no shard is damaged, and none has records.
         OptionError: no TFRecord files; `out` contains another dataset or an input.
-        FileAccessError: a path does not exist, or `out` cannot be written.
+        FileAccessError: a path does not exist, or `out` cannot be written; or a process of the
+            engine does not see the same file.
 
     Example:
         >>> recordsmith.salvage("damaged", "recovered")  # doctest: +SKIP
@@ -105,7 +110,7 @@ def salvage(
         with writing(folder, job.fingerprint, (), overwrite=overwrite, earlier=earlier) as claimed:
             clean_up(claimed)
             note_files(claimed, names.values())
-            results = job.run(claimed)
+            results = job.run(claimed, engine)
             manifest = job.manifest(results)
             publish_dataset(
                 claimed,
@@ -154,7 +159,7 @@ class _Salvage:
         missing = [(missing.split, missing.location.name) for missing in found.missing]
         return fingerprint(["salvage", files, missing, self._compression, found.class_names])
 
-    def run(self, folder: Location) -> list[ShardResult | None]:
+    def run(self, folder: Location, engine: Engine | None) -> list[ShardResult | None]:
         """Recover all shards into a folder; a result is None for a shard without intact records.
 
         Raises:
@@ -163,10 +168,19 @@ class _Salvage:
         """
         shards = self._found.shards
         self._work.total += sum(shard.size_bytes for shard in shards)
-        recover = ShardRecovery(folder, self._compression, self._work.advance)
-        outcomes = self._work.each(
-            lambda shard: recover.rewrite(shard, self._names[shard.location]), shards
-        )
+        if engine is None:
+            recover = ShardRecovery(folder, self._compression, self._work.advance)
+            outcomes = self._work.each(
+                lambda shard: recover.rewrite(shard, self._names[shard.location]), shards
+            )
+        else:
+            tasks = salvage_tasks(shards, self._names, folder, self._compression, self.fingerprint)
+            found = run_on(engine, tasks, self._work.advance)
+            outcomes = [
+                outcome(shard, found[number], self._names[shard.location], self.fingerprint)
+                for number, shard in enumerate(shards)
+            ]
+            check_written(folder, [result for _, result in outcomes if result is not None])
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]
         is_empty = not self.report.record_count and self.report.expected_count != 0
@@ -247,7 +261,7 @@ def _shard_names(shards: list[Shard]) -> dict[Location, str]:
     names: dict[Location, str] = {}
     taken: dict[str, Location] = {}
     for shard in shards:
-        name = _NOT_IN_NAMES.sub("_", shard.location.name)
+        name = name_in_dataset(shard.location.name)
         other = taken.setdefault(name, shard.location)
         if shard.location in names or other != shard.location:
             raise OptionError(

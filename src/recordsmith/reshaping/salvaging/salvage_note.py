@@ -39,7 +39,8 @@ def load_results(
         if document["fingerprint"] != fingerprint:
             return None
         return [
-            _parse(shard, found) for shard, found in zip(shards, document["shards"], strict=True)
+            parse_shard(shard, found)
+            for shard, found in zip(shards, document["shards"], strict=True)
         ]
     except (FileAccessError, *NOT_AS_EXPECTED):
         return None
@@ -49,8 +50,8 @@ def _location(folder: Location) -> Location:
     return folder / INTERNAL_FOLDER / _NAME
 
 
-def _parse(shard: Shard, found: Any) -> SalvagedShard:
-    """Parse the result of a shard, with its current path."""
+def parse_shard(shard: Shard, found: Any) -> SalvagedShard:
+    """Restore the result of a shard from its JSON, with its current path."""
     return SalvagedShard(
         str(shard.location),
         shard.split,

@@ -189,7 +189,9 @@ def _split_folders(base: Folder) -> tuple[dict[str, Folder], dict[str, Folder]]:
         return {}, {}
     names = base.folders
     if not are_split_names(names):
-        names = [name for name in names if has_images(base.path / name)]
+        if any(not is_like_split(name) and has_images(base.path / name) for name in names):
+            return {}, {}  # found with the first class, as each folder may be a request
+        names = [name for name in names if is_like_split(name) and has_images(base.path / name)]
     if not names or not all(map(is_like_split, names)):
         return {}, {}
     parts = {name: read_folder(base.path / name) for name in names}

@@ -7,7 +7,7 @@ checksums. Memory holds sixteen bytes per row.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,6 +79,14 @@ class EncodedRows:
         """Write what is buffered; call it once before reading."""
         self._flush()
         self._offsets = offsets_from_lengths(self.sizes + FRAME_BYTES)
+
+    def pieces(self) -> Iterator[memoryview]:
+        """Yield all frames, end to end."""
+        self._map = self._map or self._file.map()
+        with memoryview(self._map) as frames:
+            for start in range(0, len(frames), _RELEASED_BYTES):
+                yield frames[start : start + _RELEASED_BYTES]
+                release_pages(self._map)
 
     def read(self, number: int) -> bytes:
         """Read the payload of one row.

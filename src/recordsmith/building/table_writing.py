@@ -1,0 +1,522 @@
+"""Writes a dataset from Arrow batches that many processes have, each a part of the records.
+
+One process calls `begin`, others `write_part` for each part, and one calls `finish` with all
+results, or `abandon`. Job and results are JSON. Each attempt to write a part has names of its own,
+so parts may be written twice, and attempts may be killed: only the shards in the results are
+published.
+
+Where the store can rename, shards wait under hidden names and become `train-00003-of-00017` at the
+end. Elsewhere they appear under the names of their attempts, as the number of shards is not known,
+and a note keeps readers and other jobs out until the manifest lists those that count.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.arrow import ArrowColumns, schema_as_text, schema_from_text
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.building.claims import ClaimedStore, claim, release
+from recordsmith.building.finished import ShardResult, partial_location
+from recordsmith.building.folder import check_folder, existing_dataset, locked_folder
+from recordsmith.building.publishing import (
+    clean_up,
+    files_to_replace,
+    make_manifest,
+    names_in,
+    publish_dataset,
+)
+from recordsmith.building.shard_writing import open_partial_shard, survey_written
+from recordsmith.building.shares import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    check_shard_options,
+    shard_files_by_split,
+)
+from recordsmith.dataset import (
+    BEGUN_NAME,
+    Manifest,
+    PublishNote,
+    read_manifest,
+    read_publish_note,
+    shard_name,
+)
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
+from recordsmith.dataset.names import part_name, split_of_part
+from recordsmith.errors import (
+    CorruptDataError,
+    FileAccessError,
+    MissingFileError,
+    OptionError,
+    SourceError,
+)
+from recordsmith.example import BytesArray, RaggedArray, Schema
+from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
+from recordsmith.wire import check_compression
+from recordsmith.work import Work
+
+Json: TypeAlias = dict[str, Any]
+_PIECE_BYTES = 32 << 20  # of a batch that are encoded together
+
+
+def begin(
+    out: PlaceLike,
+    overwrite: bool = False,
+    *,
+    split: str = "train",
+    compression: str | None = None,
+    shard_size_bytes: int | None = None,
+    source: str = "Table",
+) -> Json:
+    """Begin to write a dataset.
+
+    Args:
+        out: the folder of the dataset: a path that all machines share, or a URL.
+        overwrite: replace an existing dataset; in a bucket, it is gone from here on.
+        split: the name of the split that all records belong to.
+        compression: none, gzip or zlib.
+        shard_size_bytes: a part becomes several shards of about this size; None: 256 MB.
+        source: the kind of source that the manifest names.
+
+    Returns:
+        The job. It has the path or URL as it was passed, and neither options nor credentials of a
+        store: where `out` is a `Location` of a remote store, pass it to the other functions again.
+
+    Raises:
+        OptionError: `out` contains a dataset, or an option is invalid.
+        FileAccessError: the folder cannot be written, or another job writes to it.
+    """
+    folder = as_folder(out)
+    check_shard_options(None, shard_size_bytes, "")
+    kind = check_compression(compression)
+    shard_files_by_split({split: 1}, kind)
+    if not isinstance(overwrite, bool):
+        raise OptionError(option="overwrite", value=overwrite, expected="True or False")
+    check_folder(folder)
+    token = os.urandom(16).hex()
+    job = {
+        "out": _portable(out),
+        "token": token,
+        "overwrite": overwrite,
+        "split": split,
+        "compression": kind,
+        "shard_size_bytes": shard_size_bytes or DEFAULT_SHARD_SIZE_BYTES,
+        "source": source,
+        "is_new": not folder.is_folder(),
+    }
+    with locked_folder(folder):
+        first = shard_name(split, 0, 1, kind)
+        earlier = existing_dataset(folder, token, [first], has_label_map=False, overwrite=overwrite)
+        claimed = claim(folder, token, overwrite=overwrite, earlier=earlier)
+        clean_up(claimed)
+        if claimed.store.can_rename:
+            _note(claimed, token).put(b"")
+        else:
+            _delete(claimed, _unlisted(claimed, earlier))
+    return job
+
+
+def write_part(
+    job: Mapping[str, Any], number: int, batches: Iterable[Any], *, out: PlaceLike | None = None
+) -> Json:
+    """Write the records of one part; leaves no shard if it fails.
+
+    Args:
+        number: the number of the part, which orders the records of the dataset.
+        batches: pyarrow tables or record batches; null means that a record lacks the feature. Their
+            schemas may differ, such as in columns that have only nulls, or only empty lists, which
+            are taken for nulls if their type is unknown. A BytesArray has payloads.
+        out: the folder of the job, if it was a `Location`.
+
+    Returns:
+        The result, for `finish`. A part without rows has no shard.
+
+    Raises:
+        OptionError: a column cannot be stored; names all of these.
+        FileAccessError: the folder cannot be written, or the job has ended.
+    """
+    if type(number) is not int or number < 0:
+        raise OptionError(option="number", value=number, expected="an integer of at least 0")
+    folder = _open_job(job, out)
+    attempt = str(job["token"])[:8] + os.urandom(4).hex()
+    types = _Types()
+    rows = types.convert(batches)
+    results: list[ShardResult] = []
+    try:
+        while (first := next(rows, None)) is not None:
+            file = part_name(str(job["split"]), number, attempt, len(results), job["compression"])
+            results.append(_write_shard(job, folder, file, chain((first,), rows)))
+        _open_job(job, out)  # if the job has ended meanwhile, no one else removes the shards
+    except BaseException:
+        with suppress(FileAccessError):
+            _delete(folder, [result.file for result in results])
+        raise
+    return {
+        "job": job["token"],
+        "part": number,
+        "shards": [result.to_json() for result in results],
+        **types.to_json(),
+    }
+
+
+def finish(
+    job: Mapping[str, Any], results: Iterable[Mapping[str, Any]], *, out: PlaceLike | None = None
+) -> Manifest:
+    """Publish the dataset, with the records of the parts in the order of their numbers.
+
+    May be called again after it was interrupted. Removes what other attempts have written.
+
+    Args:
+        results: one of each part, in any order.
+        out: the folder of the job, if it was a `Location`.
+
+    Raises:
+        OptionError: the results are of another job or of one part twice, or parts have different
+            kinds of values in a column; or another dataset was created in the folder meanwhile.
+        SourceError: no part has rows, or shards are missing. Nothing is left.
+        FileAccessError: the folder cannot be written, or the job has ended.
+    """
+    folder = as_folder(job["out"] if out is None else out)
+    parts = _parts(job, results)
+    try:
+        return _publish(job, folder, parts)
+    except (OptionError, SourceError, CorruptDataError):
+        abandon(job, out=out)
+        raise
+
+
+def abandon(job: Mapping[str, Any], *, out: PlaceLike | None = None) -> None:
+    """Remove everything that a job has written, unless `finish` has begun to rename it."""
+    folder = as_folder(job["out"] if out is None else out)
+    token = str(job["token"])
+    if folder.store.can_rename:
+        note = read_publish_note(folder)
+        if not _note(folder, token).exists() or (note is not None and note.fingerprint == token):
+            return
+        with locked_folder(folder):
+            _note(folder, token).delete()  # before the listing: see `write_part`
+            clean_up(folder)
+        if job["is_new"]:
+            folder.store.remove_empty_folder(folder.key)
+        return
+    note = read_publish_note(folder, BEGUN_NAME)
+    if note is None or note.fingerprint != token:
+        return
+    claimed = Location(ClaimedStore(folder, note), folder.key)
+    manifest = read_manifest(folder)
+    _delete(claimed, _unlisted(claimed, manifest))
+    release(claimed, leaving=names_in(folder))
+
+
+class _Types:
+    """Converts batches to columns, and collects the Arrow types that they have."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Any, ArrowColumns] = {}
+        self._types: dict[str, Any] = {}
+        self._left_out: set[str] = set()
+
+    def convert(self, batches: Iterable[Any]) -> Iterator[_Rows]:
+        """Yield the columns of pieces of batches, without empty ones.
+
+        Raises:
+            OptionError: a column cannot be stored.
+        """
+        first = 0
+        for batch in batches:
+            if isinstance(batch, BytesArray):
+                yield _Rows({}, {}, len(batch), len(batch.buffer), batch)
+                first += len(batch)
+                continue
+            pieces = batch.to_batches() if hasattr(batch, "to_batches") else (batch,)
+            for piece in pieces:
+                step = max(1, _PIECE_BYTES * len(piece) // max(1, piece.nbytes))
+                for start in range(0, len(piece), step):
+                    yield self._convert(piece.slice(start, step), first + start)
+                first += len(piece)
+
+    def _convert(self, batch: Any, first: int) -> _Rows:
+        batch = _without_unknown_lists(batch)
+        converter = self._columns.get(batch.schema)
+        if converter is None:
+            converter = self._columns[batch.schema] = ArrowColumns(batch.schema)
+            for name in converter.kinds:
+                arrow_type = batch.schema.field(name).type
+                if self._types.setdefault(name, arrow_type) != arrow_type:
+                    self._left_out.add(name)
+        columns, validity = converter.convert(batch, first)
+        self._left_out.update(
+            name
+            for name, column in columns.items()
+            if name not in self._left_out and _loses_digits(column)
+        )
+        return _Rows(columns, validity, len(batch), batch.nbytes)
+
+    def to_json(self) -> Json:
+        """Return the schema as text, and the columns whose type does not describe all values."""
+        pa = import_pyarrow()
+        schema = pa.schema(list(self._types.items()))
+        return {"arrow_schema": schema_as_text(schema), "left_out": sorted(self._left_out)}
+
+
+def _without_unknown_lists(batch: Any) -> Any:
+    """Replace lists of type null, which are all empty, with null.
+
+    The kind of the values is unknown, and may be any in other batches.
+    """
+    pa = import_pyarrow()
+    for number, field in enumerate(batch.schema):
+        inner = getattr(field.type, "value_type", None)
+        if inner is not None and pa.types.is_null(inner) and pa.types.is_nested(field.type):
+            batch = batch.set_column(number, field.name, pa.nulls(len(batch)))
+    return batch
+
+
+class _Rows(NamedTuple):
+    columns: Mapping[str, Any]
+    validity: Mapping[str, npt.NDArray[np.bool_]]
+    row_count: int
+    size_bytes: int
+    payloads: BytesArray | None = None
+
+
+def _loses_digits(column: Any) -> bool:
+    """Whether 32-bit floats do not have the values of a column."""
+    values = column.values if isinstance(column, RaggedArray) else column
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not np.array_equal(values.astype(np.float32), values, equal_nan=True)
+
+
+def _write_shard(
+    job: Mapping[str, Any], folder: Location, file: str, rows: Iterator[_Rows]
+) -> ShardResult:
+    """Write rows until the shard is large enough or there are no more."""
+    bytes_in = 0
+    with open_partial_shard(folder, file, job["compression"]) as writer:
+        for columns, validity, count, size_bytes, payloads in rows:
+            bytes_in += size_bytes
+            if payloads is not None:
+                writer.write_slices(payloads.buffer, payloads.offsets)
+            elif columns:
+                writer.write_columns(columns, validity)
+            else:  # columns of type null
+                writer.write_slices(b"", np.zeros(count + 1, np.int64))
+            if writer.size_bytes >= job["shard_size_bytes"]:
+                break
+        return ShardResult.from_writer(writer, survey_written(writer), bytes_in)
+
+
+def _parts(job: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> list[_Part]:
+    """Parse the results, in order.
+
+    Raises:
+        OptionError: they are not of this job, or two are of one part.
+    """
+    parts: dict[int, _Part] = {}
+    for result in results:
+        try:
+            token, number = result["job"], integer_in_json(result["part"])
+            shards = [ShardResult.from_json(shard) for shard in result["shards"]]
+            types = schema_from_text(result["arrow_schema"])
+            part = _Part(shards, types, {str(name) for name in result["left_out"]})
+        except (*NOT_AS_EXPECTED, AttributeError):
+            raise OptionError(
+                option="results", value=result, expected="results of write_part"
+            ) from None
+        if token != job["token"]:
+            raise OptionError(
+                f"the result of part {number} belongs to another job",
+                option="results",
+                value=number,
+            )
+        if number in parts:
+            raise OptionError(
+                f"part {number} has two results", option="results", value=number,
+                expected="one result of each part",
+            )  # fmt: skip
+        parts[number] = part
+    return [parts[number] for number in sorted(parts)]
+
+
+class _Part(NamedTuple):
+    shards: Sequence[ShardResult]
+    types: Any
+    left_out: set[str]
+
+
+def _publish(job: Mapping[str, Any], folder: Location, parts: Sequence[_Part]) -> Manifest:
+    token, split = str(job["token"]), str(job["split"])
+    results = [result for part in parts for result in part.shards]
+    if not results:
+        raise SourceError("no part has rows, so no dataset was written", path=folder)
+    can_rename = folder.store.can_rename
+    files = [result.file for result in results]
+    if can_rename:
+        files = shard_files_by_split({split: len(files)}, job["compression"])[split]
+    manifest = make_manifest(
+        (split,),
+        [(split, replace(result, file=file)) for result, file in zip(results, files, strict=True)],
+        job["compression"],
+        None,
+        {"source": {"kind": job["source"]}, "fingerprint": token},
+        arrow_schema=_common_types(parts),
+    )
+    _check_kinds(manifest.schema)
+    with locked_folder(folder):
+        if can_rename:
+            earlier = existing_dataset(
+                folder, token, files, has_label_map=False, overwrite=bool(job["overwrite"])
+            )
+        else:
+            earlier = read_manifest(folder)
+        if earlier is not None and earlier.last_fingerprint == token:
+            return earlier
+        if can_rename:
+            claimed = folder
+            _rename(folder, results, files, token)
+        else:
+            note = _own_note(folder, token)
+            claimed = Location(ClaimedStore(folder, note), folder.key)
+            if earlier is not None:
+                raise busy_error(folder)
+        publish_dataset(
+            claimed,
+            token,
+            manifest,
+            has_label_map=False,
+            replaced=files_to_replace(claimed, (split,), earlier),
+        )
+        if can_rename:
+            _note(folder, token).delete()
+            clean_up(folder)
+        else:  # attempts that ended meanwhile
+            _delete(claimed, _unlisted(claimed, manifest))
+    return manifest
+
+
+def _check_kinds(schema: Schema) -> None:
+    for name, feature in schema.features.items():
+        if feature.kind == "mixed":
+            raise OptionError(
+                f"column {name!r} has different kinds of values in different parts",
+                option="columns",
+                value=name,
+                remedy="Convert it to one type in all parts.",
+            )
+
+
+def _common_types(parts: Iterable[_Part]) -> str | None:
+    """Return the types of the columns as text, without those that differ or lose digits."""
+    types: dict[str, Any] = {}
+    left_out: set[str] = set()
+    for part in parts:
+        left_out |= part.left_out
+        for field in part.types:
+            if types.setdefault(field.name, field.type) != field.type:
+                left_out.add(field.name)
+    kept = [(name, found) for name, found in types.items() if name not in left_out]
+    return schema_as_text(import_pyarrow().schema(kept)) if kept else None
+
+
+def _rename(
+    folder: Location, results: Sequence[ShardResult], files: Sequence[str], token: str
+) -> None:
+    """Give unpublished shards the numbers that they have now; may be repeated.
+
+    Raises:
+        SourceError: a shard is missing.
+    """
+    note = read_publish_note(folder)
+    is_resumed = note is not None and note.fingerprint == token
+    for result, file in zip(results, files, strict=True):
+        waiting = partial_location(folder, file)
+        for suffix in (".index", ""):  # the shard last: its name shows that the index is renamed
+            with suppress(MissingFileError):
+                partial_location(folder, result.file + suffix).move(
+                    partial_location(folder, file + suffix)
+                )
+        if not waiting.exists() and not (is_resumed and (folder / file).exists()):
+            raise SourceError(
+                f"the shard {result.file} is missing",
+                path=waiting.parent,
+                remedy="Write to a folder that all machines share, or to a bucket, and run no "
+                "other job in it meanwhile.",
+            )
+
+
+def _open_job(job: Mapping[str, Any], out: PlaceLike | None) -> Location:
+    """Return the folder for writing parts.
+
+    Raises:
+        FileAccessError: the job has ended, or this machine sees another folder.
+    """
+    folder = as_folder(job["out"] if out is None else out)
+    token = str(job["token"])
+    if not folder.store.can_rename:
+        return Location(_JobStore(folder, _own_note(folder, token)), folder.key)
+    if not _note(folder, token).exists():
+        raise _ended(folder)
+    return folder
+
+
+def _note(folder: Location, token: str) -> Location:
+    """Where the note is that a job has begun, where the store can rename."""
+    return partial_location(folder, f"{token}.job")
+
+
+def _own_note(folder: Location, token: str) -> PublishNote:
+    note = read_publish_note(folder, BEGUN_NAME)
+    if note is None or note.fingerprint != token:
+        raise _ended(folder)
+    return note
+
+
+def _ended(folder: Location) -> FileAccessError:
+    return FileAccessError(
+        errno.ESTALE,
+        "the job that writes it has ended, was replaced by another one, or runs on a machine that "
+        "does not share this folder",
+        str(folder),
+        operation="write",
+    )
+
+
+class _JobStore(ClaimedStore):
+    """Writes parts of a job as long as it has not ended."""
+
+    def __init__(self, folder: Location, note: PublishNote) -> None:
+        super().__init__(folder, note)
+        self._token = note.fingerprint
+
+    def check(self) -> bool:
+        return not _own_note(self._folder, self._token).is_takeover
+
+
+def _delete(folder: Location, files: Iterable[str]) -> None:
+    """Delete unpublished shards and their indexes."""
+    places = [partial_location(folder, name) for file in files for name in (file, f"{file}.index")]
+    Work(folder.store.concurrency, None).each(Location.delete, places)
+
+
+def _unlisted(folder: Location, manifest: Manifest | None) -> set[str]:
+    """Return shards of parts that no manifest lists."""
+    listed = set() if manifest is None else {shard.file for shard in manifest.shards}
+    return {name for name in names_in(folder) if split_of_part(name) is not None} - listed
+
+
+def _portable(out: PlaceLike) -> str | None:
+    """Return the path or URL of a folder for other processes; None for a remote `Location`."""
+    if isinstance(out, str) and is_url(out):
+        return out
+    folder = as_folder(out)
+    return str(folder.absolute()) if folder.store.can_rename else None

@@ -1,0 +1,105 @@
+"""A Ray cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from recordsmith.engines.worker import run_text
+from recordsmith.errors import MissingExtraError, OptionError
+from recordsmith.tasks import Document, failed_error, lost_error
+
+try:
+    import ray
+    from ray.exceptions import (
+        NodeDiedError,
+        ObjectLostError,
+        OutOfMemoryError,
+        RayError,
+        WorkerCrashedError,
+    )
+except ImportError as _error:
+    raise MissingExtraError("ray", _error.name or "ray") from None
+
+_RETRIES = 3
+_LOST = (NodeDiedError, ObjectLostError, OutOfMemoryError, WorkerCrashedError)
+
+
+class Ray:
+    """Runs tasks on a Ray cluster.
+
+    A task whose worker or node is lost runs again, up to three times.
+
+    Example:
+        rs.pack(rs.ImageFolder("flowers"), "out", engine=rs.engines.Ray("auto"))
+    """
+
+    def __init__(self, address: str | None = None, *, num_cpus: float = 1, **options: Any) -> None:
+        """Choose the cluster.
+
+        Args:
+            address: as in `ray.init`, if the process is not connected yet: `auto` for the cluster
+                of this machine, or `ray://head:10001`; None: a new one on this machine, or what the
+                variable RAY_ADDRESS names.
+            num_cpus: the processors that Ray reserves for each task.
+            options: of `ray.remote`, such as `resources={"packer": 1}`.
+
+        Raises:
+            OptionError: the address is not a text.
+        """
+        if address is not None and not isinstance(address, str):
+            raise OptionError(
+                option="address", value=address, expected="an address such as ray://head:10001"
+            )
+        self._address = address
+        self._options = {"max_retries": _RETRIES, **options, "num_cpus": num_cpus}
+
+    def __repr__(self) -> str:
+        return f"Ray({self._address!r})"
+
+    @classmethod
+    def parse(cls, address: str) -> Ray:
+        """Make it from the text of an option: the address of a cluster, or nothing."""
+        return cls(address or None)
+
+    def map(
+        self, function: Callable[[Document], Document], tasks: Iterable[Document]
+    ) -> Iterator[Document]:
+        """Yield the result of each task as it completes, as `Engine.map`."""
+        if not ray.is_initialized():
+            _connect(self._address)
+        remote = ray.remote(**self._options)(run_text)
+        rest = iter(tasks)
+        running: dict[Any, Document] = {}
+        try:
+            while True:
+                most = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+                while len(running) < most and (task := next(rest, None)) is not None:
+                    running[remote.remote(function, json.dumps(task))] = task
+                if not running:
+                    return
+                (done, *_), _ = ray.wait(list(running))
+                task = running.pop(done)
+                try:
+                    result: str = ray.get(done)
+                except _LOST:
+                    raise lost_error(task) from None
+                except RayError as error:
+                    raise failed_error(task, error) from error
+                yield json.loads(result)
+        finally:
+            for left in running:
+                ray.cancel(left, force=True)
+
+
+def _connect(address: str | None) -> None:
+    try:
+        ray.init(address, log_to_driver=False)
+    except (ConnectionError, OSError, ValueError) as error:
+        raise OptionError(
+            f"Ray is not available: {error}",
+            option="engine",
+            value=address,
+            expected="an address such as ray://head:10001, or auto",
+        ) from None

@@ -1,0 +1,104 @@
+"""A Spark cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
+
+from recordsmith.engines.worker import run_text
+from recordsmith.errors import MissingExtraError, OptionError
+from recordsmith.tasks import Document, failed_error, lost_error
+
+try:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext, inheritable_thread_target
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+except ImportError as _error:
+    raise MissingExtraError("spark", _error.name or "pyspark") from None
+
+
+class Spark:
+    """Runs tasks on the executors of a Spark application, each as a Spark job of its own.
+
+    A task whose executor is killed runs again on another one; `spark.task.maxFailures` is how
+    often. In `local[4]` it is not repeated, in `local[4,4]` it is.
+
+    Example:
+        session = SparkSession.builder.getOrCreate()
+        rs.pack(rs.ImageFolder("flowers"), "out", engine=rs.engines.Spark(session))
+    """
+
+    def __init__(self, session: SparkSession | None = None) -> None:
+        """`session`: not of Spark Connect; None for the active session.
+
+        Raises:
+            OptionError: it is not such a session, or no session is active.
+        """
+        session = SparkSession.getActiveSession() if session is None else session
+        context = getattr(session, "_sc", None)
+        if not isinstance(context, SparkContext):
+            raise OptionError(
+                option="session",
+                value=session,
+                expected="a SparkSession that is not remote, as Spark Connect runs no tasks",
+            )
+        self._context = context
+
+    def __repr__(self) -> str:
+        return f"Spark({self._context.master!r})"
+
+    @classmethod
+    def parse(cls, address: str) -> Spark:
+        """Make it from the text of an option: a master; nothing where spark-submit sets it."""
+        builder = SparkSession.builder.appName("recordsmith")
+        try:
+            return cls((builder.master(address) if address else builder).getOrCreate())
+        except (Py4JError, PySparkException) as error:
+            raise OptionError(
+                f"Spark does not start: {' '.join(str(error).splitlines()[:2])}",
+                option="engine",
+                value=f"spark:{address}",
+                expected="a master such as spark://10.0.0.1:7077 or local[4]",
+            ) from error
+
+    def map(
+        self, function: Callable[[Document], Document], tasks: Iterable[Document]
+    ) -> Iterator[Document]:
+        """Yield the result of each task as it completes, as `Engine.map`."""
+        group = f"recordsmith-{os.urandom(8).hex()}"
+        run = inheritable_thread_target(partial(self._run, group, function))
+        most = 2 * max(1, self._context.defaultParallelism)
+        rest = iter(tasks)
+        running: dict[Future[str], Document] = {}
+        threads = ThreadPoolExecutor(most, "task")
+        try:
+            while True:
+                while len(running) < most and (task := next(rest, None)) is not None:
+                    running[threads.submit(run, json.dumps(task))] = task
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    task = running.pop(future)
+                    try:
+                        result = future.result()
+                    except Py4JError as error:
+                        has_raised = "PythonException" in str(error)
+                        raise (
+                            failed_error(task, error) if has_raised else lost_error(task)
+                        ) from error
+                    yield json.loads(result)
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            if running:
+                self._context.cancelJobGroup(group)
+
+    def _run(self, group: str, function: Callable[[Document], Document], task: str) -> str:
+        self._context.setJobGroup(group, "recordsmith", interruptOnCancel=True)
+        results: list[str] = (
+            self._context.parallelize([task], 1).map(partial(run_text, function)).collect()
+        )
+        return results[0]

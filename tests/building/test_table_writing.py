@@ -1,0 +1,357 @@
+"""Parts of a dataset that many processes write: what is published, and what failures leave."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.building.table_writing import abandon, begin, finish, write_part
+from recordsmith.errors import FileAccessError, OptionError, SourceError
+from recordsmith.stores import Location, as_folder
+
+from ..killed_jobs import killed_before
+from ..places import contents, visible
+from ..raising import raises
+
+pa = pytest.importorskip("pyarrow")
+
+SCHEMA = {
+    "id": pa.int64(),
+    "name": pa.string(),
+    "blob": pa.binary(),
+    "score": pa.float32(),
+    "flag": pa.bool_(),
+    "tags": pa.list_(pa.string()),
+    "box": pa.list_(pa.float32(), 4),
+    "wide": pa.float64(),
+}
+ROWS = [
+    {
+        "id": number,
+        "name": None if number % 5 == 0 else f"näme {number}",
+        "blob": bytes([number % 256]) * (number % 7),
+        "score": number / 8,
+        "flag": number % 3 == 0,
+        "tags": None if number % 4 == 0 else [f"t{n}" for n in range(number % 3)],
+        "box": None if number % 6 == 0 else [0.0, 0.5, number, 1.0],
+        "wide": number / 10,
+    }
+    for number in range(60)
+]
+
+
+def table(start: int, stop: int) -> Any:
+    return pa.Table.from_pylist(ROWS[start:stop], schema=pa.schema(SCHEMA))
+
+
+def wire(document: Mapping[str, Any]) -> Any:
+    """A job or result after its way to another process."""
+    return json.loads(json.dumps(document))
+
+
+def write(place: Location, parts: Mapping[int, Any], **options: Any) -> rs.Dataset:
+    job = wire(begin(place, **options))
+    results = [
+        wire(write_part(job, number, batches, out=place)) for number, batches in parts.items()
+    ]
+    finish(job, results, out=place)
+    return rs.open(place)
+
+
+def stored(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reader without recordsmith finds in the record of a row."""
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if value is None:
+            continue
+        values = value if isinstance(value, list) else [value]
+        found[name] = [one.encode() if isinstance(one, str) else one for one in values]
+    found["wide"] = [float(np.float32(found["wide"][0]))]
+    return found
+
+
+def decoded(dataset: rs.Dataset) -> list[dict[str, Any]]:
+    return [
+        {
+            key: value if isinstance(value, list) else value.tolist()
+            for key, value in example.items()
+        }
+        for example in dataset
+    ]
+
+
+def test_order_is_of_parts(place: Location) -> None:
+    parts = {2: [table(40, 60)], 0: [table(0, 7), table(7, 20)], 7: [], 1: [table(20, 40)]}
+    dataset = write(place, parts)
+    assert decoded(dataset) == [stored(row) for row in ROWS]
+    assert len(dataset.shards) == 3
+    assert rs.verify(place).is_good
+    assert len(contents(place)) == 3 + 3 + 1  # shards, indexes, manifest
+
+
+def test_names(tmp_path: Path) -> None:
+    write(as_folder(tmp_path), {0: [table(0, 9)], 1: [table(9, 60)]}, split="all")
+    shards = ["all-00000-of-00002.tfrecord", "all-00001-of-00002.tfrecord"]
+    assert sorted(visible(tmp_path)) == [*shards, "dataset.json"]
+    hidden = [f"{shard}.index" for shard in shards]
+    assert sorted(os.listdir(tmp_path / ".recordsmith")) == hidden
+
+
+def test_types_return(place: Location) -> None:
+    schema = pa.schema({**SCHEMA, "empty": pa.string(), "when": pa.timestamp("us")})
+    full = pa.Table.from_pylist([{**row, "when": row["id"]} for row in ROWS], schema=schema)
+    nothing = full.slice(0, 20).set_column(1, "name", pa.nulls(20))
+    dataset = write(place, {0: [nothing], 1: full.slice(20).to_batches()})
+    expected = pa.concat_tables([nothing.cast(schema), full.slice(20)])
+    found = dataset.to_arrow(restore_types=True).read_all()
+    exact = [name for name in schema.names if name != "wide"]  # doubles lose digits
+    assert found.select(exact).to_pylist() == expected.select(exact).to_pylist()
+    assert found.select(exact).schema.types == expected.select(exact).schema.types
+    assert found.schema.field("wide").type == pa.float32()
+
+
+def test_large_parts_become_several_shards(place: Location) -> None:
+    batches = table(0, 60).to_batches(max_chunksize=5)
+    dataset = write(place, {0: batches, 1: [table(0, 1)]}, shard_size_bytes=1000)
+    assert len(dataset.shards) > 4
+    assert decoded(dataset) == [stored(row) for row in [*ROWS, ROWS[0]]]
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_compressed(place: Location, compression: str) -> None:
+    dataset = write(place, {0: [table(0, 60)]}, compression=compression)
+    assert decoded(dataset) == [stored(row) for row in ROWS]
+
+
+def test_rows_of_nulls_are_records(place: Location) -> None:
+    empty = pa.table({"x": pa.nulls(3)})
+    dataset = write(place, {0: [empty], 1: [pa.table({"x": [1, 2]})]})
+    assert [example.get("x", np.empty(0)).tolist() for example in dataset] == [[], [], [], [1], [2]]
+
+
+def test_empty_lists_of_unknown_type(place: Location) -> None:
+    parts = {0: [pa.table({"x": [[], []]})], 1: [pa.table({"x": [["a"], []]})]}
+    assert decoded(write(place, parts)) == [{}, {}, {"x": [b"a"]}, {"x": []}]
+
+
+def test_rejected_columns(place: Location) -> None:
+    job = begin(place)
+    bad = pa.table({"a": [{"x": 1}], "b": [[[1]]], "c": [1]})
+    with raises(OptionError, option="columns") as caught:
+        write_part(job, 0, [table(0, 5), bad], out=place)
+    assert "'a'" in str(caught.value)
+    assert "'b'" in str(caught.value)
+    abandon(job, out=place)
+    assert not contents(place)
+
+
+def test_failed_part(place: Location) -> None:
+    def batches() -> Any:
+        yield table(0, 20)
+        yield table(20, 40)
+        raise RuntimeError
+
+    job = begin(place, shard_size_bytes=100)
+    before = contents(place)
+    with pytest.raises(RuntimeError):
+        write_part(job, 0, batches(), out=place)
+    assert contents(place) == before
+    again = write_part(job, 0, [table(0, 60)], out=place)
+    finish(job, [again], out=place)
+    assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
+
+
+def test_attempts_that_do_not_count_are_removed(place: Location) -> None:
+    job = begin(place)
+    attempts = [write_part(job, 0, [table(0, 60)], out=place) for _ in range(3)]
+    finish(job, attempts[1:2], out=place)
+    assert len(contents(place)) == 3
+    assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
+    with pytest.raises(FileAccessError):
+        write_part(job, 0, [table(0, 60)], out=place)
+    abandon(job, out=place)
+    assert len(contents(place)) == 3
+
+
+def test_the_result_decides_which_attempt_counts(place: Location) -> None:
+    """Also if attempts have different records, as functions of users may make them."""
+    job = begin(place)
+    first, second = (write_part(job, 0, [table(at, at + 20)], out=place) for at in (0, 30))
+    assert first["shards"] != second["shards"]
+    finish(job, [first], out=place)
+    assert decoded(rs.open(place)) == [stored(row) for row in ROWS[:20]]
+    assert rs.verify(place).is_good
+
+
+def test_rest_of_a_killed_job(tmp_path: Path) -> None:
+    """The next job removes it, and what is left of its workers cannot write any more."""
+    job = begin(tmp_path)
+    before = contents(tmp_path)
+    write_part(job, 0, [table(0, 60)])
+    begin(tmp_path)
+    assert len(contents(tmp_path)) == len(before)
+    with pytest.raises(FileAccessError):
+        write_part(job, 1, [table(0, 60)])
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_attempt_that_ends_too_late(place: Location, is_finished: bool) -> None:
+    job = begin(place)
+    result = write_part(job, 0, [table(0, 60)], out=place)
+
+    def slow() -> Any:
+        yield table(0, 30)
+        if is_finished:
+            finish(job, [result], out=place)
+        else:
+            abandon(job, out=place)
+
+    with pytest.raises(FileAccessError):
+        write_part(job, 0, slow(), out=place)
+    assert len(contents(place)) == (3 if is_finished else 0)
+    if is_finished:
+        assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
+
+
+def test_not_a_dataset_before_the_end(place: Location) -> None:
+    job = begin(place)
+    write_part(job, 0, [table(0, 60)], out=place)
+    with pytest.raises(rs.RecordsmithError):
+        rs.open(place)
+    abandon(job, out=place)
+    abandon(job, out=place)
+    assert not contents(place)
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_no_rows(place: Location, is_empty: bool) -> None:
+    with pytest.raises(SourceError):
+        write(place, {0: [table(0, 0)], 1: []} if is_empty else {})
+    assert not contents(place)
+
+
+def test_existing_dataset(place: Location) -> None:
+    write(place, {number: [table(number, number + 9)] for number in range(3)})
+    before = contents(place)
+    with raises(OptionError, option="out"):
+        begin(place)
+    assert contents(place) == before
+    dataset = write(place, {0: [table(0, 60)]}, overwrite=True)
+    assert decoded(dataset) == [stored(row) for row in ROWS]
+    assert len(contents(place)) == 3
+
+
+def test_overwriting_an_abandoned_job(place: Location) -> None:
+    """Another job takes the folder over, and the first one cannot publish."""
+    job = begin(place)
+    result = write_part(job, 0, [table(0, 30)], out=place)
+    dataset = write(place, {0: [table(0, 60)]}, overwrite=True)
+    with pytest.raises((FileAccessError, OptionError)):
+        finish(job, [result], out=place)
+    with pytest.raises(FileAccessError):
+        write_part(job, 1, [table(0, 30)], out=place)
+    assert decoded(dataset) == [stored(row) for row in ROWS]
+    assert len(contents(place)) == 3
+
+
+def test_pack_overwrites_an_abandoned_job(place: Location) -> None:
+    job = begin(place)
+    write_part(job, 0, [table(0, 30)], out=place)
+    rs.pack(rs.Rows([{"x": 1}, {"x": 2}]), place, overwrite=True)
+    assert len(rs.open(place)) == 2
+    assert len(visible(place)) == 2
+
+
+def test_refused_results(place: Location) -> None:
+    job, other = begin(place), begin(Location(place.store, f"{place.key}/other".lstrip("/")))
+    first = write_part(job, 0, [table(0, 30)], out=place)
+    with raises(OptionError, option="results", value=0):
+        finish(job, [first, first], out=place)
+    with raises(OptionError, option="results", value=0):
+        finish({**job, "token": other["token"]}, [first], out=place)
+    with raises(OptionError, option="results"):
+        finish(job, [{"job": job["token"], "part": 0}], out=place)
+    finish(job, [first], out=place)
+    assert len(rs.open(place)) == 30
+
+
+def test_missing_shard(tmp_path: Path) -> None:
+    """As on a machine that does not share the folder of the workers."""
+    job = begin(tmp_path / "out")
+    result = write_part(job, 0, [table(0, 30)])
+    for file in (tmp_path / "out" / ".recordsmith").glob("train-*"):
+        file.unlink()
+    with pytest.raises(SourceError):
+        finish(job, [result])
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(FileAccessError):
+        write_part(job, 0, [table(0, 30)])
+
+
+def test_kinds_that_differ(place: Location) -> None:
+    parts = {0: [pa.table({"x": [1]})], 1: [pa.table({"x": ["one"]})]}
+    with raises(OptionError, option="columns", value="x"):
+        write(place, parts)
+    assert not contents(place)
+
+
+def test_job_has_no_secrets(bucket: tuple[str, dict[str, Any]]) -> None:
+    url, options = bucket
+    place = rs.remote(f"{url}/out", store_options=options)
+    job = begin(place)
+    result = write_part(job, 0, [table(0, 60)], out=place)
+    finish(job, [result], out=place)
+    assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
+    documents = json.dumps([job, result])
+    assert not [value for value in options.values() if str(value) in documents]
+
+
+@pytest.mark.parametrize("step", ["part", "finish"])
+def test_killed_at_any_change(tmp_path: Path, step: str) -> None:
+    """Another attempt ends with the same records, and nothing else is left."""
+    number = 0
+    while True:
+        number += 1
+        out = tmp_path / str(number)
+        job = begin(out)
+        results = [write_part(job, 1, [table(30, 60)])]
+        if step == "part":
+            killed = killed_before(number, lambda: write_part(job, 0, [table(0, 30)]))  # noqa: B023
+            results.append(write_part(job, 0, [table(0, 30)]))
+        else:
+            results.append(write_part(job, 0, [table(0, 30)]))
+            killed = killed_before(number, lambda: finish(job, results))  # noqa: B023
+            if killed and not (out / "dataset.json").exists():
+                with pytest.raises(rs.RecordsmithError):
+                    rs.open(out)
+        manifest = finish(job, results)
+        assert manifest.record_count == 60
+        assert decoded(rs.open(out)) == [stored(row) for row in ROWS]
+        assert len(visible(out)) == 3
+        if not killed:
+            break
+        write_part(begin(out, overwrite=True), 0, [])
+    assert number > 5
+
+
+def test_tensorflow_reads_the_files(tmp_path: Path) -> None:
+    tensorflow = pytest.importorskip("tensorflow")
+    write(as_folder(tmp_path), {0: [table(0, 30)], 1: [table(30, 60)]})
+    files = sorted(map(str, tmp_path.glob("train-*")))
+    found = []
+    for record in tensorflow.data.TFRecordDataset(files).as_numpy_iterator():
+        features = tensorflow.train.Example.FromString(record).features.feature
+        found.append(
+            {
+                name: list(getattr(value, value.WhichOneof("kind")).value)
+                for name, value in features.items()
+            }
+        )
+    assert found == [stored(row) for row in ROWS]

@@ -1,0 +1,372 @@
+"""Faults of workers and drivers: an error that names the task, no dataset, and a good next run."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.engines import Processes
+
+from ..json_engine import JsonEngine
+from ..places import visible
+from ..raising import raises
+from .workers import OTHER_VERSIONS, other_version
+
+Job = Callable[..., Any]
+
+
+@pytest.fixture
+def flowers(tmp_path: Path, images: ModuleType) -> Path:
+    return images.make_folder(tmp_path / "flowers", {"daisy": 9, "rose": 6})  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    """Two shards that do not compress."""
+    folder = tmp_path / "records"
+    folder.mkdir()
+    for name in "ab":
+        with rs.ShardWriter(folder / f"{name}.tfrecord") as writer:
+            for number in range(150):
+                writer.write_example({"id": number, "data": os.urandom(5000)})
+    return folder
+
+
+@pytest.fixture(params=["pack", "reshard", "edit", "salvage"])
+def job(request: pytest.FixtureRequest, flowers: Path, records: Path) -> Job:
+    """A job that writes a dataset, as a function of the folder and an engine."""
+    jobs: dict[str, Job] = {
+        "pack": lambda out, **options: rs.pack(rs.ImageFolder(flowers), out, shards=3, **options),
+        "reshard": lambda out, **options: rs.reshard(records, out, shards=3, **options),
+        "edit": lambda out, **options: rs.edit(records, out, drop=["id"], **options),
+        "salvage": lambda out, **options: rs.salvage(records, out, **options),
+    }
+    if request.param == "salvage":
+        shard = records / "a.tfrecord"
+        data = bytearray(shard.read_bytes())
+        data[40] ^= 1
+        shard.write_bytes(data)
+    return jobs[request.param]
+
+
+def assert_no_dataset(out: Any) -> None:
+    """Nothing opens, and on a disk nothing has a final name."""
+    with pytest.raises(rs.RecordsmithError):
+        rs.open(out)
+    if isinstance(out, Path):
+        assert not out.exists() or not visible(out)
+
+
+def assert_next_run_completes(job: Job, out: Any, plain: Any) -> None:
+    """The next run gives the bytes of threads."""
+    job(out, engine=Processes(2))
+    job(plain)
+    assert visible(out) == visible(plain)
+    assert rs.verify(out, deep=True).is_good
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def _no_result(document: dict[str, Any]) -> None:
+    del document["result"]
+
+
+def _other_number(document: dict[str, Any]) -> None:
+    document["task"] += 100
+
+
+def _shard(document: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = document["result"]
+    return result["result"] if "salvaged" in result else result
+
+
+def _change(name: str, value: object) -> Callable[[dict[str, Any]], None]:
+    return lambda document: _shard(document).update({name: value})
+
+
+FOREIGN = {
+    "no result": _no_result,
+    "of an unknown task": _other_number,
+    "of another plan": _change("plan", "0" * 32),
+    "of another shard": _change("file", "train-00007-of-00009.tfrecord"),
+    "without a checksum": lambda document: _shard(document).pop("crc32c"),
+    "with other types": _change("records", "many"),
+}
+"""What the engine changes in a result."""
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_results_that_do_not_belong_to_the_plan(job: Job, tmp_path: Path, name: str) -> None:
+    with raises(rs.OptionError, option="results"):
+        job(tmp_path / "out", engine=JsonEngine(after=FOREIGN[name]))
+    assert_no_dataset(tmp_path / "out")
+    assert_next_run_completes(job, tmp_path / "out", tmp_path / "threads")
+
+
+@pytest.mark.parametrize("change", [{}, {"records": "many"}, {"plan": "0" * 32}], ids=str)
+def test_finish_refuses_other_documents(
+    flowers: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    plan = rs.plan(rs.ImageFolder(flowers), tmp_path / "out")
+    (result,) = map(rs.run, plan.tasks())
+    with raises(rs.OptionError, option="results"):
+        rs.finish(plan, [{**result.to_json(), **change} if change else {}])
+    assert_no_dataset(tmp_path / "out")
+    assert rs.finish(plan, [result.to_json()]).is_new
+
+
+def test_shards_on_another_disk(job: Job, tmp_path: Path) -> None:
+    """A worker whose folder is not the one of the driver."""
+    internal = tmp_path / "out" / ".recordsmith"
+
+    def move(_: dict[str, Any]) -> None:
+        for path in internal.glob("*.partial"):
+            if not path.name.startswith("rows"):
+                path.unlink()
+
+    with raises(rs.FileAccessError, errno=errno.ENOENT):
+        job(tmp_path / "out", engine=JsonEngine(after=move))
+    assert_no_dataset(tmp_path / "out")
+    assert_next_run_completes(job, tmp_path / "out", tmp_path / "threads")
+
+
+# -- views of the source ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["removed", "other bytes"])
+def test_a_worker_that_sees_another_input(records: Path, tmp_path: Path, change: str) -> None:
+    """Also if the driver sees the right one again."""
+    path, out = records / "b.tfrecord", tmp_path / "out"
+    size, aside = path.stat().st_size, tmp_path / "aside"
+    with rs.ShardWriter(tmp_path / "other.tfrecord") as writer:
+        for number in range(150):
+            writer.write_example({"id": number, "data": bytes(5000)})
+    other = (tmp_path / "other.tfrecord").read_bytes()
+
+    def before(_: dict[str, Any]) -> None:
+        path.rename(aside)
+        if change != "removed":
+            assert len(other) == size
+            path.write_bytes(other)
+
+    def restore(_: object) -> None:
+        aside.replace(path)
+
+    def reshard(out: Path, **options: Any) -> None:
+        rs.reshard(records, out, shards=2, **options)
+
+    kind = rs.FileAccessError if change == "removed" else rs.CorruptDataError
+    with raises(kind, path=path) as caught:
+        reshard(out, engine=JsonEngine(before, restore))
+    assert "train-00001-of-00002" in caught.value.remedy  # type: ignore[attr-defined]
+    assert_no_dataset(out)
+    assert_next_run_completes(reshard, out, tmp_path / "threads")
+
+
+def test_a_worker_without_a_sample(flowers: Path, tmp_path: Path) -> None:
+    path = flowers / "rose" / "000.png"
+    data, times = path.read_bytes(), path.stat()
+
+    def pack(out: Path, **options: Any) -> None:
+        rs.pack(rs.ImageFolder(flowers), out, shards=3, **options)
+
+    engine = JsonEngine(lambda _: path.unlink(missing_ok=True))
+    with raises(rs.SourceError, problem_count=1, match="rose/000.png"):
+        pack(tmp_path / "out", engine=engine)
+    assert_no_dataset(tmp_path / "out")
+    path.write_bytes(data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert_next_run_completes(pack, tmp_path / "out", tmp_path / "threads")
+
+
+def test_the_machine_of_a_failed_task_is_named(flowers: Path, tmp_path: Path) -> None:
+    def elsewhere(document: dict[str, Any]) -> None:
+        document["machine"] = "node-7"
+
+    (tmp_path / "elsewhere").mkdir()
+    engine = JsonEngine(lambda task: task.update(version=0), elsewhere)
+    with raises(rs.OptionError, option="task") as caught:
+        rs.pack(rs.ImageFolder(flowers), tmp_path / "out", shards=1, engine=engine)
+    assert "train-00000-of-00001.tfrecord failed on node-7" in caught.value.remedy
+
+
+# -- other versions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OTHER_VERSIONS)
+def test_workers_of_another_version(
+    name: str, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = other_version(name, tmp_path / "shadow")
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path / "shadow"))
+        with raises(rs.RecordsmithError, **fields) as caught:
+            job(tmp_path / "out", engine=Processes(2))
+    assert ".tfrecord" in str(caught.value) or fields.get("option") == "results"
+    assert_no_dataset(tmp_path / "out")
+    assert_next_run_completes(job, tmp_path / "out", tmp_path / "threads")
+
+
+# -- disks -----------------------------------------------------------------------------------------
+
+
+def _run(
+    *arguments: object, prepare: Callable[[], object] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, in a process that `prepare` has changed."""
+    return subprocess.run(
+        [sys.executable, "-m", "recordsmith", *map(str, arguments), "--engine", "processes:2"],
+        capture_output=True,
+        text=True,
+        preexec_fn=prepare,
+        timeout=120,
+        check=False,
+    )
+
+
+def _assert_named(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    for part in parts:
+        assert part in done.stderr
+
+
+def test_a_worker_without_space(records: Path, small_disk: Path, tmp_path: Path) -> None:
+    """A disk of 1 MiB, and shards of 300 kB."""
+    out = small_disk / "out"
+    done = _run("reshard", records, out, "--shards", "5")
+    _assert_named(done, "no space left on the disk", "The task for train-0000", "of-00005")
+    assert_no_dataset(out)
+    finished = len([*(out / ".recordsmith").glob("*.done")])
+    assert finished >= 2
+    subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
+
+    def reshard(out: Path, **options: Any) -> None:
+        rs.reshard(records, out, shards=5, **options)
+
+    assert_next_run_completes(reshard, out, tmp_path / "threads")
+
+
+def test_a_worker_with_a_limit_of_sizes(flowers: Path, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    out = tmp_path / "out"
+    done = _run(
+        "pack",
+        flowers,
+        out,
+        prepare=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500)),
+    )
+    _assert_named(done, "cannot write", "The task for train-00000-of-00001.tfrecord failed")
+    assert_no_dataset(out)
+    assert_next_run_completes(
+        lambda out, **options: rs.pack(rs.ImageFolder(flowers), out, **options),
+        out,
+        tmp_path / "threads",
+    )
+
+
+def _without_override() -> None:
+    """Let permissions count for root as well, after the next exec."""
+    drop_from_bounding_set, override, override_search = 24, 1, 2
+    for capability in (override, override_search):
+        ctypes.CDLL(None).prctl(drop_from_bounding_set, capability, 0, 0, 0)
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """Make folders read-only until the test ends; `locked(False)` ends it."""
+    folders: list[Path] = []
+
+    def lock(*given: Path) -> None:
+        for folder in folders:
+            folder.chmod(0o755)
+        folders[:] = given
+        for folder in folders:
+            folder.chmod(0o555)
+
+    yield lock
+    lock()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are those of Linux")
+@pytest.mark.parametrize("where", ["above", "final names", "hidden folder"])
+def test_a_driver_without_rights(
+    flowers: Path, tmp_path: Path, where: str, locked: Callable[..., None]
+) -> None:
+    """It may not make the folder, or not give the shards their names, or not write at all."""
+    above = tmp_path / "above"
+    out = above / "out"
+    (out / ".recordsmith").mkdir(parents=True)
+    if where == "above":
+        (out / ".recordsmith").rmdir()
+        out.rmdir()
+    locked({"above": above, "final names": out, "hidden folder": out / ".recordsmith"}[where])
+    done = _run("pack", flowers, out, "--shards", "3", prepare=_without_override)
+    _assert_named(done, "permission denied", str(above))
+    written = [*out.rglob("*.partial")]
+    assert bool(written) == (where == "final names")
+    assert_no_dataset(out)
+    locked()
+    assert_next_run_completes(
+        lambda out, **options: rs.pack(rs.ImageFolder(flowers), out, shards=3, **options),
+        out,
+        tmp_path / "threads",
+    )
+
+
+# -- buckets ---------------------------------------------------------------------------------------
+
+SHARD, MANIFEST = r"tfrecord\?", r"dataset.json"
+REFUSED = {
+    "no space for a shard": ("507", SHARD, errno.ENOSPC),
+    "no right to write a shard": ("403", SHARD, errno.EACCES),
+    "no space for the manifest": ("507", MANIFEST, errno.ENOSPC),
+    "no right to write the manifest": ("403", MANIFEST, errno.EACCES),
+    "no right to begin": ("403", "begun.json", errno.EACCES),
+}
+"""Status of requests to write, their keys, and the error."""
+
+
+@pytest.fixture
+def bucket_url(s3: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A bucket, whose options all processes find in their environment."""
+    for name, value in s3.variables("bucket").items():
+        monkeypatch.setenv(name, value)
+    options = {"retry_config": {"max_retries": 1}}
+    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
+    return "s3://bucket"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("engine", [JsonEngine(), Processes(2)], ids=["json", "processes"])
+def test_a_bucket_that_refuses(
+    s3: Any, bucket_url: str, flowers: Path, tmp_path: Path, name: str, engine: Any
+) -> None:
+    status, path, number = REFUSED[name]
+    out = f"{bucket_url}/out"
+
+    def pack(out: Any, **options: Any) -> None:
+        rs.pack(rs.ImageFolder(flowers), out, shards=3, **options)
+
+    s3.fail([status], method="PUT", path=path)
+    with raises(rs.FileAccessError, errno=number, operation="write") as caught:
+        pack(out, engine=engine)
+    assert caught.value.path.startswith(f"{out}/")
+    is_task = path == SHARD
+    assert ("The task for train-0000" in caught.value.remedy) == is_task
+    s3.fail(rate=0)
+    assert "out/dataset.json" not in s3.objects()
+    assert_no_dataset(out)
+    assert_next_run_completes(pack, out, f"{bucket_url}/threads")

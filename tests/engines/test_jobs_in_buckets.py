@@ -1,0 +1,121 @@
+"""Jobs of an engine whose inputs and outputs are in S3: no disk is shared."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import Shard
+from recordsmith.engines import Processes
+from recordsmith.errors import ForbiddenFileError
+
+from ..json_engine import JsonEngine, plain
+from ..places import contents, visible
+from ..raising import raises
+
+pytest.importorskip("obstore")
+
+
+@pytest.fixture
+def folder(
+    bucket: tuple[str, dict[str, Any]],
+    images: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """A dataset in a bucket with a damaged shard; workers find the options in their environment."""
+    url, options = bucket
+    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
+    source = images.make_folder(tmp_path / "flowers", {"daisy": 9, "rose": 9})
+    rs.pack(rs.ImageFolder(source), f"{url}/data", shards=3)
+    return f"{url}/data"
+
+
+def _damage(folder: str) -> None:
+    shard = rs.open(folder).shards[1].location
+    data = bytearray(shard.read())
+    data[40] ^= 1
+    shard.put(bytes(data))
+
+
+def test_reports(folder: str) -> None:
+    engine = Processes(2)
+    assert plain(rs.stats(folder, engine=engine)) == plain(rs.stats(folder))
+    _damage(folder)
+    expected = rs.verify(folder, deep=True)
+    assert not expected.is_good
+    assert plain(rs.verify(folder, deep=True, engine=engine)) == plain(expected)
+    expected = rs.verify(folder)
+    assert plain(rs.verify(folder, engine=engine)) == plain(expected)
+
+
+def test_a_worker_without_credentials(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing about the shards."""
+
+    def open_read(shard: Shard) -> Any:
+        raise ForbiddenFileError(errno.EACCES, "denied", str(shard.location))
+
+    monkeypatch.setattr(Shard, "open_read", open_read)
+    assert rs.verify(folder).defects
+    with raises(rs.FileAccessError, errno=errno.EACCES):
+        rs.verify(folder, engine=JsonEngine())
+
+
+def test_indexes(folder: str) -> None:
+    found = []
+    for number, engine in enumerate((None, Processes(2))):
+        to = f"{folder}-{number}"
+        report = rs.index(folder, format="dali", to=to, engine=engine)
+        found.append(([(file.shard, file.record_count) for file in report.files], visible(to)))
+        own = rs.index(folder, overwrite=True, engine=engine)
+        found[-1] += (own,)
+    assert found[0] == found[1]
+    assert found[0][1]
+
+
+@pytest.mark.parametrize("format", ["webdataset", "npz", "tfds"])
+def test_export(folder: str, bucket: tuple[str, dict[str, Any]], format: str) -> None:
+    """Tasks have no credentials, and what an attempt has not completed is not there."""
+    tasks: list[Any] = []
+    found = []
+    for number, engine in enumerate((JsonEngine(tasks.append), Processes(2))):
+        out = f"{folder}-{number}"
+        report = rs.export(folder, out, format, engine=engine)
+        found.append((plain({**vars(report), "folder": None}), contents(out)))
+        assert ".export.json" in found[-1][1]
+        with raises(rs.OptionError, option="out"):
+            rs.export(folder, out, format, engine=engine)
+    assert found[0] == found[1]
+    assert len(tasks) == 6
+    values = [
+        value for value in bucket[1].values() if isinstance(value, str) and "://" not in value
+    ]
+    assert values
+    assert not [value for value in values if f'"{value}"' in json.dumps(tasks)]
+    _damage(folder)
+    with pytest.raises(rs.CorruptDataError):
+        rs.export(folder, f"{folder}-2", format, engine=Processes(2))
+    assert contents(f"{folder}-2") == {}
+    report = rs.export(
+        rs.open(folder)[:2], f"{folder}-1", format, engine=Processes(2), overwrite=True
+    )
+    assert report.record_count == 2
+    entries = json.loads(contents(f"{folder}-1").pop(".export.json"))["entries"]
+    assert sorted([*entries, ".export.json"]) == [*contents(f"{folder}-1")]
+
+
+def test_salvage(folder: str) -> None:
+    _damage(folder)
+    found = []
+    for number, engine in enumerate((None, Processes(2))):
+        out = f"{folder}-{number}"
+        report = rs.salvage(folder, out, engine=engine)
+        found.append((plain(report.shards), visible(out)))
+        assert rs.verify(out).is_good
+    assert found[0] == found[1]

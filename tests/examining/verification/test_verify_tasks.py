@@ -1,0 +1,200 @@
+"""Verification on an engine reports what it reports in threads."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.engines import Processes
+from recordsmith.examining.rules import FeatureRule, Rules
+from recordsmith.examining.verification import frame_ranges, shard_check
+from recordsmith.wire import encode_records
+
+from ...json_engine import JsonEngine, KilledProcesses, plain
+from ...raising import raises
+
+CORPUS = Path(__file__).parents[2] / "conformance" / "files"
+
+
+def _assert_equal(paths: Any, engine: Any = None, **options: Any) -> None:
+    expected = rs.verify(paths, threads=2, **options)
+    found = rs.verify(paths, engine=engine or JsonEngine(), **options)
+    assert plain(found) == plain(expected)
+    assert found.to_json() == expected.to_json()
+
+
+@pytest.fixture
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a few bytes are divided like large ones."""
+    monkeypatch.setattr(frame_ranges, "RANGE_BYTES", 64)
+    monkeypatch.setattr(frame_ranges, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(frame_ranges, "_SEARCH_BYTES", 70)
+    monkeypatch.setattr(shard_check, "_SHARED_FROM_BYTES", 1)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+@pytest.mark.usefixtures("small_ranges")
+def test_ranges(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Also where payloads hold frames, which a guess takes for those of the file."""
+    sizes = data.draw(st.lists(st.integers(0, 250), min_size=1, max_size=20))
+    payloads = [
+        encode_records([bytes(size % 7)] * 3) if size % 5 == 0 else bytes(size) for size in sizes
+    ]
+    frames = bytearray(encode_records(payloads))
+    for place in data.draw(st.lists(st.integers(0, len(frames) - 1), max_size=2)):
+        frames[place] ^= 1 << data.draw(st.integers(0, 7))
+    path = tmp_path_factory.mktemp("ranges") / "a.tfrecord"
+    path.write_bytes(frames[: len(frames) - data.draw(st.integers(0, 20))])
+    if path.stat().st_size:
+        _assert_equal(path)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.iterdir()))
+def test_damaged_files(name: str, deep: bool) -> None:
+    try:
+        rs.verify(CORPUS / name, deep=deep)
+    except rs.RecordsmithError as error:
+        with pytest.raises(type(error), match=re.escape(str(error))):
+            rs.verify(CORPUS / name, deep=deep, engine=JsonEngine())
+        return
+    _assert_equal(CORPUS / name, deep=deep)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_files_of_other_programs(zoo_row: dict[str, Any], zoo: Path, deep: bool) -> None:
+    _assert_equal(zoo / zoo_row["file"], deep=deep)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, images: Any) -> Path:
+    """A dataset with a bad payload, a shard that is missing, and one with other features."""
+    rs.pack(rs.ImageFolder(images.make_folder(tmp_path / "flowers", {"daisy": 9, "rose": 9})),
+            tmp_path / "out", shards=5)  # fmt: skip
+    first, second, third, fourth, _ = sorted((tmp_path / "out").glob("*.tfrecord"))
+    data = bytearray(first.read_bytes())
+    data[40] ^= 1
+    first.write_bytes(data)
+    second.unlink()
+    with rs.ShardWriter(third, overwrite=True) as writer:
+        writer.write(rs.encode_example({"image/encoded": [b"no image"], "other": [1.5]}))
+    fourth.write_bytes(b"")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize("options", [{}, {"deep": True}, {"deep": True, "split": "train"}], ids=str)
+def test_a_damaged_dataset(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(damaged.parent)
+    _assert_equal("out", **options)  # paths in the report are as typed
+    (damaged / "dataset.json").unlink()
+    _assert_equal("out", **options)
+
+
+def test_rules_of_a_schema_file(damaged: Path, tmp_path: Path) -> None:
+    schema = {
+        "format": "recordsmith-schema",
+        "version": 1,
+        "payload": "Example",
+        "features": {
+            "image/encoded": {"kind": "bytes", "content": "image"},
+            "image/class/text": {"kind": "bytes", "allowed": ["rose"]},
+            "image/class/label": {"kind": "int64", "max": 0},
+        },
+    }
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(schema))
+    _assert_equal(damaged, schema=path)
+
+
+@given(
+    st.builds(
+        FeatureRule,
+        kind=st.sampled_from([None, "bytes", "float", "int64"]),
+        required=st.booleans(),
+        max_values=st.none() | st.integers(0, 9),
+        allowed=st.none()
+        | st.lists(st.binary() | st.text() | st.integers() | st.floats(allow_nan=False)).map(tuple),
+        min_value=st.none() | st.floats(allow_nan=False),
+    )
+)
+def test_rules_as_json(rule: FeatureRule) -> None:
+    rules = Rules("Example", {"features": {"a\udc80": rule}}, knows_all=True)
+    assert Rules.from_json(json.loads(json.dumps(rules.to_json()))) == rules
+
+
+def test_a_killed_worker(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = KilledProcesses(monkeypatch)
+    _assert_equal(damaged, engine, deep=True)
+    assert engine.killed == 1
+
+
+def test_processes_read_large_shards(tmp_path: Path) -> None:
+    """The report is made without reading the shard again."""
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(encode_records([bytes(1 << 20)] * 5) * 28)
+    with pytest.MonkeyPatch.context() as patch:
+        expected = rs.verify(path)
+        patch.setattr(frame_ranges.RangeCheck, "range", None)
+        found = rs.verify(path, engine=Processes(2))
+    assert plain(found) == plain(expected)
+    assert found.record_count == 140
+
+
+def test_progress(damaged: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    rs.verify(damaged, engine=JsonEngine(), progress=lambda *done: calls.append(done))
+    total = sum(path.stat().st_size for path in damaged.glob("*.tfrecord"))
+    assert calls[-1] == (total, total)
+    assert calls == sorted(calls)
+
+
+@pytest.mark.parametrize("change", ["grown", "touched", "removed"])
+def test_a_worker_that_sees_another_file(damaged: Path, change: str) -> None:
+    path = max(damaged.glob("*.tfrecord"))
+
+    def before(task: dict[str, Any]) -> None:
+        if change == "grown":
+            path.write_bytes(path.read_bytes() + b"more")
+        elif change == "touched":
+            os.utime(path, ns=(1, 1))
+        else:
+            path.unlink(missing_ok=True)
+
+    reason = errno.ENOENT if change == "removed" else errno.ESTALE
+    with raises(rs.FileAccessError, path=path, errno=reason):
+        rs.verify(damaged, engine=JsonEngine(before))
+
+
+def test_a_shard_without_permission(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a finding with the path as the user typed it, as in threads."""
+    from recordsmith.dataset import Shard
+
+    monkeypatch.chdir(damaged)
+    usual = Shard.open_read
+
+    def open_read(shard: Shard) -> Any:
+        if shard.location.name.startswith("train-00004"):
+            raise rs.errors.ForbiddenFileError(errno.EACCES, "denied", str(shard.location))
+        return usual(shard)
+
+    monkeypatch.setattr(Shard, "open_read", open_read)
+    _assert_equal(".")
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    os.mkfifo(path)
+    with raises(rs.FileAccessError, path=path, errno=errno.EINVAL):
+        rs.verify(path, engine=JsonEngine())

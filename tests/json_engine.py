@@ -1,0 +1,86 @@
+"""An engine of this process whose tasks and results are JSON, and what tests of engines share."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from recordsmith.engines import Processes, processes
+from recordsmith.errors import RecordsmithError
+from recordsmith.stores import Location
+from recordsmith.tasks import Document
+
+
+class JsonEngine:
+    """Runs each task twice, the last task first.
+
+    before: called with each task before it runs.
+    after: called with what each task returns.
+    """
+
+    def __init__(
+        self,
+        before: Callable[[dict[str, Any]], object] = lambda _: None,
+        after: Callable[[dict[str, Any]], object] = lambda _: None,
+    ) -> None:
+        self._before = before
+        self._after = after
+
+    def map(
+        self, function: Callable[[Document], Document], tasks: Iterable[Document]
+    ) -> Iterator[Document]:
+        for task in reversed([*tasks]):
+            for _ in range(2):
+                document = json.loads(json.dumps(task))
+                self._before(document)
+                result = json.loads(json.dumps(function(document)))
+                self._after(result)
+                yield result
+
+
+class KilledProcesses(Processes):
+    """Two processes, one of which is killed when the first task is done.
+
+    killed: the number of killed processes.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(2)
+        self.killed = 0
+        self._started: list[Any] = []
+        usual = processes._Running._start
+
+        def start(running: Any) -> Any:
+            self._started.append(usual(running))
+            return self._started[-1]
+
+        monkeypatch.setattr(processes._Running, "_start", start)
+
+    def map(
+        self, function: Callable[[Document], Document], tasks: Iterable[Document]
+    ) -> Iterator[Document]:
+        for result in super().map(function, tasks):
+            if not self.killed:
+                self._started[-1].kill()
+                self._started[-1].wait()
+                self.killed += 1
+            yield result
+
+
+def plain(value: Any) -> Any:
+    """The fields of a report, of everything in it and of its errors, to compare reports."""
+    if isinstance(value, RecordsmithError):
+        return type(value), value.args, plain(vars(value))
+    if isinstance(value, Location):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return type(value), plain(vars(value))
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [*map(plain, value)]
+    return value
