@@ -40,7 +40,7 @@ _HOMES = {
         "Padded Patches Position Present Ragged Raw Scalar Tensor Text"
     ),
     "measuring": "bench",
-    "packing": "PackPlan pack plan",
+    "packing": "PackPlan finish pack plan run",
     "readers": "reader_code",
     "reshaping": "Edits append edit reshard salvage",
     "sources": (
@@ -51,11 +51,14 @@ _HOMES = {
     "wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULES = ("engines",)
 
-__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605 - a list
+__all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])  # noqa: PLE0605 - a list
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,6 @@
 # The names of `recordsmith` for type checkers; at run time they are imported on first use.
 # ruff: noqa: A004 - `open` is named as users say it
+from recordsmith import engines as engines
 from recordsmith.dataset import Dataset as Dataset
 from recordsmith.dataset import ShardWriter as ShardWriter
 from recordsmith.dataset import index as index
@@ -58,8 +59,10 @@ from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
 from recordsmith.measuring import bench as bench
 from recordsmith.packing import PackPlan as PackPlan
+from recordsmith.packing import finish as finish
 from recordsmith.packing import pack as pack
 from recordsmith.packing import plan as plan
+from recordsmith.packing import run as run
 from recordsmith.readers import reader_code as reader_code
 from recordsmith.reshaping import Edits as Edits
 from recordsmith.reshaping import append as append

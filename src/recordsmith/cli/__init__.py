@@ -28,6 +28,7 @@ from recordsmith.cli.detect import detect
 from recordsmith.cli.diff import diff
 from recordsmith.cli.edit import edit
 from recordsmith.cli.export import export
+from recordsmith.cli.finish import finish
 from recordsmith.cli.forecast import forecast
 from recordsmith.cli.head import head
 from recordsmith.cli.index import index
@@ -37,6 +38,7 @@ from recordsmith.cli.options import parse_size
 from recordsmith.cli.pack import pack
 from recordsmith.cli.query import query
 from recordsmith.cli.reshard import reshard
+from recordsmith.cli.run import run
 from recordsmith.cli.salvage import salvage
 from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
@@ -55,14 +57,27 @@ from recordsmith.cli.wording import (
 from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
-    "Create datasets": (detect, lint, forecast, pack, append, demo),
+    "Create datasets": (detect, lint, forecast, pack, run, finish, append, demo),
     "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
     "Repair and rewrite them": (salvage, reshard, edit, upgrade),
     "Use them elsewhere": (export, query, index, bench, cache),
     "About recordsmith": (version,),
 }
 _WRITING = {
-    *("pack", "append", "demo", "sheet", "salvage", "reshard", "edit", "upgrade", "export", "index")
+    *(
+        "pack",
+        "run",
+        "finish",
+        "append",
+        "demo",
+        "sheet",
+        "salvage",
+        "reshard",
+        "edit",
+        "upgrade",
+        "export",
+        "index",
+    )
 }
 """Commands whose output is only a summary: --quiet hides it."""
 
@@ -84,6 +99,8 @@ _REMOTE_OPTIONS = {
     )
 }
 _WITHOUT_PATHS = {"cache", "demo", "version"}
+
+_RERUN = "rerun the command to resume"
 
 _DEFECTS, _INVALID_COMMAND, _INTERRUPTED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
@@ -161,11 +178,11 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
                 console.print_json(error.to_json(option_in_shell))
             console.print_error(first + advice_for(error, command.__name__, kwargs), *others)
             if isinstance(error, FileAccessError):
-                console.print_aside(complete_shards_text(command.__name__, kwargs))
+                console.print_aside(_soon(complete_shards_text, "", command.__name__, kwargs))
             is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _INVALID_COMMAND) from None
         except KeyboardInterrupt as stop:
-            advice = how_to_resume(command.__name__, kwargs, before)
+            advice = _soon(how_to_resume, _RERUN, command.__name__, kwargs, before)
             console.print_aside(f"interrupted; {advice}" if advice else "interrupted")
             raise typer.Exit(
                 _TERMINATED if isinstance(stop, _Terminated) else _INTERRUPTED
@@ -196,6 +213,16 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
         ]
     )
     return run
+
+
+def _soon(advise: Callable[..., str], otherwise: str, command: str, *given: Any) -> str:
+    """Return advice on a command that has ended; `otherwise` if its server does not respond."""
+    if command not in _WRITING:
+        return advise(command, *given)
+    from recordsmith.stores.parallel_reads import result_soon  # loads more than --help needs
+
+    advice = result_soon(advise, command, *given)
+    return otherwise if advice is None else advice
 
 
 @contextmanager

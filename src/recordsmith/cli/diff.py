@@ -10,8 +10,9 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Split, Threads
+from recordsmith.cli.options import EngineName, Json, Split, Threads
 from recordsmith.cli.wording import how_to_show
+from recordsmith.engines import parse_engine
 from recordsmith.words import first_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def diff(
         ),
     ] = None,
     split: Split = None,
+    engine: EngineName = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -55,7 +57,8 @@ def diff(
     By a feature: `recordsmith diff a.tfrecord b.tfrecord --by id`
     """
     with console.progress_bar("comparing", of_bytes=True, again="reading what differs") as progress:
-        report = rs.diff(a, b, split=split, by=by, threads=threads, progress=progress)
+        on = parse_engine(engine)
+        report = rs.diff(a, b, split=split, by=by, engine=on, threads=threads, progress=progress)
     if json:
         console.print_json(report.to_json())
     else:

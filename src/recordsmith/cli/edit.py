@@ -10,6 +10,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import (
     SHARDS,
+    EngineName,
     Json,
     KeptCompression,
     Out,
@@ -26,6 +27,7 @@ from recordsmith.cli.options import (
     shards_option,
 )
 from recordsmith.cli.reshard import print_reshard_report
+from recordsmith.engines import parse_engine
 
 _WHAT = "What changes"
 
@@ -72,6 +74,7 @@ def edit(
     shard_size: Annotated[str | None, shard_size_option(SHARDS, None)] = None,
     compression: KeptCompression = None,
     overwrite: Overwrite = False,
+    engine: EngineName = None,
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
@@ -101,6 +104,7 @@ def edit(
             **shard_options(shards, shard_size),
             compression=compression,
             overwrite=overwrite,
+            engine=parse_engine(engine),
             threads=threads,
             progress=progress,
         )

@@ -8,7 +8,17 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import At, Json, OnePath, Split, Where, chosen_records, parse_size
+from recordsmith.cli.options import (
+    At,
+    EngineName,
+    Json,
+    OnePath,
+    Split,
+    Where,
+    chosen_records,
+    parse_size,
+)
+from recordsmith.engines import parse_engine
 from recordsmith.errors import MOST_PROBLEMS, SourceError
 
 if TYPE_CHECKING:
@@ -51,6 +61,7 @@ def export(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
     ] = False,
+    engine: EngineName = None,
     json: Json = False,
 ) -> None:
     """Write records as files of another format: images, annotations or tables.
@@ -73,6 +84,7 @@ def export(
                 shard_size_bytes=size,
                 skip_errors=skip_errors,
                 overwrite=overwrite,
+                engine=parse_engine(engine),
                 progress=progress,
             )
     except SourceError as error:

@@ -90,6 +90,15 @@ WritingThreads: TypeAlias = Annotated[
     ),
 ]
 
+EngineName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="What runs the job, such as processes:4. [default: threads of this process]",
+        metavar="ENGINE",
+    ),
+]
+
 At: TypeAlias = Annotated[
     str | None,
     typer.Option(

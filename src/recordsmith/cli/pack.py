@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +11,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.detected import print_detected
 from recordsmith.cli.options import (
+    EngineName,
     Json,
     Out,
     Overwrite,
@@ -19,13 +19,13 @@ from recordsmith.cli.options import (
     parse_colour,
     parse_keys,
     parse_names,
-    parse_numbers,
     parse_shares,
     shard_names_option,
     shard_options,
     shard_size_option,
     shards_option,
 )
+from recordsmith.engines import parse_engine
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
 from recordsmith.words import note_text
 
@@ -433,23 +433,7 @@ def pack(
             rich_help_panel=_MACHINES,
         ),
     ] = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            help="Pack according to a plan file and the options in it.",
-            metavar="FILE",
-            rich_help_panel=_MACHINES,
-        ),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="Write only these shards of the plan, such as 3 or 0-9. [default: complete the "
-            "dataset]",
-            metavar="NUMBERS",
-            rich_help_panel=_MACHINES,
-        ),
-    ] = None,
+    engine: EngineName = None,
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
@@ -520,61 +504,29 @@ def pack(
     }
     options = {name: value for name, value in options.items() if value is not None}
     packed = print_detected(detected, json=json)
-    if like is not None and (write_plan is not None or plan is not None):
-        raise OptionError(
-            f"{option('like')} excludes {option('plan')} and {option('write_plan')}",
-            option="like",
-            value=like,
-            remedy="Pass the options of that dataset to the plan.",
-        )
     if write_plan is not None:
-        if plan is not None or only is not None:
+        if like is not None:
             raise OptionError(
-                f"{option('write_plan')} excludes {option('plan')} and {option('only')}",
-                option="write_plan",
-                remedy="Write the plan first, then pack by it.",
+                f"{option('like')} excludes {option('write_plan')}",
+                option="like",
+                value=like,
+                remedy="Pass the options of that dataset to the plan.",
             )
-        _write_plan(packed, options, write_plan, json=json)
+        _write_plan(packed, out, options, write_plan, json=json)
         return
-    if only is not None and plan is None:
-        raise OptionError(
-            f"{option('only')} selects shards of a plan",
-            option="only",
-            remedy=f"Pass the plan with {option('plan')}.",
-        )
-    if plan is not None and options:
-        given = "image_options" if "image_options" in options else next(iter(options))
-        names = ", ".join(
-            "options of images" if name == "image_options" else option(name) for name in options
-        )
-        raise OptionError(
-            f"{option('plan')} excludes {names}, which the plan contains",
-            option=given,
-            remedy="Leave them out.",
-        )
-    if lint is not None and plan is not None:
-        raise OptionError(
-            f"{option('plan')} and {option('lint')} exclude each other",
-            option="lint",
-            remedy="Check the source with `recordsmith lint` first.",
-        )
-    loaded = None if plan is None else rs.PackPlan.load(plan)
-    running: dict[str, Any] = {"threads": threads}
-    if loaded is None or only is None:
-        running |= {"skip_errors": skip_errors, "overwrite": overwrite}
     with console.progress_bar("packing") as progress:
-        running["progress"] = progress
-        if loaded is None:
-            running["lint"] = _print_findings if lint in (None, "warn") else lint
-            report = rs.pack(packed, out, **options, **running, like=like)
-        elif only is None:
-            report = loaded.pack(packed, out, **running)
-        else:
-            numbers = parse_numbers(only, "only")
-            results = loaded.pack_shards(packed, out, numbers, **running)
-            planned = {task.file: task.sample_count for task in loaded.shards}
-            _print_shards(results, planned, json=json)
-            return
+        report = rs.pack(
+            packed,
+            out,
+            **options,
+            like=like,
+            skip_errors=skip_errors,
+            lint=_print_findings if lint in (None, "warn") else lint,  # type: ignore[arg-type]
+            overwrite=overwrite,
+            engine=parse_engine(engine),
+            threads=threads,
+            progress=progress,
+        )
     if json:
         console.print_json(
             report.to_json() | {"format": detected.format, "options": dict(detected.options)}
@@ -604,44 +556,20 @@ def _image_options(**options: Any) -> rs.ImageOptions | None:
     return rs.ImageOptions(**given) if given else None
 
 
-def _write_plan(source: Any, options: dict[str, Any], path: str, *, json: bool) -> None:
-    plan = rs.plan(source, **options)
+def _write_plan(source: Any, out: str, options: dict[str, Any], path: str, *, json: bool) -> None:
+    plan = rs.plan(source, out, **options)
     plan.save(path)
     if json:
         console.print_json({"plan": path, "shards": len(plan.shards)})
         return
-    shown = console.printable(path)
+    shown = shlex.quote(console.printable(path))
     title = f"{console.count(len(plan.shards), 'shard')} planned in {shown}"
     console.print_line(title, title=title)
-    command = f"recordsmith pack SOURCE OUT --plan {shown}"
-    print(f"  write some of them, on any machine:  {command} --only 0-{len(plan.shards) - 1}")
-    print(f"  then complete the dataset:           {command}")
-
-
-def _print_shards(results: Any, planned: Mapping[str, int], *, json: bool) -> None:
-    """Print the results for some shards of a plan, which has `planned` samples per shard."""
-    skipped = {result.file: planned[result.file] - result.record_count for result in results}
-    if json:
-        shards = [
-            {
-                "file": result.file,
-                "records": result.record_count,
-                "size_bytes": result.size_bytes,
-                "is_new": not result.was_reused,
-                "skipped": list(result.skipped.values()),
-                "skipped_count": skipped[result.file],
-            }
-            for result in results
-        ]
-        console.print_json({"shards": shards})
-        return
-    for result in results:
-        print(
-            f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
-            f"{console.size(result.size_bytes)}"
-            + (", already complete" if result.was_reused else "")
-        )
-        _print_skipped(list(result.skipped.values()), skipped[result.file], indent="  ")
+    print(
+        "  write some of them, on any machine:  "
+        f"recordsmith run {shown} --only 0-{len(plan.shards) - 1}"
+    )
+    print(f"  then complete the dataset:           recordsmith finish {shown}")
 
 
 def print_pack_report(report: PackReport, noun: str = "image") -> None:
@@ -658,7 +586,7 @@ def print_findings(report: PackReport) -> None:
     """Print what was skipped, changed and noticed; of requested changes only the number."""
     from recordsmith.packing.images import REQUESTED  # loads more than `--help` needs
 
-    _print_skipped(report.skipped, report.skipped_count)
+    print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = note_text(noted.count, sentence)
         if sentence in REQUESTED:
@@ -668,7 +596,7 @@ def print_findings(report: PackReport) -> None:
     console.print_list("notices", report.notices)
 
 
-def _print_skipped(skipped: list[str], number: int, indent: str = "") -> None:
+def print_skipped(skipped: list[str], number: int, indent: str = "") -> None:
     with console.not_quiet():
         title = f"skipped {number:,}"
         console.print_list(title, skipped, MOST_PROBLEMS, number=number, indent=indent)

@@ -11,6 +11,7 @@ from recordsmith.cli import console
 from recordsmith.cli.options import (
     SHARDS,
     WHICH,
+    EngineName,
     Json,
     KeptCompression,
     Out,
@@ -27,6 +28,7 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
+from recordsmith.engines import parse_engine
 from recordsmith.errors import OptionError, option
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ def reshard(
     shard_names: Annotated[str | None, shard_names_option(SHARDS)] = None,
     compression: KeptCompression = None,
     overwrite: Overwrite = False,
+    engine: EngineName = None,
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
@@ -131,6 +134,7 @@ def reshard(
             tiles=tiles,
             compression=compression,
             overwrite=overwrite,
+            engine=parse_engine(engine),
             threads=threads,
             progress=progress,
             shard_names=DEFAULT_TEMPLATE if shard_names is None else shard_names,

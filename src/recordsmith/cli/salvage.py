@@ -9,6 +9,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import (
+    EngineName,
     Json,
     Out,
     Overwrite,
@@ -17,6 +18,7 @@ from recordsmith.cli.options import (
     WritingThreads,
     one_or_all,
 )
+from recordsmith.engines import parse_engine
 
 if TYPE_CHECKING:
     from recordsmith.reshaping import SalvagedShard, SalvageReport
@@ -35,6 +37,7 @@ def salvage(
     out: Out,
     split: SplitName = None,
     overwrite: Overwrite = False,
+    engine: EngineName = None,
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
@@ -54,6 +57,7 @@ def salvage(
             out,
             split=split,
             overwrite=overwrite,
+            engine=parse_engine(engine),
             threads=threads,
             progress=progress,
         )

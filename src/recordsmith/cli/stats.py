@@ -5,6 +5,7 @@ from __future__ import annotations
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import (
+    EngineName,
     Html,
     Json,
     OverwritePage,
@@ -15,6 +16,7 @@ from recordsmith.cli.options import (
     one_or_all,
     title_of,
 )
+from recordsmith.engines import parse_engine
 
 
 def stats(
@@ -22,6 +24,7 @@ def stats(
     split: Split = None,
     html: Html = None,
     overwrite: OverwritePage = False,
+    engine: EngineName = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -36,7 +39,13 @@ def stats(
     """
     check_html(html, overwrite=overwrite)
     with console.progress_bar("reading", of_bytes=True) as progress:
-        report = rs.stats(one_or_all(paths), split, threads=threads, progress=progress)
+        report = rs.stats(
+            one_or_all(paths),
+            split,
+            engine=parse_engine(engine),
+            threads=threads,
+            progress=progress,
+        )
     if html is not None:
         rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
     if json:

@@ -12,6 +12,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import (
+    EngineName,
     Html,
     Json,
     OverwritePage,
@@ -23,6 +24,7 @@ from recordsmith.cli.options import (
     title_of,
 )
 from recordsmith.cli.wording import can_be_shown, how_to_show
+from recordsmith.engines import parse_engine
 from recordsmith.errors import DAMAGED_RECORDS, Defect
 from recordsmith.words import first_of
 
@@ -55,6 +57,7 @@ def verify(
     ] = None,
     html: Html = None,
     overwrite: OverwritePage = False,
+    engine: EngineName = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -73,6 +76,7 @@ def verify(
             split,
             deep=deep,
             schema=schema,
+            engine=parse_engine(engine),
             threads=threads,
             progress=progress,
         )

@@ -22,7 +22,7 @@ from recordsmith.errors import CorruptDataError, OptionError, option
 from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedSteps
 from recordsmith.loading.batches.batch import BatchJob, BatchResult, HeldRecords
 from recordsmith.loading.batches.batch_maker import batch_maker
-from recordsmith.loading.batches.engine import Engine
+from recordsmith.loading.batches.engine import BatchEngine
 from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
@@ -394,7 +394,7 @@ class Loader:
         if self._reader is not None:
             held = self._reader.read(steps)
         self._tally = Tally()
-        engine = Engine(
+        engine = BatchEngine(
             self._jobs(held),
             threads=self._thread_count,
             prefetch=self._prefetch,
@@ -460,7 +460,7 @@ class IterationParts(NamedTuple):
     undo: restores the loader from before the iteration.
     """
 
-    engine: Engine[BatchResult]
+    engine: BatchEngine[BatchResult]
     tally: Tally
     deliver: Callable[[BatchResult], dict[str, Any]]
     end: Callable[[], None]
@@ -472,7 +472,7 @@ class Iteration:
 
     def __init__(self, begin: Callable[[], IterationParts]) -> None:
         self._begin = begin
-        self._engine: Engine[BatchResult] | None = None
+        self._engine: BatchEngine[BatchResult] | None = None
         self._has_ended = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import Faults
 from recordsmith.errors import CorruptDataError, FileAccessError
 from recordsmith.example import BytesArray
-from recordsmith.loading.batches.engine import Engine
+from recordsmith.loading.batches.engine import BatchEngine
 from recordsmith.loading.batches.rounds import PlannedRecords, Round, Rounds
 from recordsmith.loading.batches.runs import Runs, StepPart, step_parts
 from recordsmith.loading.memory import RecycledMemory
@@ -85,7 +85,7 @@ class FetchedSteps:
     def __init__(self, records: PlannedRecords, parts: Iterable[StepPart]) -> None:
         self._rounds = Rounds(records, parts)
         memory = RecycledMemory(2)
-        self._engine: Engine[tuple[Round, list[_FetchedPart]]] = Engine(
+        self._engine: BatchEngine[tuple[Round, list[_FetchedPart]]] = BatchEngine(
             (_RoundJob(records, one, memory) for one in self._rounds),
             threads=_ROUNDS_AT_ONCE,
             prefetch=_ROUNDS_AHEAD,

@@ -3,7 +3,8 @@
 A job has three parts: begin, fill its rows, finish. All threads work on the oldest job first and
 begin the next one when it has no more rows to take. A limit on jobs begun ahead bounds the memory.
 
-The threads hold no reference to the `Engine`, so that an unused engine is collected and its threads
+The threads hold no reference to the `BatchEngine`, so that an unused engine is collected and its
+threads
 end. They also end when the engine is closed, when a job fails, and when the program ends. Callers
 wait in a `SimpleQueue`: Ctrl-C can interrupt it safely, and a garbage collection can fill it
 whatever it has interrupted.
@@ -54,7 +55,7 @@ class Upstream(Protocol):
         """End all waiting without a lock, which this thread may hold during a collection."""
 
 
-class Engine(Generic[Made_co]):
+class BatchEngine(Generic[Made_co]):
     """Runs jobs in threads and returns their results in order."""
 
     def __init__(

@@ -17,7 +17,7 @@ from recordsmith.buffers import AllocateBytes, Int64Array
 from recordsmith.dataset import Faults
 from recordsmith.errors import CorruptDataError
 from recordsmith.example import BytesArray
-from recordsmith.loading.batches.engine import Engine
+from recordsmith.loading.batches.engine import BatchEngine
 from recordsmith.loading.batches.runs import StepPart
 
 AHEAD_BYTES = 64 << 20
@@ -64,7 +64,7 @@ class Rounds:
     def __init__(self, records: PlannedRecords, parts: Iterable[StepPart]) -> None:
         self._room = _Room(AHEAD_BYTES)
         jobs = (_SizeJob(records, part) for part in parts)
-        self._sized = Engine(jobs, threads=_SIZED_AT_ONCE, prefetch=_SIZED_AHEAD)
+        self._sized = BatchEngine(jobs, threads=_SIZED_AT_ONCE, prefetch=_SIZED_AHEAD)
         self._rounds = (one for one in _joined(self._sized) if self._room.take(one.byte_count))
 
     def __iter__(self) -> Iterator[Round]:

@@ -1,0 +1,725 @@
+"""Apache Beam: pipelines that read and write datasets. Needs apache-beam and pyarrow.
+
+    import apache_beam as beam
+    from recordsmith.beam import ReadBatches, WriteDataset
+
+    with beam.Pipeline() as pipeline:
+        batches = pipeline | ReadBatches("in", columns=["image/encoded", "image/class/label"])
+        batches | WriteDataset("out")
+
+Runners divide the shards of a dataset into ranges of records, also while they are read.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from queue import Full, Queue
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recordsmith.arrow import ArrowDecoder
+from recordsmith.arrow.schema import columns_of
+from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.building import existing_dataset, table_writing
+from recordsmith.dataset import (
+    Dataset,
+    LocatedBlock,
+    SelectedRecords,
+    Shard,
+    column_schema,
+    dataset_of,
+    joined_shards,
+    records_of,
+)
+from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
+from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.selected_records import ShardPart
+from recordsmith.dataset.selection import PositionArray, PositionRange
+from recordsmith.errors import (
+    CorruptDataError,
+    MissingExtraError,
+    OptionError,
+    RecordsmithError,
+    suggest_names,
+)
+from recordsmith.example import (
+    BytesArray,
+    Kind,
+    Schema,
+    SchemaSurvey,
+    SequenceExample,
+    decode_payload,
+    encode_example,
+    encode_sequence_example,
+)
+from recordsmith.stores import Location, PlaceLike, as_folder, is_url
+from recordsmith.stores.location import remote
+from recordsmith.where import parse_where
+from recordsmith.wire import FRAME_BYTES, RecordBlock
+
+try:
+    import apache_beam as beam
+    import pyarrow as pa
+    from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
+    from apache_beam.utils.windowed_value import WindowedValue
+except ImportError as _error:
+    raise MissingExtraError("beam", _error.name or "apache_beam") from None
+
+__all__ = ["ReadBatches", "ReadExamples", "WriteDataset"]
+
+_BATCH_BYTES = 8 << 20  # of payloads in a batch: the smallest unit of a split
+_BUNDLE_BYTES = 64 << 20  # of a range that a runner begins with; it may divide it again
+_SHARDS_TOGETHER = 256  # in one element of the pipeline's graph, whose size runners limit
+_ELEMENTS_AT_ONCE = 256  # that are passed to the thread that writes
+_PIECE_BYTES = 4 << 20  # of payloads that are written together
+_MOST_BYTES = 1 << 62
+_TABLES = (pa.RecordBatch, pa.Table)
+
+
+class ReadBatches(beam.PTransform):
+    """Reads the examples of a dataset as `pyarrow.RecordBatch`es, in any order.
+
+    Columns and types are those of `Dataset.to_arrow`. Runners divide uncompressed shards between
+    batches, also while they are read; a compressed shard is read by one worker. Without a manifest,
+    the workers read all records once more, for their schema.
+
+    Example:
+        with beam.Pipeline() as pipeline:
+            batches = pipeline | ReadBatches("out", columns=["image/class/label"])
+            batches | beam.Map(len) | beam.CombineGlobally(sum) | beam.Map(print)
+    """
+
+    def __init__(
+        self,
+        paths: Paths | Dataset,
+        split: str | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        filter: str | None = None,
+        batch_size: int | None = None,
+        restore_types: bool = False,
+        store_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Open a dataset: names, sizes and manifest.
+
+        Args:
+            paths: as in `recordsmith.open`, on a disk or store that the workers share; or a
+                Dataset, such as a slice of one.
+            split: as in `recordsmith.open`.
+            columns: feature names, in order; None for all.
+            filter: a condition as in `Dataset.filter`; only records that match are decoded.
+            batch_size: the number of records of each batch but the last of a shard, before the
+                filter; None for up to 16,384 records or about 8 MiB.
+            restore_types: as in `Dataset.to_arrow`.
+            store_options: as in `recordsmith.open`. They become part of the pipeline, so leave
+                credentials out: workers take them from their own environment.
+
+        Raises:
+            OptionError, FileAccessError, CorruptDataError: as `recordsmith.open`; or no record has
+                a feature, if the manifest has a schema.
+        """
+        super().__init__()
+        if batch_size is not None and batch_size < 1:
+            raise OptionError(option="batch_size", value=batch_size, expected="a positive integer")
+        dataset = dataset_of(paths, split, store_options=store_options)
+        types = dataset.to_arrow(restore_types=True).schema if restore_types else None
+        self._parts = _parts(dataset)
+        self._stored = column_schema(dataset)
+        self._request = _Request(_names(columns), filter, batch_size, dataset.class_names, types)
+        self._request.check(self._stored)
+        if self._stored is not None:
+            self._request.decoder(self._stored)
+
+    @property
+    def schema(self) -> Any:
+        """The pyarrow.Schema of the batches; None if there is no manifest."""
+        return None if self._stored is None else self._request.decoder(self._stored).schema
+
+    def expand(self, pbegin: Any) -> Any:
+        """Add the transform to a pipeline."""
+        parts = _each_part(pbegin, self._parts)
+        if self._stored is not None:
+            schemas = pbegin | "Schema" >> beam.Create([self._stored])
+        else:
+            schemas = parts | "Survey" >> beam.Map(_survey) | beam.CombineGlobally(Schema.merged)
+        reader = beam.ParDo(_ReadBatches(self._request), beam.pvalue.AsSingleton(schemas))
+        counted = parts | "Count" >> beam.FlatMap(_count, self._request.batch_size)
+        return counted | "Read" >> reader.with_output_types(pa.RecordBatch)
+
+
+class ReadExamples(beam.PTransform):
+    """Reads the examples of a dataset as dicts of features, in any order.
+
+    Examples are as in `Dataset[i]`: dicts of int64 arrays, float32 arrays and lists of bytes, or
+    SequenceExamples. `ReadBatches` takes a fraction of the time.
+
+    Example:
+        with beam.Pipeline() as pipeline:
+            examples = pipeline | ReadExamples("out")
+            examples | beam.Map(lambda example: example["image/class/label"][0]) | beam.Map(print)
+    """
+
+    def __init__(
+        self,
+        paths: Paths | Dataset,
+        split: str | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        filter: str | None = None,
+        store_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Arguments and errors as of `ReadBatches`."""
+        super().__init__()
+        dataset = dataset_of(paths, split, store_options=store_options)
+        self._parts = _parts(dataset)
+        self._request = _Request(_names(columns), filter)
+        stored = column_schema(dataset)
+        self._request.check(stored)
+        self._is_flat = stored is not None and stored.payload == "Example"
+
+    def expand(self, pbegin: Any) -> Any:
+        """Add the transform to a pipeline."""
+        counted = _each_part(pbegin, self._parts) | "Count" >> beam.FlatMap(_count, None)
+        reader = beam.ParDo(_ReadExamples(self._request))
+        return counted | "Read" >> reader.with_output_types(
+            dict[str, Any] if self._is_flat else Any
+        )
+
+
+class WriteDataset(beam.PTransform):
+    """Writes examples as a dataset with a manifest.
+
+    Elements are dicts, as `encode_example` takes them, SequenceExamples, serialized messages as
+    bytes, or Arrow record batches and tables, in which null means that a record lacks the feature.
+    The PCollection must be bounded.
+
+    Workers write whole shards under temporary names, and one of them publishes those of the bundles
+    that succeeded, so bundles may be repeated. If the pipeline fails, there is no dataset.
+
+    Its result has one element, the path or URL of the dataset.
+
+    Example:
+        with beam.Pipeline() as pipeline:
+            numbers = pipeline | beam.Create(range(10))
+            numbers | beam.Map(lambda n: {"label": n, "name": f"{n}"}) | WriteDataset("numbers")
+    """
+
+    def __init__(
+        self,
+        out: PlaceLike,
+        *,
+        split: str = "train",
+        shards: int | None = None,
+        shard_size_bytes: int | None = None,
+        compression: str | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+        overwrite: bool = False,
+        store_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Check the options and that there is no dataset.
+
+        Args:
+            out: the folder of the dataset: a path that all workers share, or a URL.
+            split: the name of the split that all records belong to.
+            shards: the number of shards, to which elements are assigned at random; None to write
+                what each bundle has, without a shuffle.
+            shard_size_bytes: without `shards`, begin another shard at this size; None: 256 MB.
+            compression: none, gzip or zlib.
+            kinds: the kinds of features in dicts, as in `encode_example`.
+            overwrite: replace an existing dataset.
+            store_options: as in `recordsmith.remote`. They become part of the pipeline, so leave
+                credentials out: workers take them from their own environment.
+
+        Raises:
+            OptionError: `out` contains a dataset, or an option is invalid.
+        """
+        super().__init__()
+        if shards is not None and (type(shards) is not int or shards < 1):
+            raise OptionError(option="shards", value=shards, expected="a positive integer")
+        if shards is not None and shard_size_bytes is not None:
+            raise OptionError(
+                option="shard_size_bytes", value=shard_size_bytes, expected="None with shards"
+            )
+        if store_options is not None and isinstance(out, str):
+            out = remote(out, store_options=store_options)
+        folder = as_folder(out)
+        if folder.store.is_folder(folder.key):
+            existing_dataset(folder, "", [], has_label_map=False, overwrite=overwrite)
+        self._shards = shards
+        self._job = _Job(
+            out
+            if isinstance(out, Location) or (isinstance(out, str) and is_url(out))
+            else os.path.abspath(out),
+            {
+                "overwrite": overwrite,
+                "split": split,
+                "compression": compression,
+                "shard_size_bytes": shard_size_bytes if shards is None else _MOST_BYTES,
+                "source": "Beam",
+            },
+            kinds,
+        )
+
+    def expand(self, pcoll: Any) -> Any:
+        """Add the transform to a pipeline."""
+        job, start = self._job, pcoll.pipeline | "Start" >> beam.Create([None])
+        # a shuffle keeps its result, so that all bundles have the same job
+        begun = beam.pvalue.AsSingleton(start | "Begin" >> beam.Map(job.begin) | beam.Reshuffle())
+        if self._shards is None:
+            results = pcoll | "Write" >> beam.ParDo(_WriteBundle(job), begun)
+        else:
+            results = (
+                pcoll
+                | "Assign" >> beam.Map(_assign, self._shards)
+                | "Group" >> beam.GroupByKey()
+                | "Write" >> beam.Map(job.write_group, begun)
+            )
+        # these results are stable, and those of failed attempts are not among them
+        results = results | "Results" >> beam.Reshuffle()
+        return start | "Finish" >> beam.Map(
+            job.finish, begun, beam.pvalue.AsIter(results)
+        ).with_output_types(str)
+
+
+@contextmanager
+def _with_all_fields() -> Iterator[None]:
+    """Mark errors as complete: Beam replaces others by copies that lack path, record and advice."""
+    try:
+        yield
+    except RecordsmithError as error:
+        error._tagged_with_step = True  # type: ignore[attr-defined] # noqa: SLF001
+        raise
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """Records of one shard, as an element of a pipeline; `numbers` is None for all."""
+
+    shard: Shard
+    numbers: range | Int64Array | None
+
+    def records(self, start: int = 0, stop: int | None = None) -> SelectedRecords:
+        """Return the records start:stop of this part; without `stop`, to its end."""
+        records = joined_shards([self.shard])
+        if self.numbers is None and stop is None:
+            return records
+        numbers = range(self.shard.record_count) if self.numbers is None else self.numbers
+        chosen = numbers[start:stop]
+        return records.select(
+            PositionRange(chosen) if isinstance(chosen, range) else PositionArray(chosen)
+        )
+
+
+class _CountedPart(NamedTuple):
+    """A part in steps: ranges of records that are read together.
+
+    step_count: the number of steps that runners divide; one, if the shard is compressed.
+    rows: the number of records of each step but the last.
+    size_bytes: of a step, about.
+    """
+
+    part: _Part
+    step_count: int
+    rows: int
+    size_bytes: int
+    is_compressed: bool
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What workers decode. `types`: pyarrow.Schema with the types to restore."""
+
+    columns: tuple[str, ...] | None
+    where: str | None
+    batch_size: int | None = None
+    class_names: Sequence[str | None] | None = None
+    types: Any = None
+
+    def decoder(self, schema: Schema) -> ArrowDecoder:
+        return ArrowDecoder(schema, self.columns, self.class_names, self.types)
+
+    def check(self, schema: Schema | None) -> None:
+        """Check the condition and, if the schema is known, that the features exist.
+
+        Raises:
+            OptionError: no record has one of them, or the condition is invalid.
+        """
+        condition = None if self.where is None else parse_where(self.where)
+        if schema is None or not schema.is_complete:
+            return
+        if condition is not None:
+            condition.check(schema)
+        known = columns_of(schema)
+        for name in self.columns or ():
+            if name not in known:
+                hint = suggest_names(name, known, "records have no features")
+                raise OptionError(
+                    f"no record has a feature {name!r}; {hint}", option="columns", value=name
+                )
+
+
+def _names(columns: Iterable[str] | None) -> tuple[str, ...] | None:
+    if isinstance(columns, str):
+        raise OptionError(option="columns", value=columns, expected="a list of names")
+    return None if columns is None else tuple(columns)
+
+
+def _parts(dataset: Dataset) -> list[_Part]:
+    return [
+        _Part(part.shard.portable(), part.numbers())
+        if isinstance(part, ShardPart)
+        else _Part(part.portable(), None)
+        for part in records_of(dataset).in_file_order().parts()
+    ]
+
+
+def _each_part(pbegin: Any, parts: Sequence[_Part]) -> Any:
+    """Return a PCollection of parts."""
+    groups = [
+        pickle.dumps(parts[start : start + _SHARDS_TOGETHER])
+        for start in range(0, len(parts), _SHARDS_TOGETHER)
+    ]
+    each = beam.FlatMap(pickle.loads).with_output_types(_Part)
+    return pbegin | "Shards" >> beam.Create(groups) | "Each" >> each | beam.Reshuffle()
+
+
+@_with_all_fields()
+def _survey(part: _Part) -> Schema:
+    survey = SchemaSurvey()
+    for located in part.records().blocks():
+        block = located.block
+        with located.located():
+            survey.update(block.buffer, block.starts, block.lengths)
+    return survey.finish()
+
+
+@_with_all_fields()
+def _count(part: _Part, batch_size: int | None) -> list[_CountedPart]:
+    """Plan the steps of a part, unless it is empty; reads nothing if it is in a manifest."""
+    shard, rows = part.shard, batch_size or DEFAULT_ROWS
+    size_bytes = shard.size_bytes if shard.entry is None else shard.entry.size_bytes
+    if shard.compression != "none":
+        return [_CountedPart(part, 1, rows, size_bytes, is_compressed=True)]
+    record_bytes = max(1, size_bytes // max(1, shard.record_count))
+    if batch_size is None:
+        rows = max(1, min(rows, _BATCH_BYTES // record_bytes))
+    count = shard.record_count if part.numbers is None else len(part.numbers)
+    step_count = -(-count // rows)
+    counted = _CountedPart(part, step_count, rows, rows * record_bytes, is_compressed=False)
+    return [counted] if count else []
+
+
+class _Steps(beam.transforms.core.RestrictionProvider):
+    """The steps of a part, as ranges that runners divide."""
+
+    def initial_restriction(self, element: _CountedPart) -> OffsetRange:
+        return OffsetRange(0, element.step_count)
+
+    def create_tracker(self, restriction: OffsetRange) -> OffsetRestrictionTracker:
+        return OffsetRestrictionTracker(restriction)
+
+    def split(self, element: _CountedPart, restriction: OffsetRange) -> Iterator[OffsetRange]:
+        yield from restriction.split(max(1, _BUNDLE_BYTES // element.size_bytes))
+
+    def restriction_size(self, element: _CountedPart, restriction: OffsetRange) -> int:
+        return int(element.size_bytes * restriction.size())
+
+
+class _Reader:
+    """Reads the steps of a part that it can claim, and selects records."""
+
+    def __init__(self, request: _Request) -> None:
+        self._where = None if request.where is None else parse_where(request.where)
+        self._may_be_large = request.batch_size is None
+
+    def read(self, counted: _CountedPart, tracker: Any) -> Iterator[tuple[LocatedBlock, bool]]:
+        """Yield the selected records in blocks, and whether a batch ends with each.
+
+        Raises:
+            CorruptDataError: a record is damaged; after all records before it.
+        """
+        step, filled, filled_bytes = tracker.current_restriction().start, 0, 0
+        if counted.is_compressed and not tracker.try_claim(step):
+            return
+        for located in _records(counted, tracker.current_restriction()).blocks():
+            low, count = 0, len(located.block)
+            while low < count:
+                if not filled and not counted.is_compressed:
+                    if not tracker.try_claim(step):
+                        return
+                    step += 1
+                high = min(count, low + counted.rows - filled)
+                filled += high - low
+                filled_bytes += int(located.block.lengths[low:high].sum())
+                is_large = counted.is_compressed and filled_bytes >= _BATCH_BYTES
+                is_end = filled == counted.rows or (is_large and self._may_be_large)
+                yield located.select(self._rows(located, low, high)), is_end
+                if is_end:
+                    filled = filled_bytes = 0
+                low = high
+
+    def _rows(self, located: LocatedBlock, low: int, high: int) -> Int64Array:
+        """Return the rows low:high that match the condition: int64, (n,)."""
+        if self._where is None:
+            return np.arange(low, high)
+        block = located.block
+        starts, lengths = block.starts[low:high], block.lengths[low:high]
+        with located.located():
+            matches = self._where.matches(RecordBlock(block.buffer, starts, lengths, low, 0))
+        return np.flatnonzero(matches) + low
+
+
+def _records(counted: _CountedPart, steps: OffsetRange) -> SelectedRecords:
+    if steps.size() == counted.step_count:
+        return counted.part.records()
+    return counted.part.records(steps.start * counted.rows, steps.stop * counted.rows)
+
+
+class _ReadBatches(beam.DoFn):
+    def __init__(self, request: _Request) -> None:
+        self._request = request
+
+    def process(
+        self,
+        counted: _CountedPart,
+        schema: Schema,
+        tracker: Any = beam.DoFn.RestrictionParam(_Steps()),  # noqa: B008 - how Beam finds it
+    ) -> Iterator[pa.RecordBatch]:
+        with _with_all_fields():
+            decoder = self._request.decoder(schema)
+            count = 0
+            for located, is_end in _Reader(self._request).read(counted, tracker):
+                located.append_to(decoder)
+                count += len(located.block)
+                if is_end and count:
+                    yield decoder.finish()
+                    count = 0
+            if count:
+                yield decoder.finish()
+
+
+class _ReadExamples(beam.DoFn):
+    def __init__(self, request: _Request) -> None:
+        self._request = request
+
+    def process(
+        self,
+        counted: _CountedPart,
+        tracker: Any = beam.DoFn.RestrictionParam(_Steps()),  # noqa: B008 - how Beam finds it
+    ) -> Iterator[Any]:
+        with _with_all_fields():
+            for located, _ in _Reader(self._request).read(counted, tracker):
+                yield from self._decoded(located)
+
+    def _decoded(self, located: LocatedBlock) -> Iterator[Any]:
+        columns = self._request.columns
+        for row, payload in enumerate(located.block.payloads()):
+            try:
+                example = decode_payload(payload)
+            except CorruptDataError as error:
+                error.record = row
+                with located.located():
+                    raise
+            yield example if columns is None else _with_columns(example, columns)
+
+
+def _with_columns(example: Any, columns: Sequence[str]) -> Any:
+    """Return the features with these names."""
+    if isinstance(example, SequenceExample):
+        return SequenceExample(*(_with_columns(section, columns) for section in example))
+    return {key: example[key] for key in columns if key in example}
+
+
+class _BatchCoder(beam.coders.Coder):
+    """Encodes record batches as Arrow IPC streams, which have only the rows of a slice."""
+
+    def encode(self, value: pa.RecordBatch) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, value.schema) as writer:
+            writer.write_batch(value)
+        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    def decode(self, encoded: bytes) -> pa.RecordBatch:
+        with pa.ipc.open_stream(encoded) as reader:
+            return reader.read_next_batch()
+
+    def is_deterministic(self) -> bool:
+        return False
+
+    def to_type_hint(self) -> Any:
+        return pa.RecordBatch
+
+
+beam.coders.registry.register_coder(pa.RecordBatch, _BatchCoder)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def _assign(element: Any, shards: int) -> tuple[int, Any]:
+    return random.randrange(shards), element  # noqa: S311 - not secret
+
+
+class _Job:
+    """A dataset that is written, in workers.
+
+    out: an absolute path or URL; or a location, which has the options that the user passed.
+    """
+
+    def __init__(
+        self, out: str | Location, options: Mapping[str, Any], kinds: Mapping[str, Kind] | None
+    ) -> None:
+        self._out = out
+        self._options = options
+        self._kinds = kinds
+
+    @_with_all_fields()
+    def begin(self, _: None) -> dict[str, Any]:
+        return table_writing.begin(self._out, **self._options)
+
+    @_with_all_fields()
+    def write_group(
+        self, group: tuple[int, Iterable[Any]], begun: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        number, elements = group
+        return table_writing.write_part(begun, number, self._pieces(elements), out=self._out)
+
+    @_with_all_fields()
+    def finish(
+        self, _: None, begun: Mapping[str, Any], results: Iterable[Mapping[str, Any]]
+    ) -> str:
+        table_writing.finish(begun, results, out=self._out)
+        return str(self._out)
+
+    def _pieces(self, elements: Iterable[Any]) -> Iterator[Any]:
+        """Yield tables, and many payloads together."""
+        payloads: list[bytes] = []
+        size_bytes = 0
+        for element in elements:
+            is_table = isinstance(element, _TABLES)
+            if payloads and (is_table or size_bytes >= _PIECE_BYTES):
+                yield _joined(payloads)
+                payloads, size_bytes = [], 0
+            if is_table:
+                yield element
+            else:
+                payloads.append(self._payload(element))
+                size_bytes += len(payloads[-1]) + FRAME_BYTES
+        if payloads:
+            yield _joined(payloads)
+
+    def _payload(self, element: Any) -> bytes:
+        if isinstance(element, bytes):
+            return element
+        if isinstance(element, SequenceExample):
+            return encode_sequence_example(*element)
+        if isinstance(element, Mapping):
+            return encode_example(element, self._kinds)
+        raise OptionError(
+            option="element", value=element,
+            expected="a dict, a SequenceExample, bytes, a pyarrow.RecordBatch or a pyarrow.Table",
+        )  # fmt: skip
+
+
+def _joined(payloads: Sequence[bytes]) -> BytesArray:
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    return BytesArray(np.frombuffer(b"".join(payloads), np.uint8), offsets_from_lengths(lengths))
+
+
+class _WriteBundle(beam.DoFn):
+    """Writes the elements of each bundle as a part, in a thread that takes them as they come."""
+
+    def __init__(self, job: _Job) -> None:
+        self._job = job
+        self._part: _RunningPart | None = None
+
+    def start_bundle(self) -> None:
+        self.teardown()
+
+    def process(self, element: Any, begun: Mapping[str, Any]) -> None:
+        if self._part is None:
+            number = random.getrandbits(53)  # parts have no order, and their number is unknown
+            self._part = _RunningPart(
+                lambda elements: self._job.write_group((number, elements), begun)
+            )
+        self._part.add(element)
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        part, self._part = self._part, None
+        if part is not None:
+            window = beam.transforms.window.GlobalWindow()
+            yield WindowedValue(part.finish(), window.max_timestamp(), [window])
+
+    def teardown(self) -> None:
+        """Stop writing if the bundle failed."""
+        part, self._part = self._part, None
+        if part is not None:
+            part.stop()
+
+
+class _StoppedError(Exception):
+    """A bundle failed, so its part is not needed."""
+
+
+class _RunningPart:
+    """A part that a thread writes. Elements are passed many at a time; None is the end."""
+
+    def __init__(self, write: Callable[[Iterable[Any]], Any]) -> None:
+        self._write = write
+        self._elements: list[Any] = []
+        self._passed: Queue[list[Any] | None] = Queue(2)
+        self._is_stopped = False
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="recordsmith-part", daemon=True)
+        self._thread.start()
+
+    def add(self, element: Any) -> None:
+        self._elements.append(element)
+        if isinstance(element, _TABLES) or len(self._elements) == _ELEMENTS_AT_ONCE:
+            self._pass(self._elements)
+            self._elements = []
+
+    def finish(self) -> Any:
+        """Return the result when all elements are written, or raise its error."""
+        self._pass(self._elements)
+        self._pass(None)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def stop(self) -> None:
+        """Remove what was written."""
+        self._is_stopped = True
+        with suppress(Full):
+            self._passed.put_nowait(None)
+        self._thread.join()
+
+    def _pass(self, elements: list[Any] | None) -> None:
+        while self._error is None:
+            with suppress(Full):
+                self._passed.put(elements, timeout=1)
+                return
+        raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._result = self._write(self._taken())
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that adds elements
+            self._error = error
+
+    def _taken(self) -> Iterator[Any]:
+        while (elements := self._passed.get()) is not None and not self._is_stopped:
+            yield from elements
+        if self._is_stopped:
+            raise _StoppedError

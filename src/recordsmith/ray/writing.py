@@ -1,0 +1,194 @@
+"""Writes a `ray.data.Dataset` as a dataset of TFRecord files with a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import ray.data
+from ray.data.block import BlockAccessor
+from ray.data.datasource import Datasink
+
+from recordsmith.building.table_writing import Json, abandon, begin, finish, write_part
+from recordsmith.dataset import Dataset, open  # noqa: A004
+from recordsmith.errors import OptionError
+from recordsmith.stores import Location, PlaceLike, is_url
+from recordsmith.stores.location import remote
+
+_OBJECTS = "ray.data.arrow_pickled_object"
+_TENSORS = ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2")
+_RAGGED_TENSORS = "ray.data.arrow_variable_shaped_tensor"
+
+
+def write(
+    data: ray.data.Dataset,
+    out: PlaceLike,
+    *,
+    overwrite: bool = False,
+    split: str = "train",
+    compression: str | None = None,
+    shard_size_bytes: int | None = None,
+    store_options: Mapping[str, Any] | None = None,
+    concurrency: int | None = None,
+    ray_remote_args: Mapping[str, Any] | None = None,
+) -> Dataset:
+    """Write a Ray Dataset as a dataset with manifest and indexes.
+
+    Each task writes shards of its own. They become a dataset when all tasks have ended; a failed
+    job leaves none. Columns become features as in `ShardWriter.write_columns`; NumPy arrays of one
+    axis become lists. The records have the order of Ray's tasks, which is that of the rows if
+    `DataContext.get_current().execution_options.preserve_order` is true.
+
+    Args:
+        data: what to write.
+        out: the folder of the dataset: a path that all nodes share, or a URL.
+        overwrite: replace an existing dataset; in a bucket, it is gone as soon as the job begins.
+        split: the name of the split that all records belong to.
+        compression: none, gzip or zlib.
+        shard_size_bytes: about how large shards are; None: a shard for each block of Ray, or
+            several of 256 MB.
+        store_options: of `out`, if it is a URL; see `recordsmith.remote`. They are sent to the
+            workers; credentials that each worker finds itself need no option.
+        concurrency, ray_remote_args: as in `ray.data.Dataset.write_datasink`.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        OptionError: `out` contains a dataset, a column cannot be stored, or an option is invalid.
+        SourceError: the data has no rows, or `out` is a folder that the nodes do not share.
+        FileAccessError: the folder cannot be written, or another job writes to it.
+
+    Example:
+        recordsmith.ray.write(ray.data.read_parquet("s3://my-bucket/rows"), "s3://my-bucket/records")
+    """
+    sink = RecordsmithDatasink(
+        out,
+        overwrite=overwrite,
+        split=split,
+        compression=compression,
+        shard_size_bytes=shard_size_bytes,
+        store_options=store_options,
+    )
+    sink.on_write_start()
+    try:
+        data.write_datasink(
+            sink,
+            concurrency=concurrency,
+            ray_remote_args=None if ray_remote_args is None else dict(ray_remote_args),
+        )
+    except BaseException as error:
+        sink.on_write_failed(error)
+        raise
+    return open(sink.out)
+
+
+class RecordsmithDatasink(Datasink[Json]):  # type: ignore[misc]
+    """A dataset for `ray.data.Dataset.write_datasink`; `write` makes one."""
+
+    def __init__(
+        self,
+        out: PlaceLike,
+        *,
+        overwrite: bool = False,
+        split: str = "train",
+        compression: str | None = None,
+        shard_size_bytes: int | None = None,
+        store_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Arguments as in `write`."""
+        if store_options is not None:
+            if not isinstance(out, str) or not is_url(out):
+                raise OptionError(
+                    option="store_options", expected="None, unless the folder is a URL"
+                )
+            out = remote(out, store_options=store_options)
+        self.out = out
+        self._options: dict[str, Any] = {
+            "split": split,
+            "compression": compression,
+            "shard_size_bytes": shard_size_bytes,
+        }
+        self._overwrite = overwrite
+        self._job: Json | None = None
+
+    @property
+    def min_bytes_per_write(self) -> int | None:
+        """The size of the blocks that Ray passes together, if a size of shards was chosen."""
+        size = self._options["shard_size_bytes"]
+        return size if type(size) is int else None
+
+    def on_write_start(self, schema: Any = None) -> None:  # noqa: ARG002 - as Ray passes it
+        """Check the folder and note that the job has begun."""
+        if self._job is None:
+            self._job = begin(self.out, self._overwrite, source="Ray", **self._options)
+
+    def write(self, blocks: Iterable[Any], ctx: Any) -> Json:
+        """Write the blocks of a task; return what `on_write_complete` needs."""
+        assert self._job is not None, "Ray calls on_write_start first"
+        return write_part(self._job, ctx.task_idx, _tables(blocks), out=self._location)
+
+    def on_write_complete(self, write_result: Any) -> None:
+        """Publish the dataset."""
+        self.on_write_start()
+        assert self._job is not None
+        results = [result for result in write_result.write_returns if result is not None]
+        finish(self._job, results, out=self._location)
+
+    def on_write_failed(self, error: BaseException) -> None:  # noqa: ARG002 - as Ray passes it
+        """Remove what was written."""
+        if self._job is not None:
+            abandon(self._job, out=self._location)
+
+    @property
+    def _location(self) -> Location | None:
+        """The folder, where the job does not have it."""
+        assert self._job is not None
+        return self.out if self._job["out"] is None and isinstance(self.out, Location) else None
+
+
+def _tables(blocks: Iterable[Any]) -> Iterator[pa.Table]:
+    """Yield the blocks as tables of types that Arrow has itself.
+
+    Raises:
+        OptionError: a column has Python objects, or arrays of two or more axes.
+    """
+    for block in blocks:
+        table = BlockAccessor.for_block(block).to_arrow()
+        for number, field in enumerate(table.schema):
+            if isinstance(field.type, pa.BaseExtensionType):
+                column = _without_extension(field, table.column(number))
+                table = table.set_column(number, field.name, column)
+        yield table
+
+
+def _without_extension(field: Any, column: Any) -> Any:
+    name = field.type.extension_name
+    if name == _OBJECTS:  # such as lists of text, after map_batches
+        try:
+            return pa.array(column.to_pylist())
+        except (pa.ArrowException, TypeError, ValueError):
+            raise OptionError(
+                f"column {field.name!r} has Python objects",
+                option="columns",
+                value=field.name,
+                expected="numbers, text, bytes, or lists of them",
+                remedy="Convert them with map_batches.",
+            ) from None
+    storage = [chunk.storage for chunk in column.chunks]
+    if name not in (*_TENSORS, _RAGGED_TENSORS):
+        return column
+    axes = field.type.ndim if name == _RAGGED_TENSORS else len(field.type.shape)
+    if axes > 1:
+        raise OptionError(
+            f"column {field.name!r} has arrays of {axes} axes",
+            option="columns",
+            value=field.name,
+            expected="arrays of one axis",
+            remedy="Encode images as JPEG or PNG, and store other arrays as bytes and their shape.",
+        )
+    if name == _RAGGED_TENSORS:
+        storage = [pc.struct_field(chunk, "data") for chunk in storage]
+    return pa.chunked_array(storage)

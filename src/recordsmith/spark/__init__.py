@@ -1,0 +1,18 @@
+"""Spark: reads and writes datasets as DataFrames. Needs pyspark and pyarrow.
+
+    frame = spark.read.format("recordsmith").load("s3://bucket/flowers")
+    frame.write.format("recordsmith").mode("append").save("out")
+
+Spark finds the format itself, through the module `pyspark_recordsmith`.
+"""
+
+from recordsmith.errors import MissingExtraError
+
+try:
+    import pyspark.sql.datasource  # noqa: F401
+except ImportError as _error:
+    raise MissingExtraError("spark", _error.name or "pyspark") from None
+
+from recordsmith.spark.source import RecordsmithSource
+
+__all__ = ["RecordsmithSource"]

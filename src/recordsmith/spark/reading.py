@@ -1,0 +1,88 @@
+"""Reads the partitions of a dataset in Spark's tasks, as Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.dataset import Dataset, parts_of, records_of, with_schema
+from recordsmith.dataset.arrow_stream import open_stream
+from recordsmith.example import Schema
+from recordsmith.spark.filters import where_of
+from recordsmith.spark.options import ReadOptions
+from recordsmith.spark.types import batch_schema, compared_types
+from recordsmith.where import parse_where
+
+
+@dataclass
+class DatasetPart(InputPartition):
+    """The records of one shard, or some records in a row of a large one."""
+
+    dataset: Dataset
+
+
+class RecordsmithReader(DataSourceReader):
+    """Reads a dataset: each shard, or each part of a large one, is a partition."""
+
+    def __init__(self, options: ReadOptions, schema: StructType, stored: Schema) -> None:
+        """
+        Args:
+            schema: the columns that Spark wants.
+            stored: the schema of the records.
+        """
+        self._options = options
+        self._schema = schema
+        self._stored = stored
+        self._conditions = [options.where] if options.where else []
+        for condition in self._conditions:
+            parse_where(condition)
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the partitions in the order of the records."""
+        without_columns = Schema("Example", 0)  # the reader has them
+        dataset = with_schema(self._options.open(), without_columns)
+        return [*map(DatasetPart, parts_of(dataset, self._options.partition_bytes))]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Yield the records of a partition as pyarrow.RecordBatches."""
+        if not isinstance(partition, DatasetPart):  # of Spark, for a dataset without shards
+            return
+        pa = import_pyarrow()
+        wanted = batch_schema(self._schema)
+        conditions = " and ".join(f"({condition})" for condition in self._conditions)
+        batches = open_stream(
+            records_of(partition.dataset),
+            self._stored,
+            wanted.names,
+            None,
+            None,
+            1,
+            pa.schema([field for field in wanted if not pa.types.is_null(field.type)]),
+            parse_where(conditions) if conditions else None,
+        )
+        for batch in batches:
+            columns = [
+                column if column.type == field.type else column.cast(field.type)
+                for column, field in zip(batch.columns, wanted, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+class FilteringReader(RecordsmithReader):
+    """Reads only records that match the filters of the query.
+
+    Spark refuses readers with this method while `spark.sql.python.filterPushdown.enabled` is false,
+    as it is by default. So this reader is used on request.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
+        """Skip records that do not match; return all filters, as Spark evaluates them as well."""
+        where = where_of(filters, compared_types(self._schema, self._stored))
+        if where is not None:
+            self._conditions.append(where)
+        return filters

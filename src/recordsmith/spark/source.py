@@ -1,0 +1,110 @@
+"""The format `recordsmith` of Spark."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from recordsmith.arrow import arrow_schema
+from recordsmith.arrow.schema import columns_of
+from recordsmith.dataset import known_schema, preview_schema
+from recordsmith.errors import OptionError
+from recordsmith.example import Schema
+from recordsmith.spark.options import ReadOptions, WriteOptions
+from recordsmith.spark.types import check_types, declared_schema, spark_schema
+
+
+class RecordsmithSource(DataSource):
+    """Reads and writes datasets as DataFrames. Spark calls its methods.
+
+    Options of reads: `split`, `columns`, `where`, `partition_size`, `restore_types`,
+    `push_filters` and `store_options`; of writes: `split`, `compression`, `shard_size` and
+    `store_options`.
+
+    Example:
+        frame = spark.read.format("recordsmith").option("split", "train").load("out")
+    """
+
+    _stored: Schema | None = None  # the schema of the records, once it is known
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "recordsmith"
+
+    def schema(self) -> StructType:
+        """Return the columns of the dataset.
+
+        Reads the manifest; without one, all records, unless the user states a schema.
+
+        Raises:
+            OptionError: an option is invalid, or the records have no columns.
+            CorruptDataError: a record is damaged.
+        """
+        options = ReadOptions(self.options)
+        dataset = options.open()
+        self._stored = dataset.schema
+        found = dataset.to_arrow(options.columns, restore_types=options.restore_types)
+        return spark_schema(found.schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader of some columns.
+
+        Raises:
+            OptionError: a column does not exist, or cannot have the type in the schema.
+        """
+        from recordsmith.spark.reading import FilteringReader, RecordsmithReader
+
+        options = ReadOptions(self.options)
+        stored = self._stored
+        if stored is None:
+            stored = _stored_schema(options, schema)
+        kind = FilteringReader if options.push_filters else RecordsmithReader
+        return kind(options, schema, stored)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Begin to write, and return the writer.
+
+        Raises:
+            OptionError: features cannot have the type of a column; or the folder has a dataset, and
+                the mode is not `overwrite`.
+        """
+        from recordsmith.spark.writing import RecordsmithWriter
+
+        check_types(schema, may_nest=False)
+        return RecordsmithWriter(WriteOptions(self.options), overwrite=overwrite)
+
+
+def _stored_schema(options: ReadOptions, wanted: StructType) -> Schema:
+    """Return the schema of the records for columns that the user states.
+
+    Without a manifest, only the first record of Examples is read: the columns are as stated, and
+    null where records lack them.
+
+    Raises:
+        OptionError: a column cannot have its type, or is another kind of feature.
+    """
+    dataset = options.open()
+    stored, is_declared = known_schema(dataset), False
+    if stored is None:
+        stored, _ = preview_schema(dataset, 1)
+        is_declared = stored.payload in ("Example", "none")
+        stored = stored if is_declared else dataset.schema
+    kinds = check_types(wanted, may_nest=stored.payload in ("SequenceExample", "ELWC"))
+    features = columns_of(stored)
+    for name, kind in kinds.items():
+        if name not in features:
+            continue
+        found = features[name][2].kind
+        if found not in (kind, "none"):
+            raise OptionError(
+                f"the schema has the type {wanted[name].dataType.simpleString()} for column "
+                f"{name!r}, which is {found}",
+                option="schema",
+                value=name,
+                remedy="State a type of that kind, or no schema.",
+            )
+    if is_declared:
+        return declared_schema(kinds)
+    arrow_schema(stored, wanted.names)  # checks the names
+    return stored

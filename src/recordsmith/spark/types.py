@@ -1,0 +1,87 @@
+"""Types of columns in Spark and in Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType
+
+from recordsmith.arrow import feature_kinds
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.errors import OptionError, Problems
+from recordsmith.example import FeatureSchema, Kind, Schema
+
+_COMPARED = {LongType(): int, StringType(): str, BinaryType(): bytes}
+
+
+def spark_schema(arrow_schema: Any) -> StructType:
+    """Return the schema of Spark for the columns of a dataset: arrays for all lists."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    pa = import_pyarrow()
+    fields = [pa.field(field.name, _spark_type(pa, field.type)) for field in arrow_schema]
+    return from_arrow_schema(pa.schema(fields))
+
+
+def _spark_type(pa: Any, arrow_type: Any) -> Any:
+    """Return the Arrow type in which Spark takes a column."""
+    if pa.types.is_nested(arrow_type):
+        return pa.list_(_spark_type(pa, arrow_type.value_type))
+    if pa.types.is_large_binary(arrow_type):
+        return pa.binary()
+    return pa.string() if pa.types.is_large_string(arrow_type) else arrow_type
+
+
+def batch_schema(schema: StructType) -> Any:
+    """Return the pyarrow.Schema of the batches that Spark takes, or sends, for a schema."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def check_types(schema: StructType, *, may_nest: bool) -> dict[str, Kind]:
+    """Return the kind of feature of each column.
+
+    Args:
+        may_nest: whether arrays may contain arrays, as in SequenceExamples.
+
+    Raises:
+        OptionError: features cannot have the type of a column; names all of them.
+    """
+    problems = Problems()
+    found = batch_schema(schema)
+    if may_nest:
+        found = import_pyarrow().schema([(field.name, _flat(field.type)) for field in found])
+    kinds = feature_kinds(found, problems)
+    if problems:
+        raise OptionError(
+            "some columns cannot be features:\n  " + "\n  ".join(problems), option="schema"
+        )
+    return kinds
+
+
+def _flat(arrow_type: Any) -> Any:
+    """Return the inner type of a list of lists; other types as they are."""
+    is_list = import_pyarrow().types.is_list
+    is_nested = is_list(arrow_type) and is_list(arrow_type.value_type)
+    return arrow_type.value_type if is_nested else arrow_type
+
+
+def declared_schema(kinds: Mapping[str, Kind]) -> Schema:
+    """Return the schema of Examples with features of these kinds, whose shapes are unknown."""
+    return Schema(
+        "Example",
+        0,
+        {"features": {name: FeatureSchema(kind, 0, 0, 0) for name, kind in kinds.items()}},
+    )
+
+
+def compared_types(schema: StructType, stored: Schema) -> dict[str, type]:
+    """Return the type of the values of columns with one value, which are compared as stored."""
+    features = stored.sections.get("context", stored.features)
+    return {
+        field.name: _COMPARED[field.dataType]
+        for field in schema
+        if field.dataType in _COMPARED and field.name in features
+    }

@@ -1,0 +1,62 @@
+"""Writes the partitions of a DataFrame in Spark's tasks, and publishes them as a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from recordsmith.building.table_writing import abandon, begin, finish, write_part
+from recordsmith.errors import OptionError
+from recordsmith.spark.options import WriteOptions
+
+
+@dataclass
+class WrittenPart(WriterCommitMessage):
+    """What a task has written; `result` as of `write_part`."""
+
+    result: Any
+
+
+class RecordsmithWriter(DataSourceArrowWriter):
+    """Writes each partition as shards of its own. The dataset appears when Spark commits."""
+
+    def __init__(self, options: WriteOptions, *, overwrite: bool) -> None:
+        """
+        Raises:
+            OptionError: the folder has a dataset that may not be replaced, or an option is invalid.
+            FileAccessError: the folder cannot be written.
+        """
+        self._options = options
+        try:
+            self._job = begin(
+                options.out(),
+                overwrite,
+                split=options.split,
+                compression=options.compression,
+                shard_size_bytes=options.shard_size_bytes,
+                source="Spark DataFrame",
+            )
+        except OptionError as error:
+            if error.option == "out":
+                error.advise('In Spark, overwrite=True is mode("overwrite").')
+            raise
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Write the batches of one partition, in an attempt that other attempts do not disturb."""
+        context = TaskContext.get()
+        assert context is not None
+        number = context.partitionId()
+        return WrittenPart(write_part(self._job, number, iterator, out=self._options.out()))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Publish the shards of the attempts that Spark has chosen."""
+        results = [message.result for message in messages if isinstance(message, WrittenPart)]
+        finish(self._job, results, out=self._options.out())
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+        """Remove what was written."""
+        abandon(self._job, out=self._options.out())
