@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -119,10 +120,10 @@ def s3(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
     for name, value in QUICK.items():
         monkeypatch.setattr(name, value)
     server.make_bucket()
+    server.delete("")  # also what a process has requested that an earlier test ended
     server.requests()
     yield server
     server.fail(rate=0)
-    server.delete("")
 
 
 @pytest.fixture(scope="session")
@@ -190,6 +191,26 @@ def open_files() -> Callable[[Path], list[str]]:
         return [name for name in names if name.startswith(f"{os.path.realpath(folder)}/")]
 
     return below
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MiB; only root can make one."""
+    if shutil.which("mount") is None:
+        pytest.skip("there is no mount")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode != 0:
+        pytest.skip("a small disk cannot be made here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -194,7 +194,6 @@ def test_notes_have_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
     schema = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", [1])).schema
     save_result(
         as_folder(tmp_path),
-        "plan",
         None,
         ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Occurrences(1)}),
     )

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+MODULES = {
+    "torch": ("torch", "torch"),
+    "jax": ("jax", "jax"),
+    "grain": ("grain", "grain"),
+    "tensorflow": ("tensorflow", "tensorflow"),
+    "keras": ("keras", "keras"),
+    "polars": ("polars", "polars"),
+    "duckdb": ("duckdb", "duckdb"),
+    "dask": ("dask", "dask"),
+    "ray": ("ray", "ray"),
+    "spark": ("pyspark", "spark"),
+    "beam": ("apache_beam", "beam"),
+    "engines.dask": ("distributed", "dask"),
+    "engines.ray": ("ray", "ray"),
+    "engines.spark": ("pyspark", "spark"),
+    "engines.beam": ("apache_beam", "beam"),
+}
+"""Module of recordsmith -> what it needs, and the extra that installs it."""
 
 
 def test_where_frameworks_are_missing(run_program: Any) -> None:
-    names = ("torch", "jax", "grain", "tensorflow", "keras")
     shown = run_program(
         """
-        import importlib, sys
+        import importlib, json, sys
         import recordsmith as rs
 
-        for name in sys.argv[1:]:
-            assert name not in sys.modules
-            sys.modules[name] = None
-        for name in sys.argv[1:]:
+        modules = json.loads(sys.argv[1])
+        for needed, _ in modules.values():
+            assert sys.modules.get(needed) is None
+            sys.modules[needed] = None
+        found = {}
+        for name in modules:
             try:
                 importlib.import_module(f"recordsmith.{name}")
             except rs.MissingExtraError as error:
-                print(error)
+                found[name] = error.extra, error.remedy
+        print(json.dumps(found))
         """,
-        *names,
+        json.dumps(MODULES),
     )
-    for line, name in zip(shown.splitlines(), names, strict=True):
-        assert f"pip install 'recordsmith[{name}]'" in line
+    found = json.loads(shown)
+    assert {name: extra for name, (extra, _) in found.items()} == {
+        name: extra for name, (_, extra) in MODULES.items()
+    }
+    for extra, remedy in found.values():
+        assert f"pip install 'recordsmith[{extra}]'" in remedy

@@ -319,25 +319,23 @@ def test_keys_and_shard_names(run, images: Path, tmp_path: Path) -> None:
 
 
 def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
-    plan, out = tmp_path / "plan.json", tmp_path / "out"
+    plan, out = tmp_path / "plan.jsonl", tmp_path / "out"
     outcome = run("pack", images, out, "--shards", "3", "--seed", "4", "--write-plan", plan)
     assert outcome.code == 0
     assert "3 shards planned" in outcome.out
     assert not out.exists()
-    outcome = run("pack", images, out, "--plan", plan, "--only", "0,2-2")
+    outcome = run("run", plan, "--only", "0,2-2")
     assert outcome.code == 0
     assert outcome.out.startswith("train-00000-of-00003.tfrecord: 3 records")
     assert run("inspect", out).code != 0
-    shards = run("pack", images, out, "--plan", plan, "--only", "1", "--json").document["shards"]
+    shards = run("run", plan, "--only", "1", "--json").document["shards"]
     assert [shard["file"] for shard in shards] == ["train-00001-of-00003.tfrecord"]
     assert [shard["is_new"] for shard in shards] == [True]
-    again = ("pack", images, out, "--plan", plan, "--only", "1")
+    again = ("run", plan, "--only", "1")
     assert "already complete" in run(*again).out
     assert [shard["is_new"] for shard in run(*again, "--json").document["shards"]] == [False]
-    outcome = run("pack", images, out, "--plan", plan)
-    assert outcome.code == 0
-    assert "resumed: 3 shards " in outcome.out
-    assert "0 written" in outcome.out
+    outcome = run("finish", plan)
+    assert outcome.code == 0, outcome.err
     assert run("verify", out).code == 0
     outcome = run("pack", images, tmp_path / "plain", "--shards", "3", "--seed", "4")
     assert "resumed" not in outcome.out
@@ -354,7 +352,8 @@ def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
         (["--background", "red"], "#rrggbb"),
         (["--keys", "a=b,c"], "--keys must be "),
         (["--keys", "none"], "slim"),
-        (["--only", "1"], "with --plan"),
+        (["--engine", "abacus"], "--engine must be "),
+        (["--engine", "processes:many"], "--engine must be "),
         (["--shard-names", "x"], "'x'"),
     ],
 )
@@ -365,15 +364,20 @@ def test_invalid_options(run, images: Path, tmp_path: Path, options: list[str], 
     assert not (tmp_path / "out").exists()
 
 
-def test_plan_and_options_contradict(run, images: Path, tmp_path: Path) -> None:
-    run("pack", images, tmp_path / "out", "--write-plan", tmp_path / "plan.json")
-    outcome = run("pack", images, tmp_path / "out", "--plan", tmp_path / "plan.json", "--seed", "3")
+def test_results_of_a_plan(run, images: Path, tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan.jsonl", tmp_path / "out"
+    run("pack", images, out, "--shards", "3", "--write-plan", plan)
+    assert "--only must be " in run("run", plan, "--only", "1-x").err
+    for number in range(3):
+        results = tmp_path / f"results-{number}"
+        assert run("run", plan, "--only", number, "--results", results).code == 0
+    outcome = run("finish", plan, tmp_path / "results-0", tmp_path / "results-2")
     assert outcome.code == 2
-    assert "--plan excludes --seed" in outcome.err
-    outcome = run(
-        "pack", images, tmp_path / "out", "--plan", tmp_path / "plan.json", "--only", "1-x"
-    )
-    assert "--only must be " in outcome.err
+    assert "tasks without a result: 1" in outcome.err
+    assert not (out / "dataset.json").exists()
+    outcome = run("finish", plan, *(tmp_path / f"results-{number}" for number in range(3)))
+    assert outcome.code == 0, outcome.err
+    assert run("verify", out).code == 0
 
 
 @pytest.mark.parametrize("bad_count", [MOST_PROBLEMS, MOST_PROBLEMS + 10])
@@ -431,20 +435,17 @@ def test_options_that_messages_mention_exist(run) -> None:
     assert {flag for flag in flags if flag.startswith("--")} <= known | _ONLY_IN_PYTHON
 
 
-def test_options_of_plans_exclude_each_other(run, images: Path, tmp_path: Path) -> None:
+def test_plans_of_others(run, images: Path, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan.json", tmp_path / "out"
     outcome = run("pack", images, out, "--write-plan", plan)
     assert outcome.code == 0
     assert "Detected: " in outcome.err
-    for options in (("--plan", plan), ("--only", "0")):
-        outcome = run("pack", images, out, "--write-plan", tmp_path / "other.json", *options)
-        assert outcome.code == 2
-        assert "--write-plan excludes " in outcome.err
-        for excluded in (" --plan ", " --only"):
-            assert excluded in outcome.err
+    outcome = run("pack", images, out, "--write-plan", tmp_path / "other.json", "--like", images)
+    assert outcome.code == 2
+    assert "--like excludes --write-plan" in outcome.err
     assert not (tmp_path / "other.json").exists()
     plan.write_text("[" * 100_000)
-    outcome = run("pack", images, out, "--plan", plan)
+    outcome = run("run", plan)
     assert outcome.code == 2
     assert str(plan) in outcome.err
 

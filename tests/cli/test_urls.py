@@ -43,6 +43,21 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "reshard": (("reshard", "DATA", "OUT/new", "--shards", "3", "--shuffle"),),
     "edit": (("edit", "DATA", "OUT/new", "--drop", "image/filename", "--add", "x=1"),),
     "salvage": (("salvage", "DATA", "OUT/new"),),
+    "engine": (
+        ("salvage", "DATA", "OUT/new", "--engine", "processes:2"),
+        ("verify", "OUT/new", "--engine", "processes:2"),
+        ("diff", "OUT/new", "DATA", "--engine", "processes:2"),
+    ),
+    "plan": (
+        ("pack", "IMAGES", "OUT/planned", "--shards", "2", "--write-plan", "OUT/plan.jsonl"),
+        ("run", "OUT/plan.jsonl", "--only", "1"),
+        ("run", "OUT/plan.jsonl", "--results", "OUT/results.jsonl"),
+        ("finish", "OUT/plan.jsonl", "OUT/results.jsonl"),
+    ),
+    "engines that write": (
+        ("pack", "IMAGES", "OUT/packed", "--shards", "2", "--engine", "processes:2"),
+        ("reshard", "OUT/packed", "OUT/new", "--shuffle", "--engine", "processes:2"),
+    ),
     "index": (("index", "DATA", "--format", "dali", "--to", "OUT/idx", "--json"),),
     "query": (("query", 'select max("image/width") from data', "DATA", "--json"),),
     "upgrade": (("upgrade", "DATA"),),
@@ -52,7 +67,7 @@ DIFFERENT = {"bench", "cache", "demo", "version"}
 """Commands that measure, or take no path of data."""
 
 
-_WITH_NAMES = r"\.html$|dataset\.json$|sheet\.png$|\.recordsmith/"
+_WITH_NAMES = r"\.html$|plan\.jsonl$|dataset\.json$|sheet\.png$|\.recordsmith/"
 """Files that name the places or versions of what was read."""
 
 

@@ -12,7 +12,6 @@ import random
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 from harness import mutated
 
 from recordsmith.stores.local import cache_kernel as kernel
@@ -64,16 +63,6 @@ class Fuzz:
         stop = min(len(CONTENT), start + dice.choice((1, 100, 20_000, 110_000, 600_000)))
         data_found, first, last = kernel.read(self.file, *KEY, start, stop, NOW, 99)
         self.check(data_found, start, stop, first, last, counts)
-        out = np.full(stop - start + 20, 0xAB, np.uint8)
-        missing = np.empty((1, 2), np.int64)
-        ranges = [np.array([number]) for number in (start, stop, 10)]
-        incomplete = kernel.read_pieces(
-            self.file, *KEY, ranges[0], ranges[1], ranges[2], out, missing, NOW, 99
-        )
-        assert incomplete == (missing[0, 0] >= 0)
-        assert (out[:10] == 0xAB).all()
-        assert (out[-10:] == 0xAB).all()
-        self.check(out[10:-10].tobytes(), start, stop, *missing[0].tolist(), counts)
         os.pwrite(self.file, self.head, 0)
 
     @staticmethod

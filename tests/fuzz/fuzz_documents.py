@@ -34,9 +34,10 @@ class Fuzz:
     def __init__(self, folder: Path) -> None:
         self.last = b""
         self.path = folder / "plan.json"
-        plan = rs.plan(rs.Rows([{"a": 1}, {"a": 2}]), splits={"train": 0.5, "test": 0.5}, seed=3)
+        rows = rs.Rows([{"a": 1}, {"a": 2}])
+        plan = rs.plan(rows, folder / "out", splits={"train": 0.5, "test": 0.5}, seed=3)
         plan.save(self.path)
-        self.plan = self.path.read_bytes()
+        self.plan = self.path.read_bytes().splitlines()[0]
         self.arrays = []
         for array in (
             np.arange(6).reshape(2, 3),

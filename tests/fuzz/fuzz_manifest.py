@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from harness import mutated, mutated_json
@@ -82,7 +83,7 @@ class Fuzz:
         result = ShardResult(
             "s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Occurrences(1, ["p"])}
         )
-        save_result(as_folder(folder), "plan", None, result)
+        save_result(as_folder(folder), None, replace(result, plan="plan"))
         self.note = done_location(folder, "s").read_bytes()
         self.note = PublishNote("x", ("a.tfrecord", "b")).to_bytes()
 

@@ -14,6 +14,7 @@ from PIL import Image
 
 import recordsmith as rs
 
+from ..json_engine import JsonEngine
 from . import tfds_data
 
 
@@ -50,6 +51,14 @@ def _export(source: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+def _export_on_engine(source: Path, tmp_path: Path) -> Path:
+    rs.pack(rs.Tfds(source), tmp_path / "packed", shards=2, shuffle=False)
+    report = rs.export(tmp_path / "packed", tmp_path / "out", "tfds", engine=JsonEngine())
+    assert (report.problems, report.dropped_features) == ([], {})
+    assert len([*(tmp_path / "out").glob("*.tfrecord*")]) == 4
+    return tmp_path / "out"
+
+
 def _pack_with_keys(source: Path, tmp_path: Path) -> Path:
     rs.pack(rs.Tfds(source), tmp_path / "out", keys="tfds", shuffle=False)
     assert rs.verify(tmp_path / "out", deep=True).is_good
@@ -70,7 +79,9 @@ def _reshard(source: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-@pytest.mark.parametrize("way", [_export, _pack_with_keys, _export_unpacked, _reshard])
+@pytest.mark.parametrize(
+    "way", [_export, _export_on_engine, _pack_with_keys, _export_unpacked, _reshard]
+)
 def test_every_feature_survives_a_round_trip(
     tfds: Any, written: Path, tmp_path: Path, way: Any
 ) -> None:

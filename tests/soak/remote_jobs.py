@@ -26,6 +26,9 @@ from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
 IMAGES = 24
+LARGE_IMAGES = 6
+"""Of 10 MiB: two in each of the large shards, which are written in parts of the usual size."""
+
 FAULT_KINDS = ("reset", "500", "503", "lost", "done-500", "truncated")
 REFUSED = 4
 
@@ -34,25 +37,40 @@ _MOST_SECONDS = 60  # of one run
 _CODES = {0: "done", 3: "failed", REFUSED: "refused", 5: "broke"}
 
 
-def jobs(source: Path, dataset: Path) -> dict[str, Callable[..., Any]]:
+def jobs(root: Path) -> dict[str, Callable[..., Any]]:
     """What is done, by name: functions of the folder that they write."""
     import recordsmith as rs
 
     def pack(out: Any, **options: Any) -> None:
         given = {"splits": {"train": 0.7, "test": 0.3}, "shards": 2, "threads": 3, **options}
-        rs.pack(rs.ImageFolder(source), out, **given)
+        rs.pack(rs.ImageFolder(root / "source"), out, **given)
 
     def reshard(out: Any, **options: Any) -> None:
         given = {"shards": {"train": 3, "test": 1}, "shuffle": True, "threads": 3, **options}
-        rs.reshard(dataset, out, **given)
+        rs.reshard(root / "dataset", out, **given)
 
     def edit(out: Any, **options: Any) -> None:
-        rs.edit(dataset, out, **{"drop": ["image/filename"], "threads": 3, **options})
+        rs.edit(root / "dataset", out, **{"drop": ["image/filename"], "threads": 3, **options})
 
     def append(out: Any) -> None:
-        rs.append(dataset, out, threads=3)
+        rs.append(root / "dataset", out, threads=3)
 
-    return {"pack": pack, "reshard": reshard, "edit": edit, "append": append}
+    def pack_large(out: Any, **options: Any) -> None:
+        given = {"shards": 3, "threads": 3, **options}
+        rs.pack(rs.ImageFolder(root / "large-source"), out, **given)
+
+    def reshard_large(out: Any, **options: Any) -> None:
+        given = {"shards": 3, "shuffle": True, "threads": 3, **options}
+        rs.reshard(root / "large-dataset", out, **given)
+
+    return {
+        "pack": pack,
+        "reshard": reshard,
+        "edit": edit,
+        "append": append,
+        "pack-large": pack_large,
+        "reshard-large": reshard_large,
+    }
 
 
 class Soak:
@@ -60,6 +78,8 @@ class Soak:
 
     def __init__(self, root: Path, seed: int) -> None:
         from tests.servers.s3 import S3
+
+        from recordsmith.stores.remote.multipart import PART_BYTES
 
         self.found: Counter[str] = Counter()
         self.problems: list[str] = []
@@ -69,9 +89,11 @@ class Soak:
         self._root = root
         self._server = S3()
         self._server.make_bucket()
-        _make_images(root / "source")
-        self._jobs = jobs(root / "source", root / "dataset")
+        _make_images(root / "source", IMAGES, 40)
+        _make_images(root / "large-source", LARGE_IMAGES, 1870)
+        self._jobs = jobs(root)
         self._jobs["pack"](root / "dataset", shards=1)
+        self._jobs["pack-large"](root / "large-dataset", shards=1)
         self._wanted: dict[str, dict[str, bytes]] = {}
         self._seconds: dict[str, float] = {}
         self._other = _visible(root / "dataset")
@@ -80,7 +102,12 @@ class Soak:
         for name, job in self._jobs.items():
             job(root / name)
             self._wanted[name] = _visible(root / name)
-            _check_samples(root / name, 1 + (name == "append"))
+            if name.endswith("-large"):
+                _check_samples(root / name, LARGE_IMAGES, 1)
+                sizes = [len(data) for data in self._wanted[name].values()]
+                assert sum(size > 2 * PART_BYTES for size in sizes) == 3
+            else:
+                _check_samples(root / name, IMAGES, 1 + (name == "append"))
             self._put(name, self._base if name == "append" else {})
             started = time.monotonic()
             assert self._end(self._start(name, name)) == 0, self._log.read_text()
@@ -132,7 +159,7 @@ class Soak:
         """Choose a job, a new folder, which may have a dataset, and options."""
         self._folder_count += 1
         folder = str(self._folder_count)
-        name = self._dice.choice(["pack", "reshard"] * 2 + ["edit", "append"])
+        name = self._dice.choice(["pack", "reshard"] * 2 + [*self._jobs][2:])
         options = {}
         if name == "append":
             self._put(folder, self._base)
@@ -172,7 +199,8 @@ class Soak:
 
         for attribute, value in QUICK.items():
             module, _, last = attribute.rpartition(".")
-            setattr(import_module(module), last, value)
+            if last != "PART_BYTES" or not name.endswith("-large"):
+                setattr(import_module(module), last, value)
         store = ObjectStore("s3://bucket", **self._server.options())
         try:
             self._jobs[name](Location(store, folder), **options)
@@ -240,7 +268,7 @@ class Soak:
         faults = Counter(one.fault for one in requests if one.fault)
         self.found["faults"] += sum(faults.values())
         self.found += Counter({f"faults: {kind}": count for kind, count in faults.items()})
-        self.found["datasets"] += 1
+        self.found[f"datasets: {name}"] += 1
         self._server.delete(f"{folder}/")
         # uploads of which the job does not know, or could not remove
         unknown = sum(
@@ -266,23 +294,24 @@ class Soak:
         self.problems.append(self._log.read_text()[-3000:])
 
 
-def _make_images(folder: Path) -> None:
+def _make_images(folder: Path, count: int, width: int) -> None:
     import numpy as np
     from PIL import Image
 
-    pixels = np.random.default_rng(0).integers(0, 255, (IMAGES, 40, 40, 3), dtype=np.uint8)
-    for number, image in enumerate(pixels):
+    random = np.random.default_rng(0)
+    for number in range(count):
+        image = random.integers(0, 255, (width, width, 3), dtype=np.uint8)
         path = folder / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(path)
+        Image.fromarray(image).save(path, compress_level=0)
 
 
-def _check_samples(folder: Path, times: int) -> None:
+def _check_samples(folder: Path, count: int, times: int) -> None:
     """Every image is there, as often as it was packed."""
     import recordsmith as rs
 
     images = Counter(row["image/encoded"][0] for row in rs.open(folder))
-    assert sorted(images.values()) == [times] * IMAGES
+    assert sorted(images.values()) == [times] * count
     assert rs.verify(folder, deep=True).is_good
 
 

@@ -411,8 +411,8 @@ def test_a_table_is_packed_as_it_is(tmp_path: Path) -> None:
     import pyarrow as pa
 
     assert rs.pack(pa.table({"x": [1, 2]}), tmp_path / "out").sample_count == 2
-    plan = rs.plan(pa.table({"x": [1, 2]}), shards=2)
-    assert plan.pack(pa.table({"x": [1, 2]}), tmp_path / "planned").sample_count == 2
+    plan = rs.plan(pa.table({"x": [1, 2]}), tmp_path / "planned", shards=2)
+    assert rs.finish(plan, map(rs.run, plan.tasks())).sample_count == 2
     with raises(rs.OptionError, option="source"):
         rs.pack([{"x": 1}], tmp_path / "other")
 

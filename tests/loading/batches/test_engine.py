@@ -18,7 +18,7 @@ import pytest
 from tests.loading.conftest import own_threads
 
 import recordsmith as rs
-from recordsmith.loading.batches.engine import Engine
+from recordsmith.loading.batches.engine import BatchEngine
 
 THREADS = [0, 1, 2, 8]
 DEADLINE_SECONDS = 20.0
@@ -49,9 +49,9 @@ class Squares:
 
 def engine(
     count: int, threads: int, *, rows: int = 5, prefetch: int = 2, at: Any = None
-) -> Engine[list[int]]:
+) -> BatchEngine[list[int]]:
     jobs = (Squares(number, rows, at) for number in range(count))
-    return Engine(jobs, threads=threads, prefetch=prefetch)
+    return BatchEngine(jobs, threads=threads, prefetch=prefetch)
 
 
 def expected(number: int, rows: int = 5) -> list[int]:
@@ -181,7 +181,7 @@ def test_errors_in_drawing(threads: int) -> None:
         yield Squares(1)
         raise ZeroDivisionError("no more of them")
 
-    made = Engine(jobs(), threads=threads, prefetch=2)
+    made = BatchEngine(jobs(), threads=threads, prefetch=2)
     assert [next(made), next(made)] == [expected(0), expected(1)]
     with pytest.raises(ZeroDivisionError, match="no more"):
         next(made)
@@ -388,7 +388,7 @@ def test_many_engines_leave_no_files_open(threads: int) -> None:
 
 SQUARES = """
 import os, signal, sys, threading, time
-from recordsmith.loading.batches.engine import Engine
+from recordsmith.loading.batches.engine import BatchEngine
 
 class Job:
     def begin(self): return 4
@@ -414,7 +414,7 @@ def python(script: str, sleep: float = 0.001) -> subprocess.Popen[str]:
 def test_a_program_ends_in_mid_iteration(threads: int, sleep: float) -> None:
     done = python(
         f"""
-        made = Engine(jobs(), threads={threads}, prefetch=3)
+        made = BatchEngine(jobs(), threads={threads}, prefetch=3)
         next(made)
         """,
         sleep,
@@ -428,7 +428,7 @@ def test_a_program_ends_although_a_function_does_not() -> None:
         """
         import recordsmith.loading.batches.engine
         recordsmith.loading.batches.engine._PATIENCE_SECONDS = 0.2
-        made = Engine(jobs(), threads=2, prefetch=3)
+        made = BatchEngine(jobs(), threads=2, prefetch=3)
         threading.Thread(target=lambda: next(made, None), daemon=True).start()
         time.sleep(0.2)
         """,
@@ -445,7 +445,7 @@ def test_ctrl_c(threads: int, sleep: float) -> None:
     for moment in (0.0, 0.003, 0.03, 0.2) if sleep < 0.1 else (0.1,):
         done = python(
             f"""
-            made = Engine(jobs(), threads={threads}, prefetch=3)
+            made = BatchEngine(jobs(), threads={threads}, prefetch=3)
             def names():
                 return [t.name for t in threading.enumerate() if t.name.startswith("recordsmith")]
             try:
@@ -473,7 +473,7 @@ def test_a_forked_child_has_its_own() -> None:
         """
         import warnings
         warnings.simplefilter("ignore")
-        made = Engine(jobs(), threads=4, prefetch=3)
+        made = BatchEngine(jobs(), threads=4, prefetch=3)
         for _ in range(20):
             next(made)
             child = os.fork()
@@ -484,7 +484,7 @@ def test_a_forked_child_has_its_own() -> None:
                 except ValueError as error:
                     assert "another process" in str(error), error
                 made.close()
-                own = Engine(jobs(), threads=3, prefetch=1)
+                own = BatchEngine(jobs(), threads=3, prefetch=1)
                 assert [next(own) for _ in range(3)] == [1, 1, 1]
                 sys.exit(7)  # with an iteration under way
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
