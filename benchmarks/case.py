@@ -77,6 +77,9 @@ class Settings:
     tfrecord_python: a Python that has the `tfrecord` package.
     tfx_bsl_python: a Python that has tfx_bsl.
     remote_peers_python: a Python that has WebDataset and MosaicML streaming.
+    beam_python: a Python that has recordsmith and apache-beam.
+    ray_python: a Python that has recordsmith, Ray and TensorFlow.
+    spark_python: a Python that has recordsmith and PySpark.
     """
 
     folder: Path
@@ -85,6 +88,9 @@ class Settings:
     tfrecord_python: str | None = None
     tfx_bsl_python: str | None = None
     remote_peers_python: str | None = None
+    beam_python: str | None = None
+    ray_python: str | None = None
+    spark_python: str | None = None
 
 
 @dataclass(frozen=True)

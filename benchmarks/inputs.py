@@ -134,6 +134,8 @@ class Inputs:
                 "small.tfrecord", _SMALL_TIMES, path
             ),
             "small-packed": lambda path: self._pack_times("small.tfrecord", _SMALL_TIMES, path),
+            "small-packed-50-times": lambda path: self._pack_times("small.tfrecord", 50, path),
+            "flat": self._make_flat,
             "large-packed": lambda path: self._pack_times("large.tfrecord", _LARGE_TIMES, path),
             "small.parquet": partial(self._make_parquet, 1),
             "small-50-times.parquet": partial(self._make_parquet, 50),
@@ -163,11 +165,11 @@ class Inputs:
             "camera-packed-8": lambda path: self._pack_camera("camera", path, shorter_side=8),
             "camera-packed-10-times": self._make_camera_10_times,
             "camera-tars": self._make_camera_tars,
-            "far/camera": self._make_far_camera,
-            "far/camera-tars": self._make_far_tars,
-            "far/large": lambda path: self._pack_times("large.tfrecord", _LARGE_TIMES, path),
-            "far/1000-shards": self._make_1000_shards,
-            "far/sparse.tfrecord": self._make_sparse,
+            "remote/camera": self._make_remote_camera,
+            "remote/camera-tars": self._make_remote_tars,
+            "remote/large": lambda path: self._pack_times("large.tfrecord", _LARGE_TIMES, path),
+            "remote/1000-shards": self._make_1000_shards,
+            "remote/sparse.tfrecord": self._make_sparse,
             "small.arrayrecord": self._make_small_array_record,
             "few-rows.csv": lambda path: annotated.make_csv(path, self.few_rows),
             "many-rows.csv": lambda path: annotated.make_csv(path, self.many_rows),
@@ -284,6 +286,13 @@ class Inputs:
         reshard(joined, path, shards=1, shard_names="train")
         joined.unlink()
 
+    def _make_flat(self, path: Path) -> None:
+        """The small records without the ragged feature, as a dataset of one shard."""
+        from recordsmith import edit
+
+        self.make("small.tfrecord")
+        edit(self.path("small.tfrecord"), path, drop=["items"], shards=1, shard_names="train")
+
     def _make_parquet(self, times: int, path: Path) -> None:
         import pyarrow.parquet
 
@@ -384,14 +393,14 @@ class Inputs:
         for number in range(10):
             os.link(shard, path / f"train-{number:05d}-of-00010.tfrecord")
 
-    def _make_far_camera(self, path: Path) -> None:
+    def _make_remote_camera(self, path: Path) -> None:
         """A gigabyte in ten shards."""
         from recordsmith import reshard
 
         self.make("camera-packed-10-times")
         reshard(self.path("camera-packed-10-times"), path, shards=10)
 
-    def _make_far_tars(self, path: Path) -> None:
+    def _make_remote_tars(self, path: Path) -> None:
         """The same images, in twenty tar files."""
         self.make("camera-tars")
         path.mkdir(parents=True)

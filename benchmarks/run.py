@@ -62,6 +62,9 @@ def main() -> None:
         tfrecord_python=arguments.tfrecord_python,
         tfx_bsl_python=arguments.tfx_bsl_python,
         remote_peers_python=arguments.remote_peers_python,
+        beam_python=arguments.beam_python,
+        ray_python=arguments.ray_python,
+        spark_python=arguments.spark_python,
     )
     say(f"inputs are kept in {settings.folder}")
     print(f"{describe_machine()}; the middle of {settings.repeat} rounds.\n", flush=True)
@@ -147,6 +150,24 @@ def _parse() -> argparse.Namespace:
         metavar="PYTHON",
         default=os.environ.get("REMOTE_PEERS_PYTHON"),
         help="a Python that has webdataset and mosaicml-streaming, which needs an older NumPy",
+    )
+    parser.add_argument(
+        "--beam-python",
+        metavar="PYTHON",
+        default=os.environ.get("BEAM_PYTHON"),
+        help="a Python that has recordsmith, apache-beam and google-crc32c",
+    )
+    parser.add_argument(
+        "--ray-python",
+        metavar="PYTHON",
+        default=os.environ.get("RAY_PYTHON"),
+        help="a Python that has recordsmith, ray[data] and tensorflow",
+    )
+    parser.add_argument(
+        "--spark-python",
+        metavar="PYTHON",
+        default=os.environ.get("SPARK_PYTHON"),
+        help="a Python that has recordsmith and pyspark, which needs Java",
     )
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""A server of files that is far away: nginx with a delay and a limited bandwidth.
+"""A server of files behind a network: nginx with a delay and a limited bandwidth.
 
     python benchmarks/slow_server.py FOLDER [--delay 0.03] [--port 8123]
 
@@ -284,7 +284,7 @@ def _free_port() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Serve a folder from far away.")
+    parser = argparse.ArgumentParser(description="Serve a folder behind a slow network.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--delay", type=float, default=DELAY_SECONDS, help="seconds")
     parser.add_argument("--rate", type=int, default=CONNECTION_RATE, help="of a connection, B/s")

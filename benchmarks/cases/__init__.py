@@ -10,13 +10,13 @@ from cases import (
     add_tiles,
     arrow,
     batches,
+    beam_pipelines,
     boxes,
     columns,
     crop_differences,
     crops,
     edit,
     encode,
-    far,
     gigabyte_memory,
     grain,
     indexing,
@@ -29,9 +29,12 @@ from cases import (
     normalising,
     pack,
     progressive,
+    ray_data,
+    remote,
     reshard,
     resume,
     salvage,
+    spark,
     startup,
     stats,
     tables,
@@ -66,6 +69,8 @@ _COMPARED = (
     *grain.CASES,
     *torch.CASES,
     *tensorflow.CASES,
+    *beam_pipelines.CASES,
+    *ray_data.CASES,
 )
 
 
@@ -84,7 +89,8 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
         loader_start.NAME: loader_start.report,
         loader_python.CASE.name: loader_python.report,
         startup.NAME: startup.report,
-        **far.REPORTS,
+        spark.NAME: spark.report,
+        **remote.REPORTS,
     }
 
 

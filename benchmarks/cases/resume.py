@@ -24,8 +24,8 @@ def _resumed(root_name: str, done: int, options: dict[str, Any]) -> Callable[[In
         import recordsmith as rs
 
         source = rs.ImageFiles(inputs.path(root_name))
-        plan = rs.plan(source, shards=_SHARDS, **_made(rs, options))
         out = inputs.out(f"resume-{root_name}-{done}")
+        plan = rs.plan(source, out, shards=_SHARDS, **_made(rs, options))
 
         def run(folder: Path) -> None:
             rs.pack(source, folder, shards=_SHARDS, threads=1, **_made(rs, options))
@@ -35,7 +35,8 @@ def _resumed(root_name: str, done: int, options: dict[str, Any]) -> Callable[[In
         def before() -> None:
             assert task.before is not None
             task.before()
-            plan.pack_shards(source, out, range(done))
+            for shard in plan.tasks(range(done)):
+                rs.run(shard)
 
         return replace(task, before=before)
 

@@ -1,6 +1,6 @@
-"""Jobs on data that is far away, each in a process of its own.
+"""Jobs on data behind a network, each in a process of its own.
 
-    python far_jobs.py JOB OPTIONS       OPTIONS is JSON; prints what was measured as JSON
+    python remote_jobs.py JOB OPTIONS       OPTIONS is JSON; prints what was measured as JSON
 
 A job imports what it needs first, so that imports are neither in its time nor in its memory.
 `place` is a path, or a URL of the server; `store_options` are those for obstore.

@@ -1,4 +1,4 @@
-"""Data that is far away: `slow_server` and the jobs of `far_jobs`, next to their targets.
+"""Data on a server: `slow_server` and the jobs of `remote_jobs`, next to their targets.
 
 Every figure is of a process of its own, with an empty cache folder.
 """
@@ -35,13 +35,13 @@ _LINK = (
 )
 
 
-class Far:
+class Remote:
     """The server with the inputs, and the jobs that read from it."""
 
     def __init__(self, settings: Settings, *names: str) -> None:
-        make_inputs(settings, tuple(f"far/{name}" for name in names))
+        make_inputs(settings, tuple(f"remote/{name}" for name in names))
         self.settings = settings
-        self.folder = Inputs(settings.folder, settings.quick).path("far")
+        self.folder = Inputs(settings.folder, settings.quick).path("remote")
         self.server = SlowServer(self.folder)
 
     def __enter__(self) -> Self:
@@ -57,7 +57,7 @@ class Far:
         """Run a job on the files themselves."""
         return self._run(job, place=str(self.folder / name), **options)
 
-    def far(self, name: str, job: str = "loader", **options: Any) -> dict[str, Any]:
+    def remote(self, name: str, job: str = "loader", **options: Any) -> dict[str, Any]:
         """Run a job through the server; its requests are added."""
         return self._with_requests(job, place=f"{self.server.bucket}/{name}", **options)
 
@@ -108,7 +108,7 @@ class Far:
         given = {"store_options": self.server.store_options, **options}
         with tempfile.TemporaryDirectory(dir=self._scratch) as cache:
             done = subprocess.run(
-                [python or sys.executable, str(HERE / "far_jobs.py"), job, json.dumps(given)],
+                [python or sys.executable, str(HERE / "remote_jobs.py"), job, json.dumps(given)],
                 stdout=subprocess.PIPE,
                 check=True,
                 env={**os.environ, **self.server.aws_environment, "XDG_CACHE_HOME": cache},
@@ -118,21 +118,21 @@ class Far:
 
 def sequential(settings: Settings) -> Table:
     """`records()` and `verify` of a gigabyte."""
-    say("far-sequential")
+    say("remote-sequential")
     jobs = {"`records()`": "records", "`verify`": "verify", "obstore alone": "plain"}
     runs: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {name: [] for name in jobs}
-    with Far(settings, "large") as far:
+    with Remote(settings, "large") as server:
         for _ in _rounds(settings):
             for name, job in jobs.items():
                 if job == "plain":
-                    measured = far.far("large/train.tfrecord", job)
+                    measured = server.remote("large/train.tfrecord", job)
                     runs[name].append((measured, measured))
                 else:
-                    runs[name].append((far.far("large", job), far.local("large", job)))
+                    runs[name].append((server.remote("large", job), server.local("large", job)))
     rows = []
     for name, pairs in runs.items():
-        share = _median(far["count"] / far["wall"] / LINK_RATE for far, _ in pairs)
-        memory = _median(far["memory"] / _MIB for far, _ in pairs)
+        share = _median(remote["count"] / remote["wall"] / LINK_RATE for remote, _ in pairs)
+        memory = _median(remote["memory"] / _MIB for remote, _ in pairs)
         cpu, local = (_median(pair[which]["cpu"] / pair[which]["count"] * 1e9 for pair in pairs)
                       for which in (0, 1))  # fmt: skip
         requests = pairs[-1][0]["requests"]
@@ -146,37 +146,39 @@ def sequential(settings: Settings) -> Table:
              str(most_at_once(requests)))
         )  # fmt: skip
     return Table(
-        "far-sequential",
-        "Read and verify a gigabyte that is far away",
+        "remote-sequential",
+        "Read and verify a gigabyte on a server",
         f"10,000 records of 110 kB in one shard. {_LINK} Memory is above the imports. "
         "obstore alone: the bytes in requests of 2 MiB, 16 at the same time, which shows what this "
         "machine can do now.",
         ("", "of the bandwidth", "target", "met", "MiB", "target", "met", "CPU s a GB", "local",
          "requests", "at once"),
         tuple(rows),
-        data={name: [_plain(far) for far, _ in pairs] for name, pairs in runs.items()},
+        data={name: [_plain(remote) for remote, _ in pairs] for name, pairs in runs.items()},
     )  # fmt: skip
 
 
 def loader(settings: Settings) -> Table:
     """Training at half the local rate: what decoders wait for, and the CPU time of an image."""
-    say("far-loader")
+    say("remote-loader")
     rows = []
     runs: dict[str, list[dict[str, Any]]] = {"local": [], "blocks": [], "all": []}
     targets = {"blocks": 0.05, "all": 0.10}
     titles = {
         "local": "local, shuffled globally",
-        "blocks": "far, `BlockShuffle(32, 16)`",
-        "all": "far, shuffled globally",
+        "blocks": "remote, `BlockShuffle(32, 16)`",
+        "all": "remote, shuffled globally",
     }
     most = 20 if settings.quick else None  # a whole epoch: what is read ahead is used
-    with Far(settings, "camera") as far:
-        fastest = max(_rate(far.local("camera", most_batches=most)["epochs"][0]) for _ in range(2))
+    with Remote(settings, "camera") as server:
+        fastest = max(
+            _rate(server.local("camera", most_batches=most)["epochs"][0]) for _ in range(2)
+        )
         options: dict[str, Any] = {"step_seconds": 2 * _BATCH / fastest, "most_batches": most}
         for _ in _rounds(settings):
-            runs["local"].append(far.local("camera", **options)["epochs"][0])
+            runs["local"].append(server.local("camera", **options)["epochs"][0])
             for shuffle in targets:
-                run = far.far("camera", shuffle=shuffle, **options)
+                run = server.remote("camera", shuffle=shuffle, **options)
                 runs[shuffle].append({**run["epochs"][0], "requests": len(run["requests"])})
     waited = {name: _median(run["decoders_waited"] for run in all_) for name, all_ in runs.items()}
     cpu = {name: _median(run["cpu"] / run["count"] for run in all_) for name, all_ in runs.items()}
@@ -194,8 +196,8 @@ def loader(settings: Settings) -> Table:
              f"{requests:.2f}")
         )  # fmt: skip
     return Table(
-        "far-loader",
-        "Train from images that are far away, at half the local rate",
+        "remote-loader",
+        "Train from images on a server, at half the local rate",
         f"JPEG files of 107 kB in ten shards, batches of {_BATCH}, two threads; the loop takes "
         f"{options['step_seconds'] * 1e3:.0f} ms for each batch, as fast as half of "
         f"{fastest:,.0f} images a second. {_LINK} Decoders read in both cases: the share of "
@@ -209,20 +211,20 @@ def loader(settings: Settings) -> Table:
 
 def loaders(settings: Settings) -> Table:
     """An epoch as fast as it goes, next to WebDataset and MosaicML streaming."""
-    say("far-loaders")
-    with Far(settings, "camera", "camera-tars") as far:
+    say("remote-loaders")
+    with Remote(settings, "camera", "camera-tars") as server:
         peers: dict[str, Callable[[], dict[str, Any] | None]] = {
-            f"{OURS}, shuffled globally": lambda: far.far("camera", shuffle="all"),
-            f"{OURS}, `BlockShuffle(32, 16)`": lambda: far.far("camera", shuffle="blocks"),
-            "WebDataset, HTTP": far.webdataset,
-            "MosaicML streaming, S3": far.mosaic,
+            f"{OURS}, shuffled globally": lambda: server.remote("camera", shuffle="all"),
+            f"{OURS}, `BlockShuffle(32, 16)`": lambda: server.remote("camera", shuffle="blocks"),
+            "WebDataset, HTTP": server.webdataset,
+            "MosaicML streaming, S3": server.mosaic,
         }
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in peers}
         for _ in _rounds(settings):
             for name, run in peers.items():
                 if (measured := run()) is not None:
                     runs[name].append(measured)
-        versions = far.peer_versions()
+        versions = server.peer_versions()
     rows = []
     for name, measured_ in runs.items():
         if not measured_:
@@ -242,8 +244,8 @@ def loaders(settings: Settings) -> Table:
             )
         )
     return Table(
-        "far-loaders",
-        "An epoch of images that are far away",
+        "remote-loaders",
+        "An epoch of images on a server",
         f"The same images, each loader's own format, batches of {_BATCH}, two threads or workers, "
         f"simplejpeg and OpenCV in all of them; nothing is there before. {_LINK}",
         ("", "first batch, s", "images/s", "CPU µs an image", "requests", "MB", "at once"),
@@ -254,21 +256,21 @@ def loaders(settings: Settings) -> Table:
 
 
 def cached(settings: Settings) -> Table:
-    """Later epochs from a cache, and a cache that is far too small."""
-    say("far-cache")
-    with Far(settings, "camera", "camera-tars") as far:
-        size = sum(path.stat().st_size for path in (far.folder / "camera").glob("*.tfrecord"))
+    """Later epochs from a cache, and a cache that is much too small."""
+    say("remote-cache")
+    with Remote(settings, "camera", "camera-tars") as server:
+        size = sum(path.stat().st_size for path in (server.folder / "camera").glob("*.tfrecord"))
         tenth, ample = size // 10, 2 * size
         ways: dict[str, Callable[[], dict[str, Any] | None]] = {
-            "local": lambda: far.local("camera", epochs=3),
-            "cache of everything, third epoch": lambda: far.far(
-                "camera", epochs=3, cache=far.cache_folder(), cache_bytes=ample
+            "local": lambda: server.local("camera", epochs=3),
+            "cache of everything, third epoch": lambda: server.remote(
+                "camera", epochs=3, cache=server.cache_folder(), cache_bytes=ample
             ),
-            "without a cache": lambda: far.far("camera", epochs=3),
-            "cache of a tenth, third epoch": lambda: far.far(
-                "camera", epochs=3, cache=far.cache_folder(), cache_bytes=tenth
+            "without a cache": lambda: server.remote("camera", epochs=3),
+            "cache of a tenth, third epoch": lambda: server.remote(
+                "camera", epochs=3, cache=server.cache_folder(), cache_bytes=tenth
             ),
-            "MosaicML, local copies, third epoch": lambda: far.mosaic(epochs=3),
+            "MosaicML, local copies, third epoch": lambda: server.mosaic(epochs=3),
         }
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
         for _ in _rounds(settings):
@@ -299,7 +301,7 @@ def cached(settings: Settings) -> Table:
              _met(max(by_clock, by_cpu) >= target))
         )  # fmt: skip
     return Table(
-        "far-cache",
+        "remote-cache",
         "Later epochs through a cache",
         f"The same images, shuffled globally, as fast as it goes. {_LINK} A target is met by "
         "either clock: other work of the machine disturbs the one, idle threads the other.",
@@ -311,12 +313,22 @@ def cached(settings: Settings) -> Table:
 
 def requests(settings: Settings) -> Table:
     """How many requests, bytes and latencies small questions take."""
-    say("far-requests")
-    with Far(settings, "1000-shards", "sparse.tfrecord", "camera") as far:
+    say("remote-requests")
+    with Remote(settings, "1000-shards", "sparse.tfrecord", "camera") as server:
         questions = {
-            "`inspect` of 1,000 shards": (far.far("1000-shards", "inspect"), 4, None, None),
-            "`head` of an object of 100 GB": (far.far("sparse.tfrecord", "head"), None, 2, None),
-            "first batch, shuffled globally": (far.far("camera", "first_batch"), None, None, 8),
+            "`inspect` of 1,000 shards": (server.remote("1000-shards", "inspect"), 4, None, None),
+            "`head` of an object of 100 GB": (
+                server.remote("sparse.tfrecord", "head"),
+                None,
+                2,
+                None,
+            ),
+            "first batch, shuffled globally": (
+                server.remote("camera", "first_batch"),
+                None,
+                None,
+                8,
+            ),
         }
     rows = []
     for name, (measured, most_requests, most_mib, most_in_a_row) in questions.items():
@@ -337,8 +349,8 @@ def requests(settings: Settings) -> Table:
              f"{measured['wall'] * 1e3:,.0f}", f"{limit} {what}", _met(counts[which] <= limit))
         )  # fmt: skip
     return Table(
-        "far-requests",
-        "Small questions to data that is far away",
+        "remote-requests",
+        "Small questions to data on a server",
         f"{_LINK} In a row: the longest chain of requests, each of which began after the end of "
         "the one before. A listing has 1,000 keys a page, and the 1,000 shards have one more.",
         ("", "requests", "MiB", "in a row", "ms", "target", "met"),
@@ -355,11 +367,11 @@ def _without_ahead(requests: list[Request]) -> list[Request]:
 
 
 REPORTS = {
-    "far-sequential": sequential,
-    "far-loader": loader,
-    "far-loaders": loaders,
-    "far-cache": cached,
-    "far-requests": requests,
+    "remote-sequential": sequential,
+    "remote-loader": loader,
+    "remote-loaders": loaders,
+    "remote-cache": cached,
+    "remote-requests": requests,
 }
 
 

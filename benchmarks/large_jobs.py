@@ -1,0 +1,262 @@
+"""Plans and finishes packing jobs that are larger than memory, with made-up samples and results,
+and packs by an engine.
+
+    python benchmarks/large_jobs.py plan --samples 10000000
+    python benchmarks/large_jobs.py finish --shards 100000
+    python benchmarks/large_jobs.py engine --engine processes:4
+
+Each runs in a process of its own. Prints seconds, CPU seconds, the peak memory of the process and
+the bytes on disk, as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import multiprocessing
+import resource
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import recordsmith as rs
+from recordsmith.sources import Listing, Sample
+from recordsmith.sources.class_folders.image_reader import ImageReader
+from recordsmith.sources.numbered import StreamedSamples
+from recordsmith.stores import as_folder
+
+SAMPLES_OF_A_SHARD = 1000
+SAMPLES_OF_A_TINY_SHARD = 4
+
+
+class MadeUpImages:
+    """A source of images that do not exist, in the classes of folders."""
+
+    def __init__(self, count: int, folder: Path, class_count: int = 1000) -> None:
+        self._count = count
+        self._folder = folder
+        self._class_count = class_count
+
+    def list_samples(self) -> Listing:
+        names = tuple(f"class{label:04d}" for label in range(self._class_count))
+        return Listing(
+            StreamedSamples(self._walk), ImageReader(as_folder(self._folder), names), names
+        )
+
+    def _walk(self) -> Iterator[Sample]:
+        for number in range(self._count):
+            label = number * self._class_count // self._count
+            name = f"class{label:04d}/photo_{number:012d}.jpg"
+            yield Sample(name, 110_000 + number % 1000, label, version=1 << 60 | number)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": "MadeUpImages"}
+
+
+class Clock:
+    """Measures the steps of this process."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, Any] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def note(self, step: str) -> None:
+        """Note the time since the last step."""
+        self.steps[f"{step}_s"] = round(time.perf_counter() - self._wall, 2)
+        self.steps[f"{step}_cpu_s"] = round(time.process_time() - self._cpu, 2)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.steps[f"{step}_peak_mb"] = round(peak / 1000)
+        self._begin()
+
+
+def list_only(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """What the made-up listing takes by itself."""
+    clock = Clock()
+    for _ in MadeUpImages(arguments.samples, folder).list_samples().samples:
+        pass
+    clock.note("list")
+    return clock.steps
+
+
+def plan(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Plan a listing, and make its tasks as JSON, or some of them."""
+    shards = max(1, arguments.samples // SAMPLES_OF_A_SHARD)
+    if arguments.shards:
+        shards = arguments.shards
+    options = {"splits": {"train": 0.9, "test": 0.1}} if arguments.splits else {}
+    clock = Clock()
+    made = rs.plan(
+        MadeUpImages(arguments.samples, folder),
+        folder / "out",
+        shards=None if arguments.splits else shards,
+        **options,
+    )
+    clock.note("plan")
+    task_bytes = 0
+    count = 0
+    for task in itertools.islice(made.tasks(), arguments.tasks):
+        task_bytes += len(json.dumps(task.to_json()))
+        count += 1
+    clock.note("tasks")
+    made_tasks: Any = made._tasks  # noqa: SLF001 - what only this program wants to know
+    samples = made_tasks._plan.samples  # noqa: SLF001
+    return {
+        "samples": arguments.samples,
+        "shards": len(made.shards),
+        "spilled_mb": round(getattr(samples, "spilled_bytes", 0) / 1e6),
+        "task_count": count,
+        "task_bytes": task_bytes,
+        **clock.steps,
+    }
+
+
+def finish(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Finish a dataset whose shards are copies of one."""
+    count = arguments.shards
+    out = folder / "out"
+    made = rs.plan(MadeUpImages(SAMPLES_OF_A_TINY_SHARD * count, folder, 10), out, shards=count)
+    document = _one_result(folder)
+    internal = out / ".recordsmith"
+    internal.mkdir(parents=True)
+    done = document | {"version": 1, "object_version": None, "versions_hash": None}
+    for shard in made.shards:
+        for suffix in ("", ".index"):
+            data = (folder / f"one{suffix}").read_bytes()
+            (internal / f"{shard.file}{suffix}.partial").write_bytes(data)
+        note = done | {"file": shard.file, "plan": made.fingerprint}
+        (internal / f"{shard.file}.done").write_text(json.dumps(note))
+    lines = folder / "results.jsonl"
+    with lines.open("w") as file:
+        for shard in made.shards:
+            line = document | {"file": shard.file, "plan": made.fingerprint}
+            file.write(json.dumps(line) + "\n")
+    made.save(folder / "plan.jsonl")
+    plan_bytes = (folder / "plan.jsonl").stat().st_size
+    return in_new_process(_finish_only, folder) | {
+        "shards": count,
+        "plan_mb": round(plan_bytes / 1e6),
+        "results_mb": round(lines.stat().st_size / 1e6),
+        "manifest_mb": round((out / "dataset.json").stat().st_size / 1e6),
+    }
+
+
+def _one_result(folder: Path) -> dict[str, Any]:
+    """Write a shard; return its result."""
+    import numpy as np
+    from PIL import Image
+
+    images = folder / "images" / "class0000"
+    images.mkdir(parents=True)
+    for number in range(SAMPLES_OF_A_TINY_SHARD):
+        pixels = np.full((8, 8, 3), number, np.uint8)
+        Image.fromarray(pixels).save(images / f"{number}.jpg")
+    small = rs.plan(rs.ImageFolder(images.parent), folder / "small", shards=1)
+    (result,) = map(rs.run, small.tasks())
+    for suffix in ("", ".index"):
+        partial = folder / "small" / ".recordsmith" / f"{result.file}{suffix}.partial"
+        partial.rename(folder / f"one{suffix}")
+    return result.to_json()
+
+
+def _finish_only(folder: Path) -> dict[str, Any]:
+    from recordsmith.packing.pack_plan import read_results
+
+    clock = Clock()
+    made = rs.PackPlan.load(folder / "plan.jsonl")
+    clock.note("load")
+    rs.finish(made, read_results([folder / "results.jsonl"]))
+    clock.note("finish")
+    return clock.steps
+
+
+def engine(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Pack 100 shards by an engine, and run the same tasks in as many processes without it.
+
+    The share is that of the time which the engine takes beyond the tasks, divided by the processes.
+    It includes planning, starting processes and finishing. A round before the others starts a
+    cluster and reads the images.
+    """
+    import numpy as np
+    from PIL import Image
+
+    count = arguments.shards or 100
+    images = folder / "images" / "a"
+    images.mkdir(parents=True)
+    pixels = np.random.default_rng(1).integers(0, 256, (25, 33, 3), np.uint8)
+    for number in range(arguments.images * count):
+        image = Image.fromarray(np.roll(pixels, number, (0, 1))).resize((500, 375))
+        image.save(images / f"{number}.jpg", quality=90)
+    run_on = rs.engines.parse_engine(arguments.engine)
+    job: dict[str, Any] = {
+        "shards": count,
+        "image_options": rs.ImageOptions(store="jpeg", shorter_side=256),
+    }
+    rounds: list[tuple[float, float, float, float]] = []
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(arguments.processes) as pool:
+        for number in range(arguments.rounds + 1):
+            made = rs.plan(rs.ImageFolder(images.parent), folder / f"alone-{number}", **job)
+            begun = time.perf_counter()
+            alone = sum(pool.imap_unordered(_seconds_of, made.tasks()))
+            wall = time.perf_counter() - begun
+            begun = time.perf_counter()
+            rs.pack(rs.ImageFolder(images.parent), folder / f"out-{number}", engine=run_on, **job)
+            rounds.append((time.perf_counter() - begun, alone / arguments.processes, wall, alone))
+    shares = [total / tasks - 1 for total, tasks, *_ in rounds[1:]]
+    total, tasks, wall, _ = (statistics.median(column) for column in zip(*rounds[1:], strict=True))
+    return {
+        "engine": arguments.engine,
+        "shards": count,
+        "images": arguments.images * count,
+        "processes": arguments.processes,
+        "engine_s": round(total, 2),
+        "tasks_s": round(tasks, 2),
+        "tasks_wall_s": round(wall, 2),
+        "overhead_percent": round(100 * statistics.median(shares), 1),
+    }
+
+
+def _seconds_of(task: Any) -> float:
+    begun = time.perf_counter()
+    rs.run(task)
+    return time.perf_counter() - begun
+
+
+def in_new_process(job: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """Run a job in a process of its own, so that its peak memory is only its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        found: dict[str, Any] = pool.apply(job, arguments)
+    return found
+
+
+JOBS = {job.__name__: job for job in (list_only, plan, finish, engine)}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("job", choices=JOBS)
+    parser.add_argument("--samples", type=int, default=1_000_000)
+    parser.add_argument("--shards", type=int, default=0)
+    parser.add_argument("--splits", action="store_true")
+    parser.add_argument("--tasks", type=int, default=None, help="how many to make; all by default")
+    parser.add_argument("--engine", default="processes:4")
+    parser.add_argument("--processes", type=int, default=4, help="of the engine")
+    parser.add_argument("--images", type=int, default=60, help="of each shard, for `engine`")
+    parser.add_argument("--rounds", type=int, default=5, help="of `engine`")
+    chosen = parser.parse_args()
+    scratch = Path(tempfile.mkdtemp(prefix="large-jobs-"))
+    try:
+        job = JOBS[chosen.job]
+        is_here = job in (finish, engine)  # these start processes themselves
+        figures = job(chosen, scratch) if is_here else in_new_process(job, chosen, scratch)
+        print(json.dumps({"job": chosen.job, **figures}), flush=True)
+    finally:
+        shutil.rmtree(scratch)
