@@ -19,6 +19,8 @@ from ..workers import OTHER_VERSIONS, other_version
 
 ray = pytest.importorskip("ray")
 
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
+
 from recordsmith.engines.ray import Ray  # noqa: E402 - needs ray
 
 pytestmark = [
@@ -66,7 +68,7 @@ def test_a_node_is_lost(nodes: Any, source: Path, tmp_path: Path) -> None:
         return run
 
     def remove() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not Path(marker).exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         nodes.remove_node(node, allow_graceful=False)
@@ -74,7 +76,9 @@ def test_a_node_is_lost(nodes: Any, source: Path, tmp_path: Path) -> None:
     removing = threading.Thread(target=remove)
     removing.start()
     try:
-        engine = Wrapping(stop_there, scheduling_strategy="SPREAD")
+        # all tasks run there, and elsewhere once it is gone
+        there_if_alive = NodeAffinitySchedulingStrategy(node_id, soft=True)
+        engine = Wrapping(stop_there, scheduling_strategy=there_if_alive)
         pack_table(source, tmp_path / "out", engine=engine)
     finally:
         removing.join()
