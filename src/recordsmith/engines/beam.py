@@ -33,6 +33,7 @@ _LOCAL = "FnApiRunner"
 _PAUSE_SECONDS, _REMOTE_PAUSE_SECONDS = 0.1, 2.0
 _SHOWN_BYTES = 4000  # of what a failed pipeline printed
 _CANCELLED, _FAILED = "cancelled", "failed"
+_TASKS, _RESULTS = "tasks", "results"
 
 
 class Beam:
@@ -109,7 +110,7 @@ class Beam:
                 if (folder / _FAILED).exists():
                     failed = json.loads((folder / _FAILED).read())
                     raise failed_error(failed["task"], failed["error"]) from running.error
-            task = json.loads(_place(folder, min(waiting), "task").read())
+            task = json.loads(_place(folder, min(waiting), _TASKS).read())
             raise lost_error(task) from running.error
 
     def _new_folder(self, stack: ExitStack) -> Location:
@@ -120,7 +121,8 @@ class Beam:
         root = shared if scratch is None else scratch.path
         folder = as_folder(root if is_url(root) else os.path.abspath(root))
         folder /= f"recordsmith-{os.urandom(8).hex()}"
-        folder.make_folder()
+        for kind in (_TASKS, _RESULTS):
+            (folder / kind).make_folder()
         stack.callback(_remove, folder, scratch)
         return folder
 
@@ -227,14 +229,14 @@ def _run_task(number: int, function: Callable[[Document], Document], folder_name
     folder = as_folder(folder_name)
     if (folder / _CANCELLED).exists():
         return
-    task = json.loads(_place(folder, number, "task").read())
+    task = json.loads(_place(folder, number, _TASKS).read())
     try:
         result = function(task)
     except Exception:
         failed = {"task": task, "error": traceback.format_exc()}
         (folder / _FAILED).put(json.dumps(failed).encode())
         raise
-    _place(folder, number, "result").put(json.dumps(result).encode())
+    _place(folder, number, _RESULTS).put(json.dumps(result).encode())
 
 
 def _results(folder: Location, waiting: set[int], running: _Running) -> Iterator[Document]:
@@ -242,11 +244,14 @@ def _results(folder: Location, waiting: set[int], running: _Running) -> Iterator
     has_ended = False
     while waiting and not has_ended:
         has_ended = running.has_ended  # before the last look
-        for entry in folder.list_entries():
-            number, _, kind = entry.name.partition(".")
-            if kind == "result" and int(number) in waiting:
-                yield json.loads((folder / entry.name).read())
+        for place in (folder / _RESULTS).list():
+            number, _, suffix = place.name.partition(".")
+            if suffix != "json":  # it is being written
+                continue
+            if int(number) in waiting:
+                yield json.loads(place.read())
                 waiting.remove(int(number))
+            place.delete()  # so that lists stay short
         if not has_ended:
             time.sleep(_REMOTE_PAUSE_SECONDS if folder.store.is_remote else _PAUSE_SECONDS)
 
@@ -256,7 +261,7 @@ def _store_tasks(folder: Location, tasks: Iterable[Document]) -> Iterator[int]:
 
     def store(numbered: tuple[int, Document]) -> int:
         number, task = numbered
-        _place(folder, number, "task").put(json.dumps(task).encode())
+        _place(folder, number, _TASKS).put(json.dumps(task).encode())
         return number
 
     at_once = folder.store.concurrency
@@ -265,11 +270,14 @@ def _store_tasks(folder: Location, tasks: Iterable[Document]) -> Iterator[int]:
 
 
 def _place(folder: Location, number: int, kind: str) -> Location:
-    return folder / f"{number}.{kind}"
+    return folder / kind / f"{number}.json"
 
 
 def _remove(folder: Location, _scratch: ScratchFolder | None) -> None:
     """Remove a folder, until which the temporary folder around it is kept."""
-    folder.store.remove_leftovers(folder.key)  # of workers that were killed
+    places = (folder / _TASKS, folder / _RESULTS, folder)
+    for place in places:
+        place.store.remove_leftovers(place.key)  # of workers that were killed
     Work(folder.store.concurrency, None).each(Location.delete, folder.list())
-    folder.store.remove_empty_folder(folder.key)
+    for place in places:
+        place.store.remove_empty_folder(place.key)
