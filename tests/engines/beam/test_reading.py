@@ -190,7 +190,7 @@ def test_a_record_that_does_not_fit_the_schema_is_named(
     read: Any = ReadBatches(tmp_path / "0.tfrecord", columns=["number"], filter="number > 97")
     assert [row["number"] for row in rows_of(collect(read))] == [98, 99]
     schema = rs.open(tmp_path / "0.tfrecord")[:90].schema
-    from recordsmith.beam import _count, _ReadBatches
+    from recordsmith.beam.reading import _count, _ReadBatches
 
     (counted,) = _count(read._parts[0], 7)
     tracker = OffsetRestrictionTracker(beam.io.restriction_trackers.OffsetRange(0, 15))
@@ -213,7 +213,7 @@ fractions = st.sampled_from([0.0, 0.5]) | st.floats(0, 0.99)
 @hypothesis.given(st.data())
 @hypothesis.settings(max_examples=60, suppress_health_check=[*hypothesis.HealthCheck])
 def test_divided_ranges_have_each_record_once(dataset: Path, data: st.DataObject) -> None:
-    from recordsmith.beam import _count, _ReadBatches, _ReadExamples, _Steps
+    from recordsmith.beam.reading import _count, _ReadBatches, _ReadExamples, _Steps
 
     is_batches = data.draw(st.booleans())
     condition = data.draw(st.sampled_from([None, "number > 300"]))
@@ -260,7 +260,7 @@ def test_divided_ranges_have_each_record_once(dataset: Path, data: st.DataObject
 @pytest.mark.parametrize("seed", range(4))
 def test_divided_by_another_thread(dataset: Path, seed: int) -> None:
     """As runners do: a step is claimed by one thread while the other divides the rest."""
-    from recordsmith.beam import _count, _ReadBatches, _Steps
+    from recordsmith.beam.reading import _count, _ReadBatches, _Steps
 
     read: Any = ReadBatches(dataset, batch_size=3)
     chosen = random.Random(seed)
@@ -296,7 +296,7 @@ def test_divided_by_another_thread(dataset: Path, seed: int) -> None:
 
 
 def test_a_runner_divides_a_large_shard(tmp_path: Path, monkeypatch: Any, collect: Collect) -> None:
-    monkeypatch.setattr("recordsmith.beam._BUNDLE_BYTES", 1 << 12)
+    monkeypatch.setattr("recordsmith.beam.reading._BUNDLE_BYTES", 1 << 12)
     write(tmp_path / "a.tfrecord", range(COUNT))
     batches = collect(ReadBatches(tmp_path / "a.tfrecord", batch_size=10))
     assert len(batches) == COUNT // 10

@@ -176,7 +176,7 @@ def test_no_elements_are_no_dataset(tmp_path: Path, collect: Collect) -> None:
 
 
 def test_repeated_and_failed_bundles_count_once(tmp_path: Path) -> None:
-    from recordsmith.beam import _WriteBundle
+    from recordsmith.beam.writing import _WriteBundle
 
     job = WriteDataset(tmp_path / "out")._job
     begun = job.begin(None)
