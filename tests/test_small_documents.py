@@ -26,7 +26,7 @@ from recordsmith.sources.boxes.voc_xml import read_voc_xml
 from recordsmith.sources.boxes.yolo_lists import read_data_yaml
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.stores import EXPORT_NOTE, as_folder, as_location
-from recordsmith.stores.folder_writer import earlier_entries
+from recordsmith.stores.folders.writer import earlier_entries
 
 from .raising import raises
 

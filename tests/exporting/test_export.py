@@ -473,7 +473,7 @@ def below_records() -> list[str]:
 def test_full_disk_leaves_no_partial_output(
     records: Path, tmp_path: Path, format: str, at_file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recordsmith.stores.local import staging
+    from recordsmith.stores.folders import staging
 
     class Full:
         """A file on a disk that is full."""

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError
-from recordsmith.stores import LocalStore, Location, Range, Store
+from recordsmith.stores import LocalStore, Location, Range, Store, write_folder
 
 from ..raising import raises
 
@@ -426,7 +426,7 @@ class StoreContract(ReadingContract):
     ) -> None:
         """Write `f` with objects that hold their names, or fail after the last one."""
         keeping = {"keeping": {}, "overwrite": False, "report": pytest.fail, **options}
-        with store.write_folder("f", {"number": 1}, **keeping) as folder:
+        with write_folder(Location(store, "f"), {"number": 1}, **keeping) as folder:
             for name in names:
                 file = folder.open(name)
                 file.write(name.encode())
@@ -439,8 +439,8 @@ class StoreContract(ReadingContract):
         return {info.key: store.read(info.key) for info in store.list("f")}
 
     def test_a_folder_has_a_note_at_the_end(self, store: Store) -> None:
-        with store.write_folder(
-            "f", {"number": 1}, overwrite=False, keeping={}, report=pytest.fail
+        with write_folder(
+            Location(store, "f"), {"number": 1}, overwrite=False, keeping={}, report=pytest.fail
         ) as folder:
             first, second = folder.open("b/1"), folder.open("a")
             scratch = folder.temporary_file()
@@ -493,7 +493,7 @@ class StoreContract(ReadingContract):
         store.put("g", b"")
         with (
             raises(OptionError, option="out", value=store.name_of("g"), match="is a file"),
-            store.write_folder("g", {}, overwrite=True, keeping={}, report=pytest.fail),
+            write_folder(Location(store, "g"), {}, overwrite=True, keeping={}, report=pytest.fail),
         ):
             pass
 

@@ -22,7 +22,7 @@ from recordsmith.building import locked_folder
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset.shard_index import index_locations, index_pieces
 from recordsmith.errors import FileAccessError, OptionError, accessing
-from recordsmith.stores import LocalStore
+from recordsmith.stores import LocalStore, as_folder, write_folder
 from recordsmith.stores.local.locks import locked
 from recordsmith.stores.local.reader import LocalReader
 from recordsmith.stores.local.writer import temporary_name
@@ -351,8 +351,8 @@ def test_leftovers_of_an_export_are_removed_without_following_links(tmp_path: Pa
     (leftover / "tree" / "below").mkdir(parents=True)
     for place in (leftover / "link", leftover / "tree" / "below" / "link"):
         place.symlink_to(tmp_path / "precious")
-    with LocalStore(tmp_path).write_folder(
-        "out", {}, overwrite=False, keeping={}, report=pytest.fail
+    with write_folder(
+        as_folder(tmp_path / "out"), {}, overwrite=False, keeping={}, report=pytest.fail
     ):
         assert sorted(os.listdir(leftover)) == ["lock", "new"]
     assert os.listdir(tmp_path / "out") == [stores.EXPORT_NOTE]

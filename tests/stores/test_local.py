@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.stores import LocalStore, read_document, read_note, write_atomically
+from recordsmith.stores import (
+    LocalStore,
+    Location,
+    as_folder,
+    read_document,
+    read_note,
+    write_atomically,
+    write_folder,
+)
 
 from ..raising import raises
 
@@ -37,14 +45,16 @@ def test_nothing_is_written_or_deleted_through_links(outside: Path, follows_link
         lambda key: store.put(key, b"new"),
         lambda key: store.put_if_absent(key, b"new"),
         lambda key: store.put_if_match(key, b"new", ""),
-        lambda key: store.write_folder(key, {}, overwrite=True, keeping={}, report=pytest.fail),
+        lambda key: write_folder(
+            Location(store, key), {}, overwrite=True, keeping={}, report=pytest.fail
+        ),
         store.delete,
     ):
         for key in ("folder/precious", "folder/new", "folder/root/file"):
             with pytest.raises(OptionError):
                 write(key)
     with pytest.raises(OptionError):
-        store.write_folder("folder", {}, overwrite=True, keeping={}, report=pytest.fail)
+        write_folder(Location(store, "folder"), {}, overwrite=True, keeping={}, report=pytest.fail)
     for key in ("file", "broken"):
         with raises(OptionError, option="overwrite"):
             store.check_target(key, overwrite=False)
@@ -256,8 +266,8 @@ def test_a_folder_that_cannot_be_listed_is_not_written(
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(os, "listdir", refuse)
-    writing = LocalStore(tmp_path).write_folder(
-        "out", {}, overwrite=False, keeping={}, report=pytest.fail
+    writing = write_folder(
+        as_folder(tmp_path / "out"), {}, overwrite=False, keeping={}, report=pytest.fail
     )
     with raises(FileAccessError, errno=errno.EACCES, path=tmp_path / "out"), writing:
         pytest.fail("it was opened")

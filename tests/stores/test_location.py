@@ -20,6 +20,7 @@ from recordsmith.stores import (
     as_location,
     read_document,
     write_atomically,
+    write_folder,
 )
 
 from ..raising import raises
@@ -138,7 +139,7 @@ def test_nothing_is_written_to_a_store_that_cannot() -> None:
         with raises(OptionError, value=str(place)):
             as_location(place).check_target(overwrite=overwrite)
         with raises(OptionError, value=str(place)):
-            place.store.write_folder("x", {}, overwrite=overwrite, keeping={}, report=pytest.fail)
+            write_folder(place, {}, overwrite=overwrite, keeping={}, report=pytest.fail)
     assert not place.exists()
 
 

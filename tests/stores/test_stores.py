@@ -14,10 +14,12 @@ import pytest
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import (
     LocalStore,
+    Location,
     MemoryStore,
     ObjectWriter,
     Range,
     Store,
+    write_folder,
 )
 from recordsmith.stores.object_writer import Data
 
@@ -117,8 +119,10 @@ def test_ranges_arrive_when_they_are_there() -> None:
     assert [*found] == [(0, b"slow")]
 
 
-def write_folder(store: Store, *names: str) -> None:
-    with store.write_folder("f", {}, overwrite=False, keeping={}, report=pytest.fail) as folder:
+def write_objects(store: Store, *names: str) -> None:
+    with write_folder(
+        Location(store, "f"), {}, overwrite=False, keeping={}, report=pytest.fail
+    ) as folder:
         for name in names:
             folder.open(name).write(b"mine")
             folder.close(name)
@@ -131,7 +135,7 @@ def test_a_folder_whose_note_cannot_be_written_is_deleted() -> None:
 
     store = FullStore()
     with pytest.raises(FileAccessError):
-        write_folder(store, "a", "b/c")
+        write_objects(store, "a", "b/c")
     assert [*store.list()] == []
 
 
@@ -146,5 +150,5 @@ def test_a_folder_that_another_process_writes_as_well() -> None:
 
     store = SharedStore()
     with raises(OptionError, option="overwrite"):
-        write_folder(store, "a", "b", "c")
+        write_objects(store, "a", "b", "c")
     assert {info.key: store.read(info.key) for info in store.list()} == {"f/b": b"theirs"}

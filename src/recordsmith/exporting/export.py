@@ -28,7 +28,7 @@ from recordsmith.exporting.record_passing import (
     export_records,
 )
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
 from recordsmith.work import Progress
@@ -141,8 +141,8 @@ def export(
     report = ExportReport(folder, format)
     note = {"format": "recordsmith-export", "version": 2, "export_format": format}
     problems = Problems()
-    with folder.store.write_folder(
-        folder.key, note, overwrite=overwrite, keeping=shards, report=problems.add
+    with write_folder(
+        folder, note, overwrite=overwrite, keeping=shards, report=problems.add
     ) as files:
         writer = ExportWriter(files, dict.fromkeys(shard.split for shard in dataset.shards))
         try:

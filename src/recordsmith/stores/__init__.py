@@ -5,7 +5,7 @@ objects through a `Location`: a store and a key in it.
 """
 
 from recordsmith.stores.checks import busy_error, check_key, folder_error, no_lock_notice
-from recordsmith.stores.folder_writer import EXPORT_NOTE, FolderWriter, shared_folder
+from recordsmith.stores.folders import EXPORT_NOTE, FolderWriter, shared_folder, write_folder
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.location import (
     Location,
@@ -56,4 +56,5 @@ __all__ = [
     "read_note",
     "shared_folder",
     "write_atomically",
+    "write_folder",
 ]

@@ -6,10 +6,10 @@ import errno
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores.checks import check_writable, exists_error
@@ -17,9 +17,6 @@ from recordsmith.stores.object_reader import ObjectReader, RangeReader
 from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of, version_of
 from recordsmith.stores.parallel_reads import read_in_parallel
 from recordsmith.stores.ranges import Range
-
-if TYPE_CHECKING:
-    from recordsmith.stores.folder_writer import FolderWriter
 
 NO_OBJECT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 """The errno of errors for objects that do not exist."""
@@ -324,39 +321,6 @@ class Store(ABC):
             raise OptionError(f"{name} is a folder", value=name, expected="the name of a file")
         if not overwrite and self.exists(key):
             raise exists_error(name)
-
-    def write_folder(
-        self,
-        key: str,
-        note: Mapping[str, Any],
-        *,
-        overwrite: bool,
-        keeping: Mapping[str, str],
-        report: Callable[[str], None],
-    ) -> AbstractContextManager[FolderWriter]:
-        """Write a new folder; it is complete when its note appears, at the end of the block.
-
-        If the block raises, everything that was written is removed. Where the store can rename,
-        nothing is visible before the end, and a folder that is replaced stays until then.
-        Elsewhere, an earlier folder is removed with the first object, and a killed process leaves
-        objects without a note; `overwrite` removes these.
-
-        Args:
-            note: describes the content; the names directly in the folder are added as `entries`.
-            overwrite: replace the entries of an earlier note, and all objects in the way.
-            keeping: objects that must not be replaced: identity -> name for messages.
-            report: called with problems of the folder.
-
-        Raises:
-            OptionError: it is an object, is not empty without `overwrite`, or contains objects to
-                keep; or the store is read-only.
-            FileAccessError: it cannot be written, or another process writes it.
-        """
-        from recordsmith.stores.folder_writer import direct_folder
-        from recordsmith.stores.location import Location
-
-        check_writable(self, self.name_of(key))
-        return direct_folder(Location(self, key), note, overwrite=overwrite, keeping=keeping)
 
     # -- what only file systems have ---------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import LocalStore
+from recordsmith.stores.local import LocalStore
 from recordsmith.stores.local.cache_file import (
     INDEX_FOLDER,
     CacheFile,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stores import FolderEntry, ObjectInfo, ObjectReader, ObjectWriter, Range, Store
 from recordsmith.stores.cache.block_cache import BlockCache, open_cache
 from recordsmith.stores.checks import check_range, check_version
 from recordsmith.stores.local.cache_file import ObjectId
-from recordsmith.stores.object_reader import RangeReader
+from recordsmith.stores.object_reader import ObjectReader, RangeReader
+from recordsmith.stores.object_writer import ObjectWriter
+from recordsmith.stores.ranges import Range
+from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 if TYPE_CHECKING:
-    from recordsmith.stores import FolderWriter
+    pass
 
 _DIRECT_BYTES = 1 << 20
 """Shorter ranges of unknown versions are not cached: asking for the version takes as long."""
@@ -306,11 +308,6 @@ class CachedStore(Store):
 
     def check_target(self, key: str, *, overwrite: bool) -> None:
         self.store.check_target(key, overwrite=overwrite)
-
-    def write_folder(
-        self, key: str, note: Mapping[str, Any], **options: Any
-    ) -> AbstractContextManager[FolderWriter]:
-        return self.store.write_folder(key, note, **options)
 
     def make_folder(self, key: str = "") -> None:
         self.store.make_folder(key)

@@ -6,12 +6,11 @@ import errno
 import glob
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import (
     FileAccessError,
@@ -31,9 +30,6 @@ from recordsmith.stores.local.writer import (
 )
 from recordsmith.stores.object_writer import Data, pieces_of
 from recordsmith.stores.store import EntryKind, FolderEntry, ObjectInfo, Store
-
-if TYPE_CHECKING:
-    from recordsmith.stores.folder_writer import FolderWriter
 
 _PIECE_BYTES = 1 << 20
 
@@ -248,22 +244,15 @@ class LocalStore(Store):
         with accessing(path, "write"):
             os.stat(self.root or os.curdir)
 
-    def write_folder(
-        self,
-        key: str,
-        note: Mapping[str, Any],
-        *,
-        overwrite: bool,
-        keeping: Mapping[str, str],
-        report: Callable[[str], None],
-    ) -> AbstractContextManager[FolderWriter]:
-        from recordsmith.stores.folder_writer import EXPORT_NOTE
-        from recordsmith.stores.local.staging import staged
+    def path_of_folder(self, key: str) -> Path:
+        """Return the path of a folder for writing.
 
+        Raises:
+            FileAccessError: part of its path below the root is a symbolic link.
+        """
         if key:
-            self._check_folders(f"{check_key(key)}/{EXPORT_NOTE}")
-        folder = Path(self.name_of(key))
-        return staged(folder, note, overwrite=overwrite, keeping=keeping, report=report)
+            self._check_folders(f"{check_key(key)}/")
+        return Path(self.name_of(key))
 
     # -- what only file systems have ---------------------------------------------------------------
 

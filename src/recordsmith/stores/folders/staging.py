@@ -25,7 +25,7 @@ from recordsmith.errors import (
     accessing,
 )
 from recordsmith.stores.checks import busy_error, check_key, no_lock_notice
-from recordsmith.stores.folder_writer import (
+from recordsmith.stores.folders.writer import (
     EXPORT_NOTE,
     FolderWriter,
     check_empty,
@@ -123,7 +123,7 @@ def staged(
     keeping: Mapping[str, str],
     report: Callable[[str], None],
 ) -> Iterator[FolderWriter]:
-    """Write a folder of files; arguments and errors as of `Store.write_folder`.
+    """Write a folder of files; arguments and errors as of `write_folder`.
 
     Args:
         folder: the final folder, as messages name it.
