@@ -103,7 +103,10 @@ MESSAGES: list[tuple[RecordsmithError, str]] = [
     ),
     (
         MissingExtraError("extra", "package"),
-        "this needs package, which is not installed. Install it: pip install 'recordsmith[extra]'",
+        (
+            "this needs package, which is not installed. "
+            "In the checkout of recordsmith: pip install '.[extra]'"
+        ),
     ),
     (FunctionError("map_examples raised", path="a", record=3, offset=4), "map_examples raised"),
 ]

@@ -447,8 +447,10 @@ class MissingExtraError(RecordsmithError, ImportError):
     """
 
     def __init__(self, extra: str, package: str) -> None:
-        super().__init__(f"this needs {package}, which is not installed",
-                         remedy=f"Install it: pip install 'recordsmith[{extra}]'")  # fmt: skip
+        super().__init__(
+            f"this needs {package}, which is not installed",
+            remedy=f"In the checkout of recordsmith: pip install '.[{extra}]'",
+        )
         self.args = (extra, package)
         self.extra = extra
         self.package = package

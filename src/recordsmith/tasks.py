@@ -25,6 +25,7 @@ Document: TypeAlias = Mapping[str, Any]
 """Plain JSON values."""
 
 _SAME_VERSION = "Install the same version of recordsmith on all machines."
+_NOT_THE_SAME = re.compile(r"\w*(Import|ModuleNotFound|Attribute|Name|[Pp]ickl)\w*Error", re.ASCII)
 _RAISED = re.compile(r"^\w[\w.]*(?:Error|Exception)\b.*$", re.MULTILINE)  # ends a traceback
 _JOBS = {
     "diff": "recordsmith.examining.diff.diff_task",
@@ -233,7 +234,11 @@ def failed_error(task: Document, error: object) -> RecordsmithError:
     reason = raised[-1] if raised else f"{type(error).__name__}: {error}".partition("\n")[0]
     return RecordsmithError(
         f"the worker for task {task.get('number')}, for {task.get('name')}, failed: {reason}",
-        remedy=f"{_SAME_VERSION} They also need the same version of Python.",
+        remedy=(
+            f"{_SAME_VERSION} They also need the same version of Python."
+            if _NOT_THE_SAME.search(reason)
+            else ""
+        ),
     )
 
 

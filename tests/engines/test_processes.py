@@ -17,7 +17,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.engines import Processes, parse_engine
 from recordsmith.engines.processes import _Running
-from recordsmith.tasks import Document, Task, run_document, run_on
+from recordsmith.tasks import Document, Task, failed_error, run_document, run_on
 
 from ..raising import raises
 
@@ -226,6 +226,22 @@ def test_engines_that_do_not_exist(text: str) -> None:
 def test_objects_that_are_no_engines(engine: Any) -> None:
     with raises(rs.OptionError, option="engine", value=engine):
         run_on(engine, [task(0)], lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_another_version"),
+    [
+        (ImportError("no such name"), True),
+        ("Traceback:\nModuleNotFoundError: No module named 'x'", True),
+        ("pickle.UnpicklingError: invalid load key", True),
+        (ArithmeticError("division by zero"), False),
+        (MemoryError(), False),
+    ],
+    ids=str,
+)
+def test_advice_fits_the_error(error: object, is_another_version: bool) -> None:
+    failure = failed_error({"number": 1, "name": "train-1"}, error)
+    assert ("same version" in failure.remedy) == is_another_version
 
 
 def test_names_of_engines() -> None:

@@ -100,7 +100,7 @@ def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path, f
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "pip install 'recordsmith[arrow]'" in result.stdout
+    assert "pip install '.[arrow]'" in result.stdout
     assert not (tmp_path / "out").exists()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect as introspection
+import logging
 import os
 import signal
 import sys
@@ -115,6 +116,7 @@ def main() -> None:
             reconfigure(errors="backslashreplace")
     if not sys.warnoptions:  # warnings of other libraries address programmers
         warnings.simplefilter("ignore")
+        logging.getLogger().setLevel(logging.ERROR)
     # OpenCV logs bad images, which our errors report with their place. It reads this when imported.
     os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
     signal.signal(signal.SIGTERM, _terminate)

@@ -94,7 +94,10 @@ EngineName: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="What runs the job, such as processes:4. [default: threads of this process]",
+        help=(
+            "What runs the job: processes:4, or a cluster: ray:auto, dask:ADDRESS, spark:MASTER, "
+            "beam:RUNNER. [default: threads of this process]"
+        ),
         metavar="ENGINE",
     ),
 ]

@@ -449,8 +449,9 @@ def pack(
     from recordsmith.stores import as_folder
     from recordsmith.stores.checks import check_writable
 
+    run_on = parse_engine(engine)  # before the source is scanned
     if write_plan is None:
-        check_writable(as_folder(out).store, out)  # before the source is scanned
+        check_writable(as_folder(out).store, out)
     detected = make_source(
         source,
         kind,
@@ -523,7 +524,7 @@ def pack(
             skip_errors=skip_errors,
             lint=_print_findings if lint in (None, "warn") else lint,  # type: ignore[arg-type]
             overwrite=overwrite,
-            engine=parse_engine(engine),
+            engine=run_on,
             threads=threads,
             progress=progress,
         )

@@ -29,7 +29,7 @@ def query(
     """Run SQL over records, each of which is a row.
 
     Decodes only the features that the query uses. Put names such as image/class/label into double
-    quotes, and the whole query into single ones. Needs DuckDB: pip install 'recordsmith[duckdb]'.
+    quotes, and the whole query into single ones. Needs DuckDB, which the extra `duckdb` installs.
 
     Example: `recordsmith query 'select avg("image/width") from data' out`
     """

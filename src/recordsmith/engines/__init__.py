@@ -46,12 +46,16 @@ def __getattr__(name: str) -> Any:
 def parse_engine(text: str | None) -> Engine | None:
     """Return the engine for the text of an option: `processes:4`; None if there is none.
 
+    Addresses with the name of an engine as their scheme stand alone: `spark://10.0.0.1:7077`.
+
     Raises:
         OptionError: there is no such engine, or its address is invalid.
     """
     if text is None:
         return None
     name, _, address = text.partition(":")
+    if address.startswith("//"):
+        address = text
     for kind, module in _MODULES.items():
         if module == name:
             engine: Engine = __getattr__(kind).parse(address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -11,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, redirect_stderr, suppress
 from functools import partial
 from typing import Any
 
@@ -68,6 +69,7 @@ class Beam:
             raise OptionError(option="options", value=options, expected="a list of texts")
         self._runner = runner or _LOCAL
         self._options = list(options)
+        _check_options(self._options)
         if self._runner == _LOCAL and not options:
             self._options = ["--direct_running_mode=multi_processing", "--direct_num_workers=0"]
         self._folder = folder
@@ -110,8 +112,11 @@ class Beam:
                 if (folder / _FAILED).exists():
                     failed = json.loads((folder / _FAILED).read())
                     raise failed_error(failed["task"], failed["error"]) from running.error
-            task = json.loads(_place(folder, min(waiting), _TASKS).read())
-            raise lost_error(task) from running.error
+            lost = lost_error(json.loads(_place(folder, min(waiting), _TASKS).read()))
+            if running.error is not None:
+                last_line = str(running.error).rstrip().rpartition("\n")[2]
+                lost.advise(f"The pipeline ended with: {last_line:.300}")
+            raise lost from running.error
 
     def _new_folder(self, stack: ExitStack) -> Location:
         """Return an empty folder, which is removed in the end."""
@@ -135,10 +140,25 @@ class Beam:
             return _LocalResult(start)
         try:
             return start(self._runner)
-        except ValueError as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise OptionError(
                 f"the pipeline does not start: {error}", option="engine", value=self._runner
             ) from error
+
+
+def _check_options(options: list[str]) -> None:
+    """Raise OptionError if an option has an invalid value, for which Beam would end the process."""
+    printed = io.StringIO()
+    try:
+        with redirect_stderr(printed):
+            PipelineOptions(options).get_all_options()
+    except (SystemExit, ValueError) as error:
+        shown = printed.getvalue().rstrip().rpartition("error: ")[2]
+        raise OptionError(
+            f"the options of the pipeline are invalid: {shown or error}",
+            option="options",
+            value=options,
+        ) from None
 
 
 def _start_pipeline(

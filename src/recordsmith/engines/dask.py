@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+from recordsmith.engines.reachable import check_reachable
 from recordsmith.engines.worker import run_text
 from recordsmith.errors import MissingExtraError, OptionError
 from recordsmith.tasks import Document, failed_error, lost_error
@@ -81,7 +82,7 @@ class Dask:
                 client = stack.enter_context(_connect(client))
             running: dict[Any, Document] = {}
             stack.callback(lambda: client.cancel(list(running)))
-            completed = as_completed()
+            completed = as_completed(loop=client.loop)
             while True:
                 most = max(_FEWEST_AT_ONCE, 2 * sum(client.nthreads().values()))
                 while len(running) < most and (task := next(rest, None)) is not None:
@@ -102,6 +103,8 @@ class Dask:
 
 
 def _connect(address: str) -> Client:
+    if address.partition("://")[0] in (address, "tcp", "tls"):
+        check_reachable("dask", address)
     try:
         return Client(address, set_as_default=False)
     except (OSError, ValueError) as error:

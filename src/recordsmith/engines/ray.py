@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from recordsmith.engines.reachable import check_reachable
 from recordsmith.engines.worker import run_text
 from recordsmith.errors import MissingExtraError, OptionError
 from recordsmith.tasks import Document, failed_error, lost_error
@@ -94,6 +95,8 @@ class Ray:
 
 
 def _connect(address: str | None) -> None:
+    if address is not None and ":" in address.removeprefix("ray://"):
+        check_reachable("ray", address)
     try:
         ray.init(address, log_to_driver=False)
     except (ConnectionError, OSError, ValueError) as error:

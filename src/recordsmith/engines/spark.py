@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
+from recordsmith.engines.reachable import check_reachable
 from recordsmith.engines.worker import run_text
 from recordsmith.errors import MissingExtraError, OptionError
 from recordsmith.tasks import Document, failed_error, lost_error
@@ -54,6 +55,8 @@ class Spark:
     @classmethod
     def parse(cls, address: str) -> Spark:
         """Make it from the text of an option: a master; nothing where spark-submit sets it."""
+        if address.startswith("spark://"):
+            check_reachable("spark", address)
         builder = SparkSession.builder.appName("recordsmith")
         try:
             return cls((builder.master(address) if address else builder).getOrCreate())
@@ -85,8 +88,8 @@ class Spark:
                     task = running.pop(future)
                     try:
                         result = future.result()
-                    except Py4JError as error:
-                        has_raised = "PythonException" in str(error)
+                    except (Py4JError, PySparkException) as error:
+                        has_raised = "PythonException" in f"{type(error)} {error}"
                         raise (
                             failed_error(task, error) if has_raised else lost_error(task)
                         ) from error

@@ -144,6 +144,8 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
 
     def task_count(self) -> int:
         """Return a good number of tasks: of 32 MiB each, and four for each processor."""
+        if not ray.is_initialized():  # as Ray Data does itself a moment later
+            ray.init()
         total = sum(map(_file_bytes, self._shards))
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
         by_size = min(total // _TASK_BYTES, _MOST_TASKS)

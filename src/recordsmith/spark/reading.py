@@ -40,7 +40,7 @@ class RecordsmithReader(DataSourceReader):
         self._stored = stored
         self._conditions = [options.where] if options.where else []
         for condition in self._conditions:
-            parse_where(condition)
+            parse_where(condition).check(stored)
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions in the order of the records."""

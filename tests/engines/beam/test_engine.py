@@ -103,6 +103,15 @@ def test_closing_cancels_tasks_that_have_not_begun(tmp_path: Path, folder: str) 
     assert 1 <= begun.stat().st_size < 400
 
 
+def test_a_runner_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no job server")
+
+    monkeypatch.setattr("recordsmith.engines.beam._start_pipeline", fail)
+    with raises(rs.OptionError, option="engine", value="FlinkRunner", match="no job server"):
+        next(rs.engines.Beam("FlinkRunner").map(dict, [{}]))
+
+
 def test_text_of_options() -> None:
     engine: Any = parse_engine("beam:FlinkRunner --flink_master=localhost:8081 --name='a b'")
     assert repr(engine) == "Beam('FlinkRunner')"
@@ -116,6 +125,8 @@ def test_text_of_options() -> None:
         [*rs.engines.Beam("NoRunner").map(dict, [{}])]
     with raises(rs.OptionError, option="options"):
         rs.engines.Beam(None, "--a")
+    with raises(rs.OptionError, option="options", match="direct_num_workers"):
+        rs.engines.Beam(None, ["--direct_num_workers=x"])
 
 
 # functions within functions are pickled by value, as workers cannot import this module

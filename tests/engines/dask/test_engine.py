@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import recordsmith as rs
-from recordsmith.cli import app
 from recordsmith.engines import parse_engine
 
 from ...raising import raises
@@ -67,8 +67,8 @@ def test_the_command_line(client: Any, table: Path, wanted: dict[str, int], tmp_
     engine = f"dask:{client.scheduler.address}"
     options = ["--splits", "train=0.75,test=0.25", "--shards", str(SHARDS // 2), "--seed", "3"]
     command = ["pack", str(table), str(tmp_path / "out"), *options, "--engine", engine]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
+    # in a process of its own, which has no client yet
+    subprocess.run([sys.executable, "-m", "recordsmith", *command], check=True, timeout=300)
     assert checksums(tmp_path / "out") == wanted
 
 
@@ -123,8 +123,7 @@ def _fail(document: Any) -> Any:
     return document
 
 
-def test_bad_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "1s")
+def test_bad_engines() -> None:
     for make in (
         lambda: parse_engine("dask"),
         lambda: parse_engine("dask:127.0.0.1:9"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,15 @@ pytestmark = [
     pytest.mark.usefixtures("cluster"),
     pytest.mark.filterwarnings("ignore"),  # of Ray itself
 ]
+
+
+def test_ray_is_started_by_the_first_read(folder: Path) -> None:
+    code = f"import recordsmith.ray; print(recordsmith.ray.read({str(folder)!r}).count())"
+    variables = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=variables, check=True, stdout=subprocess.PIPE, timeout=300
+    ).stdout
+    assert shown.split()[-1] == b"%d" % COUNT
 
 
 @pytest.fixture(scope="session")

@@ -135,6 +135,17 @@ def test_a_dataset_is_packed_in_a_bucket(
     assert exported(f"{url}/out", engine) == exported(tmp_path / "threads")
 
 
+def _divide(task: Any) -> Any:
+    return task | {"result": 1 / task["number"]}
+
+
+@pytest.mark.usefixtures("by_value")
+def test_a_failed_task_is_named(spark: Any) -> None:
+    found = rs.engines.Spark(spark).map(_divide, [{"number": 0, "name": "part-0"}])
+    with raises(rs.RecordsmithError, match="part-0, failed: ZeroDivisionError"):
+        next(found)
+
+
 @pytest.mark.usefixtures("by_value")
 def test_a_task_that_kills_its_executors_is_named(spark: Any) -> None:
     found = rs.engines.Spark(spark).map(_die, [{"number": 7, "name": "train-00007-of-00010"}])

@@ -235,6 +235,7 @@ def test_no_records(spark: Any, tmp_path: Path) -> None:
         ({"columns": "labl"}, "labl"),
         ({"columns": '["a"'}, "columns"),
         ({"where": "label =="}, "where"),
+        ({"where": "not labl == 3"}, "labl"),
         ({"partition_size": "0"}, "partition_size"),
         ({"push_filters": "1"}, "push_filters"),
         ({"restore_types": "true"}, "Arrow types"),
