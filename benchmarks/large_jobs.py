@@ -180,9 +180,9 @@ def _finish_only(folder: Path) -> dict[str, Any]:
 def engine(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Pack 100 shards by an engine, and run the same tasks in as many processes without it.
 
-    The share is that of the time which the engine takes beyond the tasks, divided by the processes.
-    It includes planning, starting processes and finishing. A round before the others starts a
-    cluster and reads the images.
+    The share is that of the time which the engine takes beyond planning and the tasks, divided by
+    the processes: starting them, passing tasks and results, waiting for the last one, and
+    finishing. A round before the others starts a cluster and reads the images.
     """
     import numpy as np
     from PIL import Image
@@ -199,27 +199,27 @@ def engine(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "shards": count,
         "image_options": rs.ImageOptions(store="jpeg", shorter_side=256),
     }
-    rounds: list[tuple[float, float, float, float]] = []
+    rounds: list[tuple[float, float, float]] = []
     context = multiprocessing.get_context("spawn")
     with context.Pool(arguments.processes) as pool:
         for number in range(arguments.rounds + 1):
-            made = rs.plan(rs.ImageFolder(images.parent), folder / f"alone-{number}", **job)
             begun = time.perf_counter()
-            alone = sum(pool.imap_unordered(_seconds_of, made.tasks()))
-            wall = time.perf_counter() - begun
+            made = rs.plan(rs.ImageFolder(images.parent), folder / f"alone-{number}", **job)
+            planning = time.perf_counter() - begun
+            alone = sum(pool.imap_unordered(_seconds_of, made.tasks())) / arguments.processes
             begun = time.perf_counter()
             rs.pack(rs.ImageFolder(images.parent), folder / f"out-{number}", engine=run_on, **job)
-            rounds.append((time.perf_counter() - begun, alone / arguments.processes, wall, alone))
-    shares = [total / tasks - 1 for total, tasks, *_ in rounds[1:]]
-    total, tasks, wall, _ = (statistics.median(column) for column in zip(*rounds[1:], strict=True))
+            rounds.append((time.perf_counter() - begun, planning, alone))
+    shares = [(total - planning) / tasks - 1 for total, planning, tasks in rounds[1:]]
+    total, planning, tasks = (statistics.median(column) for column in zip(*rounds[1:], strict=True))
     return {
         "engine": arguments.engine,
         "shards": count,
         "images": arguments.images * count,
         "processes": arguments.processes,
         "engine_s": round(total, 2),
+        "planning_s": round(planning, 2),
         "tasks_s": round(tasks, 2),
-        "tasks_wall_s": round(wall, 2),
         "overhead_percent": round(100 * statistics.median(shares), 1),
     }
 
@@ -249,8 +249,8 @@ if __name__ == "__main__":
     parser.add_argument("--tasks", type=int, default=None, help="how many to make; all by default")
     parser.add_argument("--engine", default="processes:4")
     parser.add_argument("--processes", type=int, default=4, help="of the engine")
-    parser.add_argument("--images", type=int, default=60, help="of each shard, for `engine`")
-    parser.add_argument("--rounds", type=int, default=5, help="of `engine`")
+    parser.add_argument("--images", type=int, default=300, help="of each shard, for `engine`")
+    parser.add_argument("--rounds", type=int, default=3, help="of `engine`")
     chosen = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="large-jobs-"))
     try:

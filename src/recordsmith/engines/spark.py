@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -57,6 +58,8 @@ class Spark:
         """Make it from the text of an option: a master; nothing where spark-submit sets it."""
         if address.startswith("spark://"):
             check_reachable("spark", address)
+        if address.startswith("local"):  # otherwise the `python3` that is found first
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.appName("recordsmith")
         try:
             return cls((builder.master(address) if address else builder).getOrCreate())

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.engines import parse_engine
 
 from ...raising import raises
 from ..jobs import SHARDS, checksums, exported, pack_table, write_table
@@ -151,6 +152,20 @@ def test_a_task_that_kills_its_executors_is_named(spark: Any) -> None:
     found = rs.engines.Spark(spark).map(_die, [{"number": 7, "name": "train-00007-of-00010"}])
     with raises(rs.RecordsmithError, match="train-00007-of-00010"):
         next(found)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(("before", "after"), [(None, sys.executable), ("python3", "python3")])
+def test_local_masters_run_this_python(
+    before: str | None, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "x")  # so that it is restored
+    if before is None:
+        monkeypatch.delenv("PYSPARK_PYTHON")
+    else:
+        monkeypatch.setenv("PYSPARK_PYTHON", before)
+    parse_engine("spark:local[2]")
+    assert os.environ["PYSPARK_PYTHON"] == after
 
 
 def test_what_is_no_session_is_refused() -> None:
