@@ -9,11 +9,13 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
-from recordsmith.buffers import BytesLike
 from recordsmith.errors import FileAccessError, access_error
 from recordsmith.stores.local.reader import LocalReader
+
+if TYPE_CHECKING:  # NumPy only when needed
+    from recordsmith.buffers import BytesLike
 
 _IN_MEMORY_BYTES = 1 << 20
 
