@@ -44,6 +44,16 @@ _PACKAGES = (
     "torchvision",
 )
 
+_PYTHONS = {
+    "tfrecord": "the tfrecord package, which cannot live next to TensorFlow",
+    "tfx-bsl": "tfx_bsl, which needs TensorFlow 2.21",
+    "remote-peers": "webdataset and mosaicml-streaming, which needs an older NumPy",
+    "beam": "recordsmith, apache-beam and google-crc32c",
+    "ray": "recordsmith, ray[data] and tensorflow",
+    "spark": "recordsmith and pyspark, which needs Java",
+}
+"""What needs an environment of its own."""
+
 
 def main() -> None:
     arguments = _parse()
@@ -59,12 +69,10 @@ def main() -> None:
         folder=arguments.data,
         quick=arguments.quick,
         repeat=arguments.repeat or (2 if arguments.quick else 5),
-        tfrecord_python=arguments.tfrecord_python,
-        tfx_bsl_python=arguments.tfx_bsl_python,
-        remote_peers_python=arguments.remote_peers_python,
-        beam_python=arguments.beam_python,
-        ray_python=arguments.ray_python,
-        spark_python=arguments.spark_python,
+        **{
+            field: getattr(arguments, field)
+            for field in (f"{name.replace('-', '_')}_python" for name in _PYTHONS)
+        },
     )
     say(f"inputs are kept in {settings.folder}")
     print(f"{describe_machine()}; the middle of {settings.repeat} rounds.\n", flush=True)
@@ -133,42 +141,13 @@ def _parse() -> argparse.Namespace:
         default=Path(tempfile.gettempdir()) / "recordsmith-benchmarks",
         help="where inputs are kept; about 11 GB",
     )
-    parser.add_argument(
-        "--tfrecord-python",
-        metavar="PYTHON",
-        default=os.environ.get("TFRECORD_PYTHON"),
-        help="a Python that has the tfrecord package, which cannot live next to TensorFlow",
-    )
-    parser.add_argument(
-        "--tfx-bsl-python",
-        metavar="PYTHON",
-        default=os.environ.get("TFX_BSL_PYTHON"),
-        help="a Python that has tfx_bsl, which needs TensorFlow 2.21",
-    )
-    parser.add_argument(
-        "--remote-peers-python",
-        metavar="PYTHON",
-        default=os.environ.get("REMOTE_PEERS_PYTHON"),
-        help="a Python that has webdataset and mosaicml-streaming, which needs an older NumPy",
-    )
-    parser.add_argument(
-        "--beam-python",
-        metavar="PYTHON",
-        default=os.environ.get("BEAM_PYTHON"),
-        help="a Python that has recordsmith, apache-beam and google-crc32c",
-    )
-    parser.add_argument(
-        "--ray-python",
-        metavar="PYTHON",
-        default=os.environ.get("RAY_PYTHON"),
-        help="a Python that has recordsmith, ray[data] and tensorflow",
-    )
-    parser.add_argument(
-        "--spark-python",
-        metavar="PYTHON",
-        default=os.environ.get("SPARK_PYTHON"),
-        help="a Python that has recordsmith and pyspark, which needs Java",
-    )
+    for name, contents in _PYTHONS.items():
+        parser.add_argument(
+            f"--{name}-python",
+            metavar="PYTHON",
+            default=os.environ.get(f"{name.replace('-', '_').upper()}_PYTHON"),
+            help=f"a Python that has {contents}",
+        )
     return parser.parse_args()
 
 

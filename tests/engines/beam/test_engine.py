@@ -14,25 +14,13 @@ import recordsmith as rs
 from recordsmith.engines import parse_engine
 
 from ...raising import raises
-from ..jobs import SHARDS, checksums, exported, pack_table, write_table
+from ..jobs import SHARDS, checksums, exported, pack_table
 
 pytest.importorskip("apache_beam")
 pytest.importorskip("pyarrow")
 
 OPTIONS = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 IN_PROCESS = ["--direct_running_mode=in_memory"]
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_table(tmp_path_factory.mktemp("table") / "rows.jsonl")
-
-
-@pytest.fixture(scope="module")
-def wanted(table: Path) -> dict[str, int]:
-    """The checksums of shards that threads have written."""
-    pack_table(table, table.parent / "threads")
-    return checksums(table.parent / "threads")
 
 
 @pytest.fixture
@@ -44,16 +32,16 @@ def folder(tmp_path: Path) -> Iterator[str]:
     assert not [*folder.iterdir()]
 
 
-def test_the_same_bytes(table: Path, wanted: dict[str, int], tmp_path: Path, folder: str) -> None:
+def test_the_same_bytes(source: Path, wanted: dict[str, int], tmp_path: Path, folder: str) -> None:
     engine = rs.engines.Beam(None, OPTIONS, folder=folder)
-    pack_table(table, tmp_path / "out", engine=engine)
+    pack_table(source, tmp_path / "out", engine=engine)
     assert checksums(tmp_path / "out") == wanted
     assert len(wanted) == SHARDS
     assert exported(tmp_path / "out", engine) == exported(tmp_path / "out")
 
 
 def test_the_same_bytes_after_a_worker_was_lost(
-    table: Path, wanted: dict[str, int], tmp_path: Path, folder: str
+    source: Path, wanted: dict[str, int], tmp_path: Path, folder: str
 ) -> None:
     marker = tmp_path / "marker"
     killed_once = _killed_once(str(marker))
@@ -62,18 +50,18 @@ def test_the_same_bytes_after_a_worker_was_lost(
         def map(self, function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
             return super().map(killed_once(function), tasks)
 
-    pack_table(table, tmp_path / "out", engine=Killing(None, OPTIONS, folder=folder))
+    pack_table(source, tmp_path / "out", engine=Killing(None, OPTIONS, folder=folder))
     assert marker.exists()
     assert checksums(tmp_path / "out") == wanted
 
 
 def test_the_same_bytes_in_s3(
-    s3: Any, table: Path, wanted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    s3: Any, source: Path, wanted: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in s3.variables("bucket").items():
         monkeypatch.setenv(name, value)
     engine = rs.engines.Beam(None, [*OPTIONS, "--temp_location=s3://bucket/tmp"])
-    pack_table(table, "s3://bucket/out", engine=engine)
+    pack_table(source, "s3://bucket/out", engine=engine)
     assert checksums("s3://bucket/out") == wanted
     assert not s3.objects(prefix="tmp/")
 

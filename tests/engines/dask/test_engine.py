@@ -16,28 +16,16 @@ import recordsmith as rs
 from recordsmith.engines import parse_engine
 
 from ...raising import raises
-from ..jobs import SHARDS, checksums, exported, pack_table, write_table
+from ..jobs import SHARDS, checksums, exported, pack_table
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
 
-@pytest.fixture(scope="session")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_table(tmp_path_factory.mktemp("table") / "rows.jsonl")
-
-
-@pytest.fixture(scope="session")
-def wanted(table: Path) -> dict[str, int]:
-    """The checksums of shards that threads have written."""
-    pack_table(table, table.parent / "threads")
-    return checksums(table.parent / "threads")
-
-
-def test_the_same_bytes(client: Any, table: Path, wanted: dict[str, int], tmp_path: Path) -> None:
+def test_the_same_bytes(client: Any, source: Path, wanted: dict[str, int], tmp_path: Path) -> None:
     engine = rs.engines.Dask(client)
-    pack_table(table, tmp_path / "out", engine=engine)
+    pack_table(source, tmp_path / "out", engine=engine)
     assert checksums(tmp_path / "out") == wanted
     assert len(wanted) == SHARDS
     assert exported(tmp_path / "out", engine) == exported(tmp_path / "out")
@@ -45,28 +33,30 @@ def test_the_same_bytes(client: Any, table: Path, wanted: dict[str, int], tmp_pa
 
 def test_the_same_bytes_after_a_worker_was_lost(
     client: Any,
-    table: Path,
+    source: Path,
     wanted: dict[str, int],
     tmp_path: Path,
     kill_a_worker: Callable[[str], Callable[[], bool]],
 ) -> None:
     was_killed = kill_a_worker("recordsmith.dataset:ShardWriter.seal")
-    pack_table(table, tmp_path / "out", engine=rs.engines.Dask(client))
+    pack_table(source, tmp_path / "out", engine=rs.engines.Dask(client))
     assert was_killed()
     assert checksums(tmp_path / "out") == wanted
 
 
 def test_the_same_bytes_in_s3(
-    client: Any, s3_workers: str, table: Path, wanted: dict[str, int]
+    client: Any, s3_workers: str, source: Path, wanted: dict[str, int]
 ) -> None:
-    pack_table(table, f"{s3_workers}/out", engine=rs.engines.Dask(client))
+    pack_table(source, f"{s3_workers}/out", engine=rs.engines.Dask(client))
     assert checksums(f"{s3_workers}/out") == wanted
 
 
-def test_the_command_line(client: Any, table: Path, wanted: dict[str, int], tmp_path: Path) -> None:
+def test_the_command_line(
+    client: Any, source: Path, wanted: dict[str, int], tmp_path: Path
+) -> None:
     engine = f"dask:{client.scheduler.address}"
     options = ["--splits", "train=0.75,test=0.25", "--shards", str(SHARDS // 2), "--seed", "3"]
-    command = ["pack", str(table), str(tmp_path / "out"), *options, "--engine", engine]
+    command = ["pack", str(source), str(tmp_path / "out"), *options, "--engine", engine]
     # in a process of its own, which has no client yet
     subprocess.run([sys.executable, "-m", "recordsmith", *command], check=True, timeout=300)
     assert checksums(tmp_path / "out") == wanted

@@ -16,7 +16,7 @@ from recordsmith.cli import app
 from recordsmith.engines import parse_engine
 
 from ...raising import raises
-from ..jobs import SHARDS, checksums, exported, pack_table, write_table
+from ..jobs import SHARDS, checksums, exported, pack_table
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("pyarrow")
@@ -27,18 +27,6 @@ pytestmark = [
     pytest.mark.usefixtures("cluster"),
     pytest.mark.filterwarnings("ignore"),  # of Ray itself
 ]
-
-
-@pytest.fixture(scope="session")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_table(tmp_path_factory.mktemp("table") / "rows.jsonl")
-
-
-@pytest.fixture(scope="session")
-def wanted(source: Path) -> dict[str, int]:
-    """The checksums of shards that threads have written."""
-    pack_table(source, source.parent / "threads")
-    return checksums(source.parent / "threads")
 
 
 def test_the_same_bytes(source: Path, wanted: dict[str, int], tmp_path: Path) -> None:

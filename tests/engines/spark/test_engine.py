@@ -106,18 +106,15 @@ class _Killing(rs.engines.Spark):
 
 @pytest.mark.usefixtures("by_value")
 def test_packed_datasets_have_the_bytes_of_threads(
-    spark: Any, servers: Any, tmp_path: Path
+    spark: Any, source: Path, wanted: dict[str, int], tmp_path: Path
 ) -> None:
-    table = write_table(tmp_path / "rows.jsonl")
-    pack_table(table, tmp_path / "threads")
-    wanted = checksums(tmp_path / "threads")
     assert len(wanted) == SHARDS
     engine = rs.engines.Spark(spark)
-    pack_table(table, tmp_path / "spark", engine=engine)
+    pack_table(source, tmp_path / "spark", engine=engine)
     assert checksums(tmp_path / "spark") == wanted
     assert exported(tmp_path / "spark", engine) == exported(tmp_path / "spark")
     flag = tmp_path / "killed"
-    pack_table(table, tmp_path / "killed-once", engine=_Killing(spark, flag))
+    pack_table(source, tmp_path / "killed-once", engine=_Killing(spark, flag))
     assert flag.exists()
     assert checksums(tmp_path / "killed-once") == wanted
 

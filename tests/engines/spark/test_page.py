@@ -7,26 +7,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-import recordsmith as rs
 
 from ...test_docs import blocks, page
 
 pytest.importorskip("pyspark")
 
 
-def test_the_page(images: Any, tmp_path: Path) -> None:
-    counts = {"daisy": 20, "rose": 20, "tulip": 20}
-    source = rs.ImageFolder(images.make_folder(tmp_path / "flowers", counts))
-    splits = {"train": 0.7, "validation": 0.3}
-    rs.pack(source, tmp_path / "out", splits=splits, shards=2)
+def test_the_page(dataset_of_all_pages: Path) -> None:
     program = "".join(blocks("python", page("docs/how-to/spark.md")))
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=tmp_path,
+        cwd=dataset_of_all_pages,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining.verification import VerifyReport, frame_ranges, rereading, shard_check
+from recordsmith.examining.verification import VerifyReport, frame_ranges, rereading
 from recordsmith.stores import as_location
 from recordsmith.stores.local.reader import LocalReader
 from recordsmith.wire import encode_record, encode_records
@@ -24,15 +24,6 @@ def _summary(report: VerifyReport) -> Any:
         report.size_bytes,
         [(e.defect, e.record, e.offset) for e in report.defects],
     )
-
-
-@pytest.fixture
-def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of a few bytes are divided like large ones."""
-    monkeypatch.setattr(frame_ranges, "RANGE_BYTES", 64)
-    monkeypatch.setattr(frame_ranges, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(frame_ranges, "_SEARCH_BYTES", 70)
-    monkeypatch.setattr(shard_check, "_SHARED_FROM_BYTES", 1)
 
 
 @settings(max_examples=150)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.engines import Processes
 from recordsmith.examining.rules import FeatureRule, Rules
-from recordsmith.examining.verification import frame_ranges, shard_check
+from recordsmith.examining.verification import frame_ranges
 from recordsmith.wire import encode_records
 
 from ...json_engine import JsonEngine, KilledProcesses, plain
@@ -30,15 +30,6 @@ def _assert_equal(paths: Any, engine: Any = None, **options: Any) -> None:
     found = rs.verify(paths, engine=engine or JsonEngine(), **options)
     assert plain(found) == plain(expected)
     assert found.to_json() == expected.to_json()
-
-
-@pytest.fixture
-def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of a few bytes are divided like large ones."""
-    monkeypatch.setattr(frame_ranges, "RANGE_BYTES", 64)
-    monkeypatch.setattr(frame_ranges, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(frame_ranges, "_SEARCH_BYTES", 70)
-    monkeypatch.setattr(shard_check, "_SHARED_FROM_BYTES", 1)
 
 
 @settings(max_examples=60)
