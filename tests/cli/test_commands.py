@@ -261,6 +261,30 @@ def test_renaming_is_finished_before_a_signal_ends_the_job(
         assert len(rs.open(out)) == 9
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_in_a_finalizer_is_not_lost(images: Path, name: str, code: int) -> None:
+    """Python ignores all exceptions there; the job would go on."""
+    program = (
+        "import os, signal, sys, time\n"
+        "import recordsmith as rs\n"
+        "from recordsmith.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Freed:\n"
+        f"    def __del__(self): os.kill(os.getpid(), signal.{name}); time.sleep(0.01)\n"
+        "def stats(*_, **__):\n"
+        "    Freed()\n"
+        "    time.sleep(60)\n"
+        "rs.stats = stats\n"
+        f"sys.argv = ['recordsmith', 'stats', {str(images)!r}]\n"
+        "main()\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert result.returncode == code
+    assert result.stderr.splitlines() == ["interrupted"]
+
+
 def test_interrupted_while_it_loads() -> None:
     """No traceback before a command has begun."""
     program = (

@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
@@ -102,6 +103,7 @@ _REMOTE_OPTIONS = {
 _WITHOUT_PATHS = {"cache", "demo", "version"}
 
 _RERUN = "rerun the command to resume"
+_REPEAT_SECONDS = 0.05
 
 _DEFECTS, _INVALID_COMMAND, _INTERRUPTED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
@@ -120,6 +122,7 @@ def main() -> None:
     # OpenCV logs bad images, which our errors report with their place. It reads this when imported.
     os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
     signal.signal(signal.SIGTERM, _terminate)
+    sys.unraisablehook = _repeat_interrupt
     app()
 
 
@@ -129,6 +132,17 @@ class _Terminated(KeyboardInterrupt):
 
 def _terminate(*_: object) -> NoReturn:
     raise _Terminated
+
+
+def _repeat_interrupt(ignored: sys.UnraisableHookArgs) -> None:
+    """Send the signal again if Python ignored its exception, as it does in a finalizer."""
+    if not isinstance(ignored.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(ignored)
+        return
+    is_terminated = isinstance(ignored.exc_value, _Terminated)
+    number = signal.SIGTERM if is_terminated else signal.SIGINT
+    # Later, when the finalizer has returned: in here, the exception would be ignored again.
+    threading.Timer(_REPEAT_SECONDS, os.kill, (os.getpid(), number)).start()
 
 
 def _show_version(wanted: bool) -> None:
