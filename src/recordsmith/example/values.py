@@ -161,6 +161,9 @@ class BytesArray:
         return len(self._numbers)
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) is int and self._numbers.ndim == 1:
+            number = self._numbers.item(index)  # a Python integer, in half the time
+            return self.buffer[self.offsets.item(number) : self.offsets.item(number + 1)].tobytes()
         chosen = self._numbers[index]
         if isinstance(chosen, np.ndarray):
             return BytesArray(self.buffer, self.offsets, chosen)

@@ -15,7 +15,7 @@ from recordsmith.packing.division import Division, SampleTable
 from recordsmith.packing.sample_keys import ListingDigest, SampleKeys
 from recordsmith.packing.spilled_samples import Places, SpilledTable
 from recordsmith.sources import Listing, Sample
-from recordsmith.sources.numbered import collect_runs
+from recordsmith.sources.numbered import StreamedSamples, collect_runs
 
 RUN_BYTES = 256 << 20
 """Samples that take more memory are sorted on disk: this much is sorted in memory at a time."""
@@ -78,7 +78,8 @@ class _TableInMemory:
     """All samples: planning takes 28 bytes each."""
 
     def __init__(self, listing: Listing, keys: SampleKeys, *, shuffle: bool) -> None:
-        self._samples = listing.samples
+        is_streamed = isinstance(listing.samples, StreamedSamples)
+        self._samples = keys.samples if is_streamed else listing.samples
         self._keys = keys
         self._shuffle = shuffle
         self.has_groups = keys.groups is not None

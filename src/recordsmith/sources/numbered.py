@@ -123,7 +123,7 @@ class Names(LazySequence[str]):
         return len(self.encoded)
 
     def _item(self, number: int) -> str:
-        return bytes(self.encoded[number]).decode("utf-8", "surrogateescape")
+        return str(self.encoded[number], "utf-8", "surrogateescape")
 
 
 class StoredReferences(LazySequence[Mapping[str, Any] | None]):
@@ -199,24 +199,23 @@ class NumberedSamples(LazySequence[Sample]):
         return f"NumberedSamples({len(self)} samples)"
 
     def _item(self, number: int) -> Sample:
-        label = -1 if self.labels is None else int(self.labels[number])
+        label = -1 if self.labels is None else self.labels.item(number)
         versions = self.versions
         return Sample(
             self.names[number],
-            int(self.sizes[number]),
+            self.sizes.item(number),
             None if label < 0 else label,
-            _name_of(self.splits, number),
-            _name_of(self.groups, number),
-            int(versions[number]) if isinstance(versions, np.ndarray) else versions,
+            None if self.splits is None else _name_of(self.splits, number),
+            None if self.groups is None else _name_of(self.groups, number),
+            versions.item(number) if isinstance(versions, np.ndarray) else versions,
             None if self.references is None else self.references[number],
         )
 
 
-def _name_of(coding: Coding | None, number: int) -> str | None:
-    if coding is None:
-        return None
-    place = coding[1][number]
-    return coding[0][place] if place >= 0 else None
+def _name_of(coding: Coding, number: int) -> str | None:
+    names, numbers = coding
+    place = numbers.item(number)
+    return names[place] if place >= 0 else None
 
 
 class StreamedSamples(LazySequence[Sample]):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.class_names import (
@@ -26,7 +27,7 @@ from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, summarize_paths
 from recordsmith.sources.source import Listing, Sample
-from recordsmith.sources.splits import are_split_names, sort_splits
+from recordsmith.sources.splits import sort_splits
 from recordsmith.stores import FolderEntry, Location, PlaceLike, as_folder
 
 
@@ -134,13 +135,14 @@ class _Walk:
         self.tree = ImageTree(folder)
         self._pattern = pattern
         self._labels = {name: label for label, name in enumerate(classes or ())}
-        filled = {entry.name for entry in folder.list_entries() if _has_images(folder, entry)}
-        self.splits = sorted(filled) if are_split_names(filled) else []
+        self._entries: list[FolderEntry] | None = list(folder.list_entries())
+        self.splits = _split_folders(folder, self._entries)
 
     def samples(self) -> Iterator[Sample]:
         """Yield all samples, sorted by path."""
         self.tree = ImageTree(self.tree.path)
-        for below, size, version in walk_images(self.tree):
+        entries, self._entries = self._entries, None
+        for below, size, version in walk_images(self.tree, entries=entries):
             name = self._head + below
             label = (
                 None if self._pattern is None else self._labels[class_in_name(self._pattern, name)]
@@ -167,8 +169,13 @@ class _Walk:
         ]
 
 
-def _has_images(root: Location, entry: FolderEntry) -> bool:
-    """Whether an entry of the root is an image, or a folder with images."""
-    if entry.name.startswith("."):
-        return False
-    return has_images(root / entry.name) if entry.kind == "folder" else is_image_file(root, entry)
+def _split_folders(root: Location, entries: Iterable[FolderEntry]) -> list[str]:
+    """The folders with images, sorted, if all are named like splits and no images are elsewhere."""
+    visible = [entry for entry in entries if not entry.name.startswith(".")]
+    folders = [entry.name for entry in visible if entry.kind == "folder"]
+    named = set(filter(is_split_name, folders))
+    if not named or any(entry.kind != "folder" and is_image_file(root, entry) for entry in visible):
+        return []
+    if any(name not in named and has_images(root / name) for name in folders):
+        return []
+    return sorted(name for name in named if has_images(root / name))

@@ -174,8 +174,13 @@ def read_image_tree(path: Location) -> ImageTree:
     return tree
 
 
-def walk_images(tree: ImageTree, *, follows_links: bool = False) -> Iterator[FoundImage]:
+def walk_images(
+    tree: ImageTree, *, follows_links: bool = False, entries: Iterable[FolderEntry] | None = None
+) -> Iterator[FoundImage]:
     """Yield each image below the folder of a tree, sorted by path, and add the rest to the tree.
+
+    Args:
+        entries: those of the folder, if it was listed just before.
 
     Raises:
         FileAccessError: a folder cannot be read.
@@ -183,7 +188,8 @@ def walk_images(tree: ImageTree, *, follows_links: bool = False) -> Iterator[Fou
     head = _head(tree.path)
     hidden: list[str] = []
     links: list[str] = []
-    for name, folder, entry in walk_files(tree.path, hidden, None if follows_links else links):
+    followed = None if follows_links else links
+    for name, folder, entry in walk_files(tree.path, hidden, followed, entries):
         if is_image_file(folder, entry):
             yield FoundImage(name, entry.size_bytes, entry.version_number)
         else:
@@ -193,18 +199,48 @@ def walk_images(tree: ImageTree, *, follows_links: bool = False) -> Iterator[Fou
 
 
 def walk_files(
-    folder: Location, hidden: list[str], links: list[str] | None = None
+    folder: Location,
+    hidden: list[str],
+    links: list[str] | None = None,
+    entries: Iterable[FolderEntry] | None = None,
 ) -> Iterator[tuple[str, Location, FolderEntry]]:
     """Yield each file below a folder: its relative path with `/`, its folder, and its entry.
 
     Args:
         hidden: receives the relative paths of skipped files, pipes and devices among them.
         links: receives the relative paths of links to folders; if None, links are followed.
+        entries: those of the folder, if it was listed just before.
 
     Raises:
         FileAccessError: a folder cannot be read.
     """
-    return _walk(folder, hidden, links)
+    # with a stack instead of recursion, as folders may be nested thousands of levels deep
+    stack: list[tuple[str, Location, tuple[str, ...], Iterator[FolderEntry]]]
+    listed = _sorted(folder.list_entries() if entries is None else entries)
+    stack = [("", folder, (folder.identity,), listed)]
+    while stack:
+        prefix, here, above, left = stack[-1]
+        for entry in left:
+            name = prefix + entry.name
+            if entry.name in INTERNAL_NAMES:
+                continue
+            if entry.name.startswith("."):
+                hidden.append(name)
+            elif entry.kind == "special":
+                hidden.append(f"{name} (a pipe or a device)")
+            elif entry.kind != "folder":
+                yield name, here, entry
+            elif links is not None and entry.is_link:
+                links.append(name)
+            else:
+                below = here / entry.name
+                identity = below.identity
+                if identity not in above:
+                    inner = _sorted(below.list_entries())
+                    stack.append((f"{name}/", below, (*above, identity), inner))
+                    break
+        else:
+            stack.pop()
 
 
 def list_names(path: Location) -> Iterator[tuple[Location, list[str]]]:
@@ -242,41 +278,8 @@ def list_outside(root: Location, places: Iterable[Location]) -> tuple[list[str],
     return sorted(images), sorted(others)
 
 
-def _walk(
-    folder: Location,
-    hidden: list[str],
-    links: list[str] | None,
-) -> Iterator[tuple[str, Location, FolderEntry]]:
-    # with a stack instead of recursion, as folders may be nested thousands of levels deep
-    stack: list[tuple[str, Location, tuple[str, ...], Iterator[FolderEntry]]]
-    stack = [("", folder, (folder.identity,), iter(_sorted_entries(folder)))]
-    while stack:
-        prefix, here, above, entries = stack[-1]
-        for entry in entries:
-            name = prefix + entry.name
-            if entry.name in INTERNAL_NAMES:
-                continue
-            if entry.name.startswith("."):
-                hidden.append(name)
-            elif entry.kind == "special":
-                hidden.append(f"{name} (a pipe or a device)")
-            elif entry.kind != "folder":
-                yield name, here, entry
-            elif links is not None and entry.is_link:
-                links.append(name)
-            else:
-                below = here / entry.name
-                identity = below.identity
-                if identity not in above:
-                    inner = iter(_sorted_entries(below))
-                    stack.append((f"{name}/", below, (*above, identity), inner))
-                    break
-        else:
-            stack.pop()
-
-
-def _sorted_entries(folder: Location) -> list[FolderEntry]:
-    return sorted(folder.list_entries(), key=_place_in_paths)
+def _sorted(entries: Iterable[FolderEntry]) -> Iterator[FolderEntry]:
+    return iter(sorted(entries, key=_place_in_paths))
 
 
 def _place_in_paths(entry: FolderEntry) -> str:
