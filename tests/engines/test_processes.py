@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -275,3 +276,21 @@ def test_errors_travel(error: rs.RecordsmithError, monkeypatch: pytest.MonkeyPat
     assert travelled.pop("remedy").startswith(own.pop("remedy", ""))
     del own["message"], travelled["message"]
     assert own == travelled
+
+
+def _slow(document: Document) -> Document:
+    time.sleep(1)
+    return document
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_job_that_fails_while_processes_start(seed: int) -> None:
+    """They are killed, also one that starts at the same moment."""
+
+    def tasks() -> Iterator[Document]:
+        for number in range(3):
+            yield {"task": number, "large": "x" * (seed << 22)}
+        raise ValueError
+
+    with raises(ValueError):
+        list(Processes(4).map(_slow, tasks()))

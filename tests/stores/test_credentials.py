@@ -105,6 +105,19 @@ def test_where_credentials_are_found(
     assert is_anonymous == ("skip_signature" in expected)
 
 
+@pytest.mark.parametrize("name", ["region", "aws_region", "AWS_DEFAULT_REGION"])
+@pytest.mark.parametrize("way", ["options", "config", "variable"])
+def test_a_given_region_comes_before_that_of_the_profile(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: str
+) -> None:
+    write(home, {".aws/config": f"[default]\nregion = r\n{STATIC}"})
+    given: dict[str, Any] = {"options": {name: "o"}, "config": {"config": {name: "o"}}}.get(way, {})
+    if way == "variable":
+        monkeypatch.setenv(f"AWS_{name.upper().removeprefix('AWS_')}", "o")
+    found, _ = with_credentials("s3://b", given)
+    assert found == {"aws_access_key_id": "A", "aws_secret_access_key": "B", **given}
+
+
 @pytest.mark.parametrize(
     ("url", "given"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,6 +124,25 @@ def test_what_is_read_in_order_is_read_once_and_ahead() -> None:
     assert most > _AHEAD_BYTES // 2
     assert most <= _AHEAD_BYTES
     assert len({id(memory) for memory in reads.memory}) < len(reads.memory)  # used again
+
+
+def test_a_read_that_failed_can_be_repeated() -> None:
+    reads, failing = _Reads(12 << 20), {5 << 20, 7 << 20}
+
+    def read(start: int, stop: int, *allocate: Any) -> memoryview:
+        if start in failing:
+            failing.remove(start)
+            raise OSError
+        return reads(start, stop, *allocate)
+
+    reader, found, failures = ReadAhead(read, len(reads.data)), bytearray(), 0
+    for _ in range(16):
+        try:
+            found += reader.read(len(found), len(found) + (1 << 20))
+        except OSError:
+            failures += 1
+    assert found == reads.data.tobytes()
+    assert failures > 0
 
 
 def test_readers_share_what_is_read_ahead() -> None:

@@ -318,11 +318,11 @@ def _verified_result(
     if document.get("versions_hash") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
-    is_remote = folder.store.is_remote
+    trusted = document.get("object_version", "") if folder.store.is_remote else ""
     # under its final name if the job was killed while publishing
     for location in (partial_location(folder, file), folder / file):
         with suppress(FileAccessError):
-            is_same = is_remote and location.info().version == document.get("object_version")
+            is_same = trusted == location.info().version and folder.store.has_identity(trusted)
             if is_same or _size_and_checksum(location) == expected:
                 return result
             if location.name != file:

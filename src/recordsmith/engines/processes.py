@@ -114,7 +114,7 @@ class _Running:
                 line = json.dumps(task).encode() + b"\n"
                 for _ in range(_MOST_ATTEMPTS):
                     process = process or self._start()
-                    result = _call(process, line)
+                    result = _call(process, line) if process else None
                     if result is not None or self._is_stopped:
                         break
                     process = None
@@ -126,8 +126,11 @@ class _Running:
         finally:
             self._found.put(None)
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        """Start a process, unless `stop` has begun, which would wait for it."""
         with self._lock:
+            if self._is_stopped:
+                return None
             process = subprocess.Popen(  # noqa: S603 - this Python, without a shell
                 [sys.executable, "-m", "recordsmith.engines.worker", self._function],
                 stdin=subprocess.PIPE,

@@ -238,7 +238,11 @@ class ReadAhead:
             self._fill(start)
         piece = self._pieces.popleft()
         self._fill(piece.stop)
-        data = wait_for(piece.data)
+        try:
+            data = wait_for(piece.data)
+        except BaseException:
+            self.close()  # the next read begins anew
+            raise
         if len(data) < piece.stop - piece.start:
             self._cancel()  # what is read ahead does not follow on it
         return data

@@ -50,6 +50,7 @@ class BlockCache:
         """Open it, as `CacheFile`."""
         self.folder = folder
         self._most_bytes = most_bytes
+        self._versions: dict[int, int] = {}
         self._reset()
         self._open(keeps_limit=keeps_limit)
         _caches.add(self)
@@ -59,7 +60,6 @@ class BlockCache:
         self._is_open = False
         self._file: CacheFile | None = None
         self._is_off = False
-        self._versions: dict[int, int] = {}
         self._refused: dict[ObjectId, bytearray] = {}  # by part: whether there was no room for it
         self._refused_since = 0.0
         self._queue: deque[_Blocks] = deque()
@@ -89,6 +89,8 @@ class BlockCache:
 
     def set_limit(self, most_bytes: int) -> None:
         """Change the limit of the folder."""
+        if self._file is not None and self._file.has_limit(most_bytes):
+            return
         self._most_bytes = most_bytes
         with self._changed:
             self._open(keeps_limit=False)

@@ -87,9 +87,7 @@ class CachedStore(Store):
 
     def _around(self, store: Store) -> CachedStore:
         """Return another store with the same cache."""
-        cached = CachedStore.__new__(CachedStore)
-        cached._set(store, self._cache)  # noqa: SLF001
-        return cached
+        return _cached(store, self._cache)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -354,17 +352,22 @@ class CachedReader(RangeReader):
         return self._store.read_again(self._key, self._version, start, stop)
 
 
-@lru_cache(256)
 def cached_store(store: Store, folder: str, most_bytes: int) -> CachedStore:
-    """Return a `CachedStore`, which is opened once for equal arguments."""
-    return CachedStore(store, folder, most_bytes)
+    """Return a `CachedStore`, the same for the same store and folder."""
+    return _cached(store, open_cache(folder, most_bytes))
+
+
+@lru_cache(256)
+def _cached(store: Store, cache: BlockCache) -> CachedStore:
+    cached = CachedStore.__new__(CachedStore)
+    cached._set(store, cache)  # noqa: SLF001
+    return cached
 
 
 def _reopened(
     store: Store, folder: str, most_bytes: int | None, sizes: dict[tuple[str, str], int]
 ) -> CachedStore:
     """Unpickle a cached store, whose folder keeps the limit that it has by now."""
-    cached = CachedStore.__new__(CachedStore)
-    cached._set(store, open_cache(folder, most_bytes, keeps_limit=True))  # noqa: SLF001
+    cached = _cached(store, open_cache(folder, most_bytes, keeps_limit=True))
     cached._sizes.update(sizes)  # noqa: SLF001
     return cached

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
+from recordsmith.errors import FileAccessError
 from recordsmith.stores.folders.writer import (
     BEGUN_NOTE,
     EXPORT_NOTE,
@@ -22,6 +23,7 @@ from recordsmith.stores.folders.writer import (
 )
 from recordsmith.stores.location import Location
 from recordsmith.stores.object_writer import ObjectWriter
+from recordsmith.stores.parallel_reads import result_soon
 from recordsmith.stores.small_objects import NOTE_BYTES, read_existing
 
 
@@ -82,8 +84,9 @@ class DirectFolderWriter(FolderWriter):
                 file.close()
         self._open.clear()
 
-    def delete_written(self) -> None:
-        """Delete the complete objects."""
+    def remove(self) -> None:
+        """Delete what was written."""
+        self.discard()
         if self._job:  # a process that is still writing finds out
             self._job = ""
             self._put_note()
@@ -157,9 +160,11 @@ def direct_folder(
         yield writer
         (folder / EXPORT_NOTE).put(note_to_bytes(note, writer.entries))
         (folder / BEGUN_NOTE).delete()
-    except BaseException:
-        writer.discard()
-        writer.delete_written()
+    except BaseException as error:
+        with suppress(FileAccessError):  # the reason for removing it is of more use
+            if isinstance(error, Exception):
+                writer.remove()
+            else:
+                result_soon(writer.remove)
         raise
-    finally:
-        writer.discard()
+    writer.discard()  # closes temporary files

@@ -179,6 +179,10 @@ class CacheFile:
         found = _read_head(self._file)
         return 0 if found is None else found[1]
 
+    def has_limit(self, most_bytes: int) -> bool:
+        """Return whether this is the limit of a file that was not deleted."""
+        return self.most_bytes == most_bytes and os.fstat(self._file).st_nlink > 0
+
     @contextmanager
     def _locked(self, *, is_shared: bool) -> Iterator[bool]:
         """Lock the file against other processes; yields whether it is locked.

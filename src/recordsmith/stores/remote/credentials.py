@@ -33,6 +33,7 @@ _OWN = {  # options and variables that name credentials
            "bearer_token", "use_azure_cli", "msi_endpoint", "identity_endpoint", "access_key",
            "federated_token_file", "credential_provider", "skip_signature", "use_emulator"),
 }  # fmt: skip
+_REGIONS = {"region", "default_region", "aws_region", "aws_default_region"}
 _PREFIXES = {"s3": ("aws_",), "gs": ("google_",), "az": ("azure_", "azure_storage_")}
 
 
@@ -48,7 +49,11 @@ def with_credentials(url: str, options: Mapping[str, Any]) -> tuple[dict[str, An
         _check_key_pair(options)
     if cloud is None or _are_given(cloud, options):
         return dict(options), bool(options.get("skip_signature"))
-    found = {**(_aws_profile() if cloud == "s3" else {}), **options}
+    profile = _aws_profile() if cloud == "s3" else {}
+    given, variables = _names(options)
+    if not given.isdisjoint(_REGIONS) or not variables.isdisjoint(_REGIONS):
+        profile.pop("region", None)  # one for this program comes before that of the profile
+    found = {**profile, **options}
     if {"aws_access_key_id", "credential_provider"} & {*found}:
         return found, False
     if (cloud == "gs" and _has_google_file()) or _VENDORS[cloud] in _machine_vendor():

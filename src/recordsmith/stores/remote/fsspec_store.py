@@ -44,8 +44,10 @@ _REMEDIES = {
     "hdfs": "Install Java and Hadoop with its library libhdfs, and set JAVA_HOME, HADOOP_HOME, "
     "ARROW_LIBHDFS_DIR and CLASSPATH.",
 }
-_VERSIONS = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified",
-             "modified", "created", "updated")  # fmt: skip
+_VERSIONS = ("ETag", "etag", "e_tag", "generation", "blob_id", "xet_hash", "mtime", "LastModified",
+             "last_modified", "modificationTime", "modified", "modify", "created",
+             "updated")  # fmt: skip
+"""What file systems name the version or the time of a file, the most reliable first."""
 
 
 class FsspecStore(Store):
@@ -63,10 +65,9 @@ class FsspecStore(Store):
     concurrency = 8
 
     def __init__(self, filesystem: Any, folder: str = "") -> None:
-        self._opened = os.getpid(), _with_deadline(_as_fsspec(filesystem))
+        self._opened = os.getpid(), _with_deadline(_as_fsspec(filesystem)), threading.RLock()
         self._folder = folder.rstrip("/") or folder[:1]
         self._head = self._folder if self._folder in ("", "/") else f"{self._folder}/"
-        self._lock = threading.RLock()
         self._url: tuple[str, PassedOptions] | None = None
 
     @classmethod
@@ -98,6 +99,14 @@ class FsspecStore(Store):
                 value=scheme,
                 remedy=_REMEDIES.get(scheme, ""),
             ) from None
+        for mark in "?#":  # some file systems cut the path there
+            if mark in url and mark not in path:
+                raise OptionError(
+                    f"the URL {url} has {mark!r}",
+                    value=url,
+                    expected=f"none in a URL of {scheme}",
+                    remedy="Use * in patterns, or pass the file system and a path.",
+                )
         store = cls(files, path[: path.startswith("/")])
         store._url = url, passed
         return store, path.strip("/")
@@ -141,13 +150,27 @@ class FsspecStore(Store):
 
     @property
     def _files(self) -> Any:
-        """The file system, opened again in a forked process: connections are not shared."""
-        process, files = self._opened
+        return self._connection()[0]
+
+    @property
+    def _lock(self) -> threading.RLock:
+        return self._connection()[1]
+
+    def _connection(self) -> tuple[Any, threading.RLock]:
+        """The file system and its lock, made again in a forked process.
+
+        Connections are not shared, and a thread of the parent may hold its lock for ever.
+        """
+        process, files, lock = self._opened
         if process != os.getpid():
             make, arguments = files.__reduce__()
-            files = _with_deadline(make(*arguments))
-            self._opened = os.getpid(), files
-        return files
+            files, lock = _with_deadline(make(*arguments)), threading.RLock()
+            self._opened = os.getpid(), files, lock
+        return files, lock
+
+    def _forget_listings(self, path: str) -> None:
+        """Ask the server for what is in a folder: many file systems keep what they listed."""
+        self._files.invalidate_cache(path)
 
     @property
     def _is_serial(self) -> bool:
@@ -177,8 +200,10 @@ class FsspecStore(Store):
     # -- reading -----------------------------------------------------------------------------------
 
     def info(self, key: str) -> ObjectInfo:
-        with self._translating(check_key(key)):
-            found = self._files.info(self._path(key))
+        path = self._path(check_key(key))
+        with self._translating(key):
+            self._forget_listings(path)
+            found = self._files.info(path)
         if found["type"] != "file":
             raise FileAccessError(errno.EISDIR, "it is a folder", self.name_of(key))
         return _info(key, found)
@@ -217,9 +242,11 @@ class FsspecStore(Store):
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         folder = prefix.rpartition("/")[0]
+        path = self._path(folder)
         with self._translating(folder):
+            self._forget_listings(path)
             try:
-                found = self._files.find(self._path(folder), detail=True)
+                found = self._files.find(path, detail=True)
             except FileNotFoundError:
                 return
         head = self._head.lstrip("/")  # file systems differ in the first slash
@@ -229,13 +256,17 @@ class FsspecStore(Store):
                 yield _info(key, info)
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
+        path = self._path(key)
         with self._translating(key):
+            self._forget_listings(path)
             try:
-                found = self._files.ls(self._path(key), detail=True)
+                found = self._files.ls(path, detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 found = []
         entries = []
         for info in found:
+            if info["type"] == "file" and info["name"].strip("/") == path.strip("/"):
+                continue  # a file, which some list as if it were in itself
             name = info["name"].rstrip("/").rpartition("/")[2]
             if info["type"] == "directory":
                 entries.append(FolderEntry(name, "folder"))
@@ -249,6 +280,7 @@ class FsspecStore(Store):
     def is_folder(self, key: str) -> bool:
         path = self._path(key)
         with self._translating(key):  # folders without files are none
+            self._forget_listings(path)
             is_folder = not key or self._files.isdir(path)
             return is_folder and (not key or any(files for *_, files in self._files.walk(path)))
 
@@ -304,14 +336,21 @@ class FsspecStore(Store):
         return is_own or hasattr(self._files, "_mv")
 
     def _rename(self, old: str, new: str) -> None:
-        """Rename a file, and remove another one that is in the way where that is necessary."""
+        """Rename a file; where another one must not be in the way, move that aside meanwhile."""
         try:
             self._files.mv(old, new)
         except (OSError, ValueError):
+            self._forget_listings(new)
             if not self._files.exists(new):
                 raise
-            self._files.rm_file(new)
-            self._files.mv(old, new)
+            aside = f"{old}~"
+            self._files.mv(new, aside)
+            try:
+                self._files.mv(old, new)
+            except BaseException:
+                self._files.mv(aside, new)
+                raise
+            self._files.rm_file(aside)
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         whole = b"".join(pieces_of(data))

@@ -12,6 +12,7 @@ from typing import Any
 from recordsmith.errors import FileAccessError
 from recordsmith.stores.checks import exists_error
 from recordsmith.stores.object_writer import WholeWriter, version_of
+from recordsmith.stores.parallel_reads import result_soon
 from recordsmith.stores.store import Store
 
 PART_BYTES = 8 << 20
@@ -141,7 +142,7 @@ class Upload:
             error = KeyboardInterrupt()
             abort = partial(self._locked, self._writer.__exit__, KeyboardInterrupt, error, None)
             with suppress(FileAccessError):  # the reason for aborting is of more use
-                self._call(abort)
+                result_soon(self._call, abort)
 
     def _locked(self, function: Callable[..., Any], *arguments: Any) -> None:
         with self._lock:

@@ -266,6 +266,7 @@ class ObjectStore(Store):
         last: str | None = None
         pages: Any = None
         count = 0
+        empty: ObjectInfo | None = None
 
         def next_page() -> Any:
             nonlocal pages
@@ -291,8 +292,17 @@ class ObjectStore(Store):
                 )
             for found in page:
                 last = found["path"]
+                if empty is not None and not last.startswith(f"{empty.key}/"):
+                    yield empty  # else it is that folder, which a tool has made as an object
+                empty = None
                 if last.startswith(prefix):
-                    yield object_info(last, found)
+                    info = object_info(last, found)
+                    if info.size_bytes:
+                        yield info
+                    else:
+                        empty = info
+        if empty is not None:
+            yield empty
 
     def _list_call(self, key: str, function: Callable[[], Result]) -> Result:
         """Call a function that reads a list, which a server may never end."""
