@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import recordsmith as rs
 from recordsmith.stores import Store
 
+from ..servers.s3 import S3
 from ..servers.servers import Servers
 from .contract import ReadingContract, StoreContract
 
@@ -45,6 +47,15 @@ class OverServer:
 
 class TestS3(OverServer, StoreContract):
     kind = "s3"
+
+    def test_folders_that_a_tool_has_made_as_objects(self, s3: S3) -> None:
+        """They are no objects; an empty object is."""
+        for key in ("d/", "d/a", "d/e", "d/e-f", "d/s/", "d/s/x", "d/s/y/", "d/s/y/z", "d/t"):
+            s3.put(key, b"" if key.endswith(("/", "e", "t")) else b"x")
+        store = rs.remote("s3://bucket", store_options=s3.options()).store
+        expected = ["d/a", "d/e", "d/e-f", "d/s/x", "d/s/y/z", "d/t"]
+        assert [info.key for info in store.list("d/")] == expected
+        assert [key for _, key in store.glob("d/*/*")] == ["d/s/x"]
 
 
 class TestAzure(OverServer, StoreContract):

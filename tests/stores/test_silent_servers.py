@@ -49,6 +49,17 @@ JOBS: dict[str, tuple[list[str], tuple[int, ...]]] = {
     "reshard": (["reshard", "s3://bucket/dataset", "s3://bucket/out", "--shards", "2"], (20,)),
     "verify": (["verify", "s3://bucket/dataset"], (1, 6)),
     "export": (["export", "s3://bucket/dataset", "{root}/out.csv"], (5,)),
+    "export to a bucket": (
+        [
+            "export",
+            "s3://bucket/dataset",
+            "s3://bucket/folder",
+            "--format",
+            "folder",
+            "--overwrite",
+        ],
+        (25, 40),
+    ),
 }
 """The commands, and after how many requests the server responds no more."""
 
