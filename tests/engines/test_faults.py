@@ -127,17 +127,31 @@ def test_finish_refuses_other_documents(
     assert rs.finish(plan, [result.to_json()]).is_new
 
 
-def test_shards_on_another_disk(job: Job, tmp_path: Path) -> None:
-    """A worker whose folder is not the one of the driver."""
+def _remove(shard: Path) -> None:
+    shard.unlink()
+
+
+def _replace(shard: Path) -> None:
+    """As another job, whose shard has the same size."""
+    shard.write_bytes(bytes(shard.stat().st_size))
+    note = shard.with_suffix(".done")
+    if note.exists():
+        note.write_text(json.dumps(json.loads(note.read_text()) | {"plan": "0" * 32}))
+
+
+@pytest.mark.parametrize("change", [_remove, _replace])
+def test_shards_of_workers_that_are_not_here(
+    job: Job, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    """As where its folder is not the one of the driver, or another job writes there."""
     internal = tmp_path / "out" / ".recordsmith"
 
-    def move(_: dict[str, Any]) -> None:
-        for path in internal.glob("*.partial"):
-            if not path.name.startswith("rows"):
-                path.unlink()
+    def after(_: dict[str, Any]) -> None:
+        for path in internal.glob("*.tfrecord.partial"):
+            change(path)
 
     with raises(rs.FileAccessError, errno=errno.ENOENT):
-        job(tmp_path / "out", engine=JsonEngine(after=move))
+        job(tmp_path / "out", engine=JsonEngine(after=after))
     assert_no_dataset(tmp_path / "out")
     assert_next_run_completes(job, tmp_path / "out", tmp_path / "threads")
 

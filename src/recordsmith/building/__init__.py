@@ -8,7 +8,6 @@ from recordsmith.building.finished import (
     Occurrences,
     ShardResult,
     VersionHash,
-    check_written,
     completed_files,
     done_location,
     load_result,
@@ -45,6 +44,7 @@ from recordsmith.building.shares import (
     shard_counts,
     shard_files_by_split,
 )
+from recordsmith.building.written import check_written, check_written_bytes
 
 __all__ = [
     "DEFAULT_SHARD_SIZE_BYTES",
@@ -56,6 +56,7 @@ __all__ = [
     "check_folder",
     "check_shard_options",
     "check_written",
+    "check_written_bytes",
     "claim",
     "clean_up",
     "clean_up_after_kill",

@@ -10,7 +10,6 @@ object has this version, its bytes are those that were written, so they are not 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import sys
@@ -323,37 +322,14 @@ def _verified_result(
     for location in (partial_location(folder, file), folder / file):
         with suppress(FileAccessError):
             is_same = trusted == location.info().version and folder.store.has_identity(trusted)
-            if is_same or _size_and_checksum(location) == expected:
+            if is_same or size_and_checksum(location) == expected:
                 return result
             if location.name != file:
                 location.delete()
     return None
 
 
-def check_written(folder: Location, results: Iterable[ShardResult]) -> None:
-    """Check that shards which other processes wrote are here, by names and sizes.
-
-    Raises:
-        FileAccessError: one is missing, or has another size.
-    """
-    internal = folder / INTERNAL_FOLDER
-    final, partial = (
-        {name: size for name, _, size, *_ in place.list_entries()} if place.is_folder() else {}
-        for place in (folder, internal)
-    )
-    for result in results:
-        sizes = (final.get(result.file), partial.get(f"{result.file}{PARTIAL_SUFFIX}"))
-        if result.size_bytes not in sizes:
-            raise FileAccessError(
-                errno.ENOENT,
-                "a worker has written it, but it is not here",
-                str(folder / result.file),
-                remedy="All machines must see the folder of the dataset under the same path. Run "
-                "the task again if the file was removed.",
-            )
-
-
-def _size_and_checksum(location: Location) -> tuple[int, int]:
+def size_and_checksum(location: Location) -> tuple[int, int]:
     """The size and the CRC-32C of a file."""
     buffer = bytearray(_BLOCK_BYTES)
     view = memoryview(buffer)

@@ -245,7 +245,7 @@ def _put_all(
         for old, new in renamed.items()
         for suffix in ("", ".index")
     ]
-    _for_each(copies, lambda copy: _copy(*copy), folder)
+    for_each(copies, lambda copy: _copy(*copy), folder)
     for name in small_files:  # the manifest is the last of them
         if name in data:
             (folder / name).put(data[name])
@@ -264,7 +264,7 @@ def _copy(source: Location, target: Location) -> None:
 def _remove(folder: Location, names: Iterable[str]) -> None:
     files = [place for name in sorted(names)
              for place in (folder / name, final_location(folder, f"{name}.index"))]  # fmt: skip
-    _for_each(files, Location.delete, folder)
+    for_each(files, Location.delete, folder)
 
 
 def _finish(folder: Location, manifest: Manifest) -> None:
@@ -292,10 +292,10 @@ def _remove_listed(folder: Location, entries: Sequence[FolderEntry]) -> None:
         else:
             place.delete()
 
-    _for_each(entries, remove, folder)
+    for_each(entries, remove, folder)
 
 
-def _for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
+def for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
     """Change many files, at the same time where each change is requests over a network."""
     if folder.store.is_remote:
         Work(folder.store.concurrency, None).each(change, items)

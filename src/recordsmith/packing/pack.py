@@ -349,7 +349,7 @@ def _complete(
             clean_up(folder, keeping=files)
             results = run(folder)
             if not is_local:
-                check_written(folder, results)
+                check_written(folder, results, earlier)
             _collect(report, job, results, skip_errors)
             manifest, problems = job.manifest(results, report)
             report.notices += problems

@@ -285,7 +285,7 @@ class _Job:
                 options=options,
                 trusting=not self._overwrite,
             )
-            results = job.run(self._engine, work)
+            results = job.run(self._engine, work, earlier)
             records.check_unchanged()
         manifest = self._manifest(plan, results, schemas, records, notices)
         publish_dataset(

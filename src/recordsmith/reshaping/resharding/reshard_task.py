@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.building import ShardResult, check_written, claim, is_valid_file_name
+from recordsmith.dataset import Manifest
 from recordsmith.errors import OptionError
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.input_records import InputRecords
@@ -56,8 +57,11 @@ class ReshardTasks:
             "trusting": trusting,
         }
 
-    def run(self, engine: Engine, work: Work) -> list[ShardResult]:
+    def run(self, engine: Engine, work: Work, earlier: Manifest | None) -> list[ShardResult]:
         """Run all tasks; return the results in the order of the plan.
+
+        Args:
+            earlier: the manifest in the folder.
 
         Raises:
             OptionError: a result is not that of its task.
@@ -68,7 +72,7 @@ class ReshardTasks:
             ShardResult.of_task(found[number], shard.file, self._fingerprint)
             for number, shard in enumerate(self._plan.shards)
         ]
-        check_written(self._folder, results)
+        check_written(self._folder, results, earlier)
         return results
 
     def __iter__(self) -> Iterator[Task]:

@@ -14,7 +14,7 @@ from recordsmith.building import (
     WRITING_THREADS,
     ShardResult,
     check_folder,
-    check_written,
+    check_written_bytes,
     clean_up,
     clean_up_after_kill,
     existing_dataset,
@@ -180,7 +180,8 @@ class _Salvage:
                 outcome(shard, found[number], self._names[shard.location], self.fingerprint)
                 for number, shard in enumerate(shards)
             ]
-            check_written(folder, [result for _, result in outcomes if result is not None])
+            written = [result for _, result in outcomes if result is not None]
+            check_written_bytes(folder, written, self._work)
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]
         is_empty = not self.report.record_count and self.report.expected_count != 0
