@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -139,3 +140,21 @@ def test_finishing_again_without_renaming(tmp_path: Path) -> None:
         if not dying.is_dead:
             break
     assert changes > 3
+
+
+@pytest.mark.parametrize("missing", ["result", "shard"])
+def test_tasks_run_after_finishing_too_early(place: Location, tmp_path: Path, missing: str) -> None:
+    """Their rows are kept until the dataset is complete."""
+    made = plan(place)
+    tasks = [*made.tasks()]
+    results = [ShardResult.from_json(run_task(tasks[0], place))]
+    if missing == "shard":
+        results.append(dataclasses.replace(results[0], file=tasks[1].name))
+    kind = rs.OptionError if missing == "result" else rs.FileAccessError
+    for _ in range(2):
+        with raises(kind):
+            rs.finish(made, results)
+    rs.finish(made, [results[0], ShardResult.from_json(run_task(tasks[1], place))])
+    assert visible(place) == packed(as_folder(tmp_path / "plain"))
+    internal = {entry.name for entry in (place / ".recordsmith").list_entries()}
+    assert internal - {"lock"} == {f"{task.name}.index" for task in tasks}

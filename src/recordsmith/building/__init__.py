@@ -15,6 +15,7 @@ from recordsmith.building.finished import (
     other_plan_error,
     partial_location,
     result_error,
+    rows_prefix,
     save_result,
 )
 from recordsmith.building.folder import (
@@ -79,6 +80,7 @@ __all__ = [
     "partial_location",
     "publish_dataset",
     "result_error",
+    "rows_prefix",
     "save_result",
     "shard_bounds",
     "shard_counts",

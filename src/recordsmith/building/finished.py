@@ -227,6 +227,11 @@ def done_location(folder: Location, file: str) -> Location:
     return folder / INTERNAL_FOLDER / f"{file}{DONE_SUFFIX}"
 
 
+def rows_prefix(plan: str) -> str:
+    """How the names of files begin that have rows for the tasks of a plan."""
+    return f"rows-{plan}-"
+
+
 class VersionHash:
     """A hash of the versions of a shard's samples, in order."""
 

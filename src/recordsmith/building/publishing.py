@@ -19,6 +19,7 @@ from recordsmith.building.finished import (
     done_location,
     final_location,
     partial_location,
+    rows_prefix,
 )
 from recordsmith.dataset import (
     BEGUN_NAME,
@@ -392,7 +393,7 @@ def writing(
     base: str = "",
     keeps_shards: bool = False,
 ) -> Iterator[Location]:
-    """Remove unfinished files when the block ends, but keep completed shards for a rerun.
+    """Remove unfinished files when the block ends, but keep what a rerun needs if it fails.
 
     If a rerun would fail as well, the completed shards are removed too, unless they are to be kept.
 
@@ -419,9 +420,9 @@ def writing(
         raise
     except BaseException:
         if folder.store.is_remote:
-            result_soon(partial(clean_up, claimed, keeping=files))
+            result_soon(partial(clean_up, claimed, keeping=files, plan=fingerprint))
         else:
-            clean_up(claimed, keeping=files)
+            clean_up(claimed, keeping=files, plan=fingerprint)
         raise
     clean_up(claimed, keeping=files)
 
@@ -441,8 +442,8 @@ def clean_up_after_kill(folder: Location) -> None:
         release(claimed)
 
 
-def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
-    """Remove files without a final name, except completed shards in `keeping`.
+def clean_up(folder: Location, *, keeping: Sequence[str] = (), plan: str = "") -> None:
+    """Remove files without a final name, except completed shards in `keeping` and rows of `plan`.
 
     Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
     """
@@ -468,7 +469,9 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
         left = [
             entry
             for entry in entries
-            if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and entry.name not in kept
+            if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX))
+            and not entry.name.startswith(rows_prefix(plan))
+            and entry.name not in kept
         ]
         _remove_listed(internal, left)
 

@@ -346,7 +346,7 @@ def _complete(
             earlier=earlier,
             keeps_shards=not is_local,
         ) as folder:
-            clean_up(folder, keeping=files)
+            clean_up(folder, keeping=files, plan=job.fingerprint)
             results = run(folder)
             if not is_local:
                 check_written(folder, results, earlier)

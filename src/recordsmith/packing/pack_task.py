@@ -17,6 +17,7 @@ from recordsmith.building import (
     Occurrences,
     claim,
     is_valid_file_name,
+    rows_prefix,
 )
 from recordsmith.dataset import is_shard_name
 from recordsmith.dataset.documents import (
@@ -105,7 +106,7 @@ class PackTasks:
             frames = _encoded(self._listing, notes)
         return _StoredRows(
             self._out,
-            f"rows-{self._plan.fingerprint}-{frames.crc32c:08x}{PARTIAL_SUFFIX}",
+            f"{rows_prefix(self._plan.fingerprint)}{frames.crc32c:08x}{PARTIAL_SUFFIX}",
             frames,
             notes,
         )
