@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import importlib
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -114,6 +115,28 @@ def test_samples_that_changed_are_noticed(
     assert first.name in next(iter(caught.value.problems))
     report = rs.finish(plan, results, skip_errors=True)
     assert (report.sample_count, report.skipped_count) == (15, 1)
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))], ids=str)
+def test_tasks_that_read_more_when_repeated(
+    flowers: Path, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    """The result with the most samples counts, in any order of the results."""
+    plan = rs.plan(rs.ImageFolder(flowers), tmp_path / "out", shards=1)
+    results = []
+    for name in ("daisy/000.png", "rose/000.png", None):
+        if name is not None:
+            (flowers / name).rename(tmp_path / "aside")
+        results += map(rs.run, plan.tasks())
+        if name is not None:
+            (tmp_path / "aside").rename(flowers / name)
+    assert [result.record_count for result in results] == [15, 15, 16]
+    assert results[0].entry != results[1].entry
+    with raises(rs.OptionError, option="results"):
+        rs.finish(plan, results[:2], skip_errors=True)
+    rs.finish(plan, [results[number] for number in order])
+    rs.pack(rs.ImageFolder(flowers), tmp_path / "plain", shards=1)
+    assert _files(tmp_path / "out") == _files(tmp_path / "plain")
 
 
 def test_results_of_another_plan_are_refused(flowers: Path, tmp_path: Path) -> None:

@@ -153,11 +153,15 @@ class PackPlan(Report):
     def ordered(self, results: Iterable[ShardResult]) -> list[ShardResult]:
         """Return the results in the order of the plan, one for each task.
 
+        A repeated task may have read samples that it could not read before: the result with the
+        most records counts.
+
         Raises:
             OptionError: a result is missing, belongs to another plan, or contradicts another one.
         """
         numbers = {shard.file: number for number, shard in enumerate(self.shards)}
         found: dict[int, ShardResult] = {}
+        different: set[int] = set()
         for result in results:
             number = numbers.get(result.file)
             if number is None or result.plan != self.fingerprint:
@@ -169,13 +173,18 @@ class PackPlan(Report):
                     value=result.record_count,
                     expected=f"at most {self.shards[number].sample_count}",
                 )
-            earlier = found.setdefault(number, result)
-            if earlier.entry != result.entry:
-                raise OptionError(
-                    f"two results for {result.file} differ",
-                    option="results",
-                    remedy="The source has changed since it was planned: make a new plan.",
-                )
+            earlier = found.get(number)
+            if earlier is None or result.record_count > earlier.record_count:
+                found[number] = result
+                different.discard(number)
+            elif result.record_count == earlier.record_count and result.entry != earlier.entry:
+                different.add(number)
+        if different:
+            raise OptionError(
+                f"two results for {found[min(different)].file} differ",
+                option="results",
+                remedy="The source has changed since it was planned: make a new plan.",
+            )
         if len(found) < len(self.shards):
             raise missing_error(number for number in numbers.values() if number not in found)
         return [found[number] for number in range(len(self.shards))]
