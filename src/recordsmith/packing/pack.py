@@ -276,7 +276,8 @@ def finish(
     Raises:
         OptionError: a result is missing, damaged or belongs to another plan; or as in `pack`.
         SourceError: samples are unreadable.
-        FileAccessError: a shard is not in the folder, or a folder cannot be written.
+        FileAccessError: a shard is not in the folder, or was replaced by another job; or a folder
+            cannot be written.
     """
     found = [  # before the folder is locked: a generator may run the tasks
         result if isinstance(result, ShardResult) else parse_result(result) for result in results
