@@ -113,6 +113,8 @@ class WriteDataset(beam.PTransform):
     def expand(self, pcoll: Any) -> Any:
         """Add the transform to a pipeline."""
         job, start = self._job, pcoll.pipeline | "Start" >> beam.Create([None])
+        # the result has one window, so the elements need the same
+        pcoll = pcoll | "Window" >> beam.WindowInto(beam.window.GlobalWindows())
         # a shuffle keeps its result, so that all bundles have the same job
         begun = beam.pvalue.AsSingleton(start | "Begin" >> beam.Map(job.begin) | beam.Reshuffle())
         if self._shards is None:

@@ -124,6 +124,15 @@ def test_sequence_examples_and_messages(tmp_path: Path, collect: Collect) -> Non
         assert rs.diff(tmp_path / "a.tfrecord", tmp_path / name).is_equal
 
 
+@pytest.mark.parametrize("shards", [None, 2])
+def test_windows_are_one_dataset(tmp_path: Path, collect: Collect, shards: int | None) -> None:
+    stamped = beam.Map(lambda number: beam.window.TimestampedValue(example(number), number))
+    windows = beam.WindowInto(beam.window.FixedWindows(10))
+    write = WriteDataset(tmp_path / "out", shards=shards, kinds={"tags": "bytes"})
+    assert collect(beam.Create(range(COUNT)), stamped, windows, write) == [str(tmp_path / "out")]
+    check(tmp_path / "out")
+
+
 def test_large_parts_become_several_shards(tmp_path: Path, collect: Collect) -> None:
     elements = [{"data": os.urandom(1 << 20)} for _ in range(12)]
     collect(beam.Create(elements), WriteDataset(tmp_path / "out", shard_size_bytes=1 << 20))
