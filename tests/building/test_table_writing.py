@@ -201,6 +201,26 @@ def test_rest_of_a_killed_job(tmp_path: Path) -> None:
         write_part(job, 1, [table(0, 60)])
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_begin_may_be_repeated(place: Location, overwrite: bool) -> None:
+    """Before, between and after other steps."""
+    if overwrite:
+        write(place, {0: [table(0, 9)]})
+    results: list[Any] = []
+    job: Any = None
+    for start in (0, 30):
+        jobs = [begin(place, overwrite, token="5" * 32) for _ in range(2)]
+        assert {found["token"] for found in jobs} == {"5" * 32}
+        job = job or jobs[0]
+        results.append(write_part(job, start, [table(start, start + 30)], out=place))
+    finish(job, results, out=place)
+    before = contents(place)
+    begin(place, overwrite, token="5" * 32)
+    assert contents(place) == before
+    assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
+    assert rs.verify(place).is_good
+
+
 @pytest.mark.parametrize("is_finished", [True, False])
 def test_attempt_that_ends_too_late(place: Location, is_finished: bool) -> None:
     job = begin(place)

@@ -115,8 +115,9 @@ class WriteDataset(beam.PTransform):
         job, start = self._job, pcoll.pipeline | "Start" >> beam.Create([None])
         # the result has one window, so the elements need the same
         pcoll = pcoll | "Window" >> beam.WindowInto(beam.window.GlobalWindows())
-        # a shuffle keeps its result, so that all bundles have the same job
-        begun = beam.pvalue.AsSingleton(start | "Begin" >> beam.Map(job.begin) | beam.Reshuffle())
+        # a shuffle keeps its result: all bundles have the same job, also if it begins twice
+        token = start | "Token" >> beam.Map(_token) | "Same token" >> beam.Reshuffle()
+        begun = beam.pvalue.AsSingleton(token | "Begin" >> beam.Map(job.begin) | beam.Reshuffle())
         if self._shards is None:
             results = pcoll | "Write" >> beam.ParDo(_WriteBundle(job), begun)
         else:
@@ -131,6 +132,10 @@ class WriteDataset(beam.PTransform):
         return start | "Finish" >> beam.Map(
             job.finish, begun, beam.pvalue.AsIter(results)
         ).with_output_types(str)
+
+
+def _token(_: None) -> str:
+    return os.urandom(16).hex()
 
 
 def _assign(element: Any, shards: int) -> tuple[int, Any]:
@@ -151,8 +156,8 @@ class _Job:
         self._kinds = kinds
 
     @with_all_fields()
-    def begin(self, _: None) -> dict[str, Any]:
-        return table_writing.begin(self._out, **self._options)
+    def begin(self, token: str) -> dict[str, Any]:
+        return table_writing.begin(self._out, token=token, **self._options)
 
     @with_all_fields()
     def write_group(

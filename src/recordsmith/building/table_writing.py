@@ -71,6 +71,7 @@ def begin(
     out: PlaceLike,
     overwrite: bool = False,
     *,
+    token: str | None = None,
     split: str = "train",
     compression: str | None = None,
     shard_size_bytes: int | None = None,
@@ -81,6 +82,8 @@ def begin(
     Args:
         out: the folder of the dataset: a path that all machines share, or a URL.
         overwrite: replace an existing dataset; in a bucket, it is gone from here on.
+        token: 32 hexadecimal digits that no other job has; with the same ones, `begin` may be
+            repeated. None for new ones.
         split: the name of the split that all records belong to.
         compression: none, gzip or zlib.
         shard_size_bytes: a part becomes several shards of about this size; None: 256 MB.
@@ -101,7 +104,7 @@ def begin(
     if not isinstance(overwrite, bool):
         raise OptionError(option="overwrite", value=overwrite, expected="True or False")
     check_folder(folder)
-    token = os.urandom(16).hex()
+    token = os.urandom(16).hex() if token is None else token
     job = {
         "out": _portable(out),
         "token": token,
@@ -115,7 +118,12 @@ def begin(
     with locked_folder(folder):
         first = shard_name(split, 0, 1, kind)
         earlier = existing_dataset(folder, token, [first], has_label_map=False, overwrite=overwrite)
+        if earlier is not None and earlier.last_fingerprint == token:
+            return job
+        has_begun = _has_begun(folder, token)  # so parts may be there
         claimed = claim(folder, token, overwrite=overwrite, earlier=earlier)
+        if has_begun:
+            return job
         clean_up(claimed)
         if claimed.store.can_rename:
             _note(claimed, token).put(b"")
@@ -472,6 +480,13 @@ def _open_job(job: Mapping[str, Any], out: PlaceLike | None) -> Location:
 def _note(folder: Location, token: str) -> Location:
     """Where the note is that a job has begun, where the store can rename."""
     return partial_location(folder, f"{token}.job")
+
+
+def _has_begun(folder: Location, token: str) -> bool:
+    if folder.store.can_rename:
+        return _note(folder, token).exists()
+    note = read_publish_note(folder, BEGUN_NAME)
+    return note is not None and note.fingerprint == token
 
 
 def _own_note(folder: Location, token: str) -> PublishNote:

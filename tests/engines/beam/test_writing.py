@@ -8,10 +8,12 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 import recordsmith as rs
+from recordsmith.stores import as_folder
 
 from ...raising import raises
 
@@ -184,11 +186,33 @@ def test_no_elements_are_no_dataset(tmp_path: Path, collect: Collect) -> None:
     assert not names(tmp_path / "out")
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("kind", ["files", "memory"])
+def test_a_repeated_begin_joins_its_job(
+    tmp_path: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch, kind: str, overwrite: bool
+) -> None:
+    from recordsmith.building import table_writing
+
+    place = as_folder(tmp_path / "out" if kind == "files" else f"memory://{uuid4()}")
+    begin, jobs = table_writing.begin, []
+
+    def repeated(*arguments: Any, **options: Any) -> Any:
+        jobs.extend(begin(*arguments, **options) for _ in range(2))
+        return jobs[-1]
+
+    monkeypatch.setattr(table_writing, "begin", repeated)
+    for _ in range(1 + overwrite):
+        write = WriteDataset(place, kinds={"tags": "bytes"}, overwrite=overwrite)
+        collect(beam.Create(range(COUNT)), beam.Map(example), write)
+        check(place)
+    assert len({job["token"] for job in jobs}) == len(jobs) // 2
+
+
 def test_repeated_and_failed_bundles_count_once(tmp_path: Path) -> None:
     from recordsmith.beam.writing import _WriteBundle
 
     job = WriteDataset(tmp_path / "out")._job
-    begun = job.begin(None)
+    begun = job.begin("0" * 32)
 
     def run(worker: Any, first: int, stop: int) -> Any:
         worker.start_bundle()
