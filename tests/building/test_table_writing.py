@@ -141,6 +141,20 @@ def test_empty_lists_of_unknown_type(place: Location) -> None:
     assert decoded(write(place, parts)) == [{}, {}, {"x": [b"a"]}, {"x": []}]
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.list_, pa.large_list, pa.list_view, lambda of: pa.list_(of, 1)]
+)
+@pytest.mark.parametrize(("lists", "row"), [([[None], None], 0), ([None, [None], [None]], 1)])
+def test_null_in_lists_of_unknown_type(
+    place: Location, kind: Any, lists: list[Any], row: int
+) -> None:
+    part = pa.table({"x": pa.array(lists, kind(pa.null()))})
+    unknown = pa.table({"x": pa.array([None, None], kind(pa.null()))})
+    with raises(OptionError, option="columns", value="x") as caught:
+        write(place, {0: [unknown, part]})
+    assert f"row {2 + row}: a list contains null" in str(caught.value)
+
+
 def test_rejected_columns(place: Location) -> None:
     job = begin(place)
     bad = pa.table({"a": [{"x": 1}], "b": [[[1]]], "c": [1]})

@@ -252,7 +252,7 @@ class _Types:
                 first += len(piece)
 
     def _convert(self, batch: Any, first: int) -> _Rows:
-        batch = _without_unknown_lists(batch)
+        batch = _without_unknown_lists(batch, first)
         converter = self._columns.get(batch.schema)
         if converter is None:
             converter = self._columns[batch.schema] = ArrowColumns(batch.schema)
@@ -275,15 +275,29 @@ class _Types:
         return {"arrow_schema": schema_as_text(schema), "left_out": sorted(self._left_out)}
 
 
-def _without_unknown_lists(batch: Any) -> Any:
-    """Replace lists of type null, which are all empty, with null.
+def _without_unknown_lists(batch: Any, first: int) -> Any:
+    """Replace empty lists of type null with null.
 
     The kind of the values is unknown, and may be any in other batches.
+
+    Args:
+        first: the number of the first row, for errors.
+
+    Raises:
+        OptionError: a list is not empty, so it contains null.
     """
     pa = import_pyarrow()
     for number, field in enumerate(batch.schema):
         inner = getattr(field.type, "value_type", None)
         if inner is not None and pa.types.is_null(inner) and pa.types.is_nested(field.type):
+            lengths = batch.column(number).value_lengths().fill_null(0).to_numpy()
+            if lengths.any():
+                row = first + int((lengths > 0).argmax())
+                raise OptionError(
+                    f"column {field.name!r}, row {row}: a list contains null",
+                    option="columns",
+                    value=field.name,
+                )
             batch = batch.set_column(number, field.name, pa.nulls(len(batch)))
     return batch
 
