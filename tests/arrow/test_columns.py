@@ -154,6 +154,7 @@ def test_all_unsupported_columns_are_named_at_once() -> None:
         (pa.array([[1, 1], [None, 2]], pa.list_(pa.int8(), 2)), 1),
         (pa.array([1, 2**63], pa.uint64()), 1),
         (pa.array([[1], [], [2**63]], pa.list_(pa.uint64())), 2),
+        (pa.array([[1, 2], [3, 2**63]], pa.list_(pa.uint64(), 2)), 1),
     ],
 )
 def test_values_that_do_not_fit_are_located(array: Any, row: int) -> None:

@@ -93,7 +93,10 @@ class ArrowColumns:
             values = _plain(pa, array.flatten())
             if values.null_count:
                 raise _RowError(_first_null(values) // size, "a list contains null")
-            inner: Any = self._column(values)
+            try:
+                inner: Any = self._column(values)
+            except _RowError as error:
+                raise _RowError(error.row // size, error.problem) from None
             return inner.reshape(len(array), size)
         values = _plain(pa, array.flatten())  # without the values of null rows
         splits = offsets_from_lengths(_numpy(array.value_lengths().fill_null(0)))
