@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -62,4 +61,7 @@ def _literal(value: object, wanted: type) -> str | None:
         value = bytes(value)
     if type(value) is not wanted:
         return None
-    return json.dumps(value) if isinstance(value, str) else repr(value)
+    try:
+        return repr(value.encode() if isinstance(value, str) else value)
+    except UnicodeEncodeError:  # surrogates, which stored text does not have
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from recordsmith.spark.filters import where_of
 from recordsmith.spark.options import ReadOptions
 from recordsmith.spark.types import batch_schema, compared_types
 from recordsmith.where import parse_where
+from recordsmith.where.parser import LONGEST
 
 
 @dataclass
@@ -54,7 +55,7 @@ class RecordsmithReader(DataSourceReader):
             return
         pa = import_pyarrow()
         wanted = batch_schema(self._schema)
-        conditions = " and ".join(f"({condition})" for condition in self._conditions)
+        conditions = _joined(self._conditions)
         batches = open_stream(
             records_of(partition.dataset),
             self._stored,
@@ -83,6 +84,10 @@ class FilteringReader(RecordsmithReader):
     def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
         """Skip records that do not match; return all filters, as Spark evaluates them as well."""
         where = where_of(filters, compared_types(self._schema, self._stored))
-        if where is not None:
+        if where is not None and len(_joined([*self._conditions, where])) <= LONGEST:
             self._conditions.append(where)
         return filters
+
+
+def _joined(conditions: Iterable[str]) -> str:
+    return " and ".join(f"({condition})" for condition in conditions)
