@@ -19,6 +19,7 @@ from recordsmith.stores.location import remote
 
 _OBJECTS = "ray.data.arrow_pickled_object"
 _TENSORS = ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2")
+_TENSORS_OF_ARROW = "arrow.fixed_shape_tensor"
 _RAGGED_TENSORS = "ray.data.arrow_variable_shaped_tensor"
 
 
@@ -157,6 +158,8 @@ def _tables(blocks: Iterable[Any]) -> Iterator[pa.Table]:
     """
     for block in blocks:
         table = BlockAccessor.for_block(block).to_arrow()
+        if not len(table):  # such tensors have no chunks
+            continue
         for number, field in enumerate(table.schema):
             if isinstance(field.type, pa.BaseExtensionType):
                 column = _without_extension(field, table.column(number))
@@ -177,8 +180,7 @@ def _without_extension(field: Any, column: Any) -> Any:
                 expected="numbers, text, bytes, or lists of them",
                 remedy="Convert them with map_batches.",
             ) from None
-    storage = [chunk.storage for chunk in column.chunks]
-    if name not in (*_TENSORS, _RAGGED_TENSORS):
+    if name not in (*_TENSORS, _TENSORS_OF_ARROW, _RAGGED_TENSORS):
         return column
     axes = field.type.ndim if name == _RAGGED_TENSORS else len(field.type.shape)
     if axes > 1:
@@ -189,6 +191,9 @@ def _without_extension(field: Any, column: Any) -> Any:
             expected="arrays of one axis",
             remedy="Encode images as JPEG or PNG, and store other arrays as bytes and their shape.",
         )
+    if name == _TENSORS_OF_ARROW:
+        return column
+    storage = [chunk.storage for chunk in column.chunks]
     if name == _RAGGED_TENSORS:
         storage = [pc.struct_field(chunk, "data") for chunk in storage]
     return pa.chunked_array(storage)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ ray = pytest.importorskip("ray")
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("ray.data")
+
+from ray.data.block import BlockAccessor  # noqa: E402 - installed
 
 from recordsmith.ray import RecordsmithDatasink, read, write  # noqa: E402 - needs ray
 
@@ -112,6 +115,43 @@ def test_rejected_columns(tmp_path: Path, value: Any) -> None:
         write(data, tmp_path / "out")
     assert "'bad'" in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(params=["V1", "V2", "ARROW_NATIVE"])
+def tensors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each type that Ray has for columns of arrays."""
+    from ray.data._internal.tensor_extensions.arrow import FixedShapeTensorFormat
+
+    chosen = getattr(FixedShapeTensorFormat, request.param)
+    context = ray.data.DataContext.get_current()
+    monkeypatch.setattr(context, "arrow_fixed_shape_tensor_format", chosen)
+
+
+@pytest.mark.usefixtures("tensors")
+@pytest.mark.parametrize("shape", [(2,), (2, 2), (2, 1)], ids=str)
+def test_tensors(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    def add(batch: Any) -> Any:
+        batch["x"] = np.stack([np.full(shape, number, np.float32) for number in batch["id"]])
+        return batch
+
+    data = ray.data.range(8, override_num_blocks=4).map_batches(add)
+    if len(shape) > 1:
+        with raises(rs.OptionError, option="columns", value="x"):
+            write(data, tmp_path / "out")
+        return
+    found = {int(one["id"][0]): one["x"].tolist() for one in write(data, tmp_path / "out")}
+    assert found == {number: [float(number)] * 2 for number in range(8)}
+
+
+@pytest.mark.usefixtures("tensors")
+def test_tensors_without_rows(tmp_path: Path) -> None:
+    block = BlockAccessor.batch_to_block({"x": np.ones((3, 2), np.float32)})
+    empty = block.filter(pa.array([False] * 3))
+    sink = RecordsmithDatasink(tmp_path / "out")
+    sink.on_write_start()
+    result = sink.write([empty, block, empty], SimpleNamespace(task_idx=0))
+    sink.on_write_complete(SimpleNamespace(write_returns=[result]))
+    assert [one["x"].tolist() for one in rs.open(tmp_path / "out")] == [[1.0, 1.0]] * 3
 
 
 def test_existing_dataset(tmp_path: Path) -> None:
