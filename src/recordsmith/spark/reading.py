@@ -15,7 +15,7 @@ from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.example import Schema
 from recordsmith.spark.filters import where_of
 from recordsmith.spark.options import ReadOptions
-from recordsmith.spark.types import batch_schema, compared_types
+from recordsmith.spark.types import batch_schema, compared_types, in_stored_unit
 from recordsmith.where import parse_where
 from recordsmith.where.parser import LONGEST
 
@@ -30,15 +30,19 @@ class DatasetPart(InputPartition):
 class RecordsmithReader(DataSourceReader):
     """Reads a dataset: each shard, or each part of a large one, is a partition."""
 
-    def __init__(self, options: ReadOptions, schema: StructType, stored: Schema) -> None:
+    def __init__(
+        self, options: ReadOptions, schema: StructType, stored: Schema, types: Any = None
+    ) -> None:
         """
         Args:
             schema: the columns that Spark wants.
             stored: the schema of the records.
+            types: the Arrow types of the columns that were written, if they are restored.
         """
         self._options = options
         self._schema = schema
         self._stored = stored
+        self._types = types
         self._conditions = [options.where] if options.where else []
         for condition in self._conditions:
             parse_where(condition).check(stored)
@@ -55,6 +59,11 @@ class RecordsmithReader(DataSourceReader):
             return
         pa = import_pyarrow()
         wanted = batch_schema(self._schema)
+        decoded = [
+            field if self._types is None
+            else field.with_type(in_stored_unit(field.type, self._types.field(field.name).type))
+            for field in wanted
+        ]  # fmt: skip
         conditions = _joined(self._conditions)
         batches = open_stream(
             records_of(partition.dataset),
@@ -63,12 +72,12 @@ class RecordsmithReader(DataSourceReader):
             None,
             None,
             1,
-            pa.schema([field for field in wanted if not pa.types.is_null(field.type)]),
+            pa.schema([field for field in decoded if not pa.types.is_null(field.type)]),
             parse_where(conditions) if conditions else None,
         )
         for batch in batches:
             columns = [
-                column if column.type == field.type else column.cast(field.type)
+                column if column.type == field.type else _converted(column, field.type)
                 for column, field in zip(batch.columns, wanted, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
@@ -87,6 +96,13 @@ class FilteringReader(RecordsmithReader):
         if where is not None and len(_joined([*self._conditions, where])) <= LONGEST:
             self._conditions.append(where)
         return filters
+
+
+def _converted(column: Any, wanted: Any) -> Any:
+    """Cast a column; digits of times that Spark does not have are cut off."""
+    from pyarrow import compute
+
+    return column.cast(options=compute.CastOptions(wanted, allow_time_truncate=True))
 
 
 def _joined(conditions: Iterable[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
@@ -26,6 +28,7 @@ class RecordsmithSource(DataSource):
     """
 
     _stored: Schema | None = None  # the schema of the records, once it is known
+    _types: Any = None  # the Arrow types of the columns, if they are restored
 
     @classmethod
     def name(cls) -> str:
@@ -45,6 +48,7 @@ class RecordsmithSource(DataSource):
         dataset = options.open()
         self._stored = dataset.schema
         found = dataset.to_arrow(options.columns, restore_types=options.restore_types)
+        self._types = found.schema if options.restore_types else None
         return spark_schema(found.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -60,7 +64,7 @@ class RecordsmithSource(DataSource):
         if stored is None:
             stored = _stored_schema(options, schema)
         kind = FilteringReader if options.push_filters else RecordsmithReader
-        return kind(options, schema, stored)
+        return kind(options, schema, stored, self._types)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Begin to write, and return the writer.

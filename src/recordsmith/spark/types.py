@@ -12,25 +12,74 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.errors import OptionError, Problems
 from recordsmith.example import FeatureSchema, Kind, Schema
 
+_MOST_DIGITS = 38  # of decimals of Spark
 _COMPARED = {LongType(): int, StringType(): str, BinaryType(): bytes}
 
 
 def spark_schema(arrow_schema: Any) -> StructType:
-    """Return the schema of Spark for the columns of a dataset: arrays for all lists."""
+    """Return the schema of Spark for the columns of a dataset: arrays for all lists.
+
+    Raises:
+        OptionError: Spark has no type for a column.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     pa = import_pyarrow()
-    fields = [pa.field(field.name, _spark_type(pa, field.type)) for field in arrow_schema]
+    fields = [
+        pa.field(field.name, _spark_type(pa, field.name, field.type)) for field in arrow_schema
+    ]
     return from_arrow_schema(pa.schema(fields))
 
 
-def _spark_type(pa: Any, arrow_type: Any) -> Any:
+def _spark_type(pa: Any, name: str, arrow_type: Any) -> Any:
     """Return the Arrow type in which Spark takes a column."""
+    arrow_type = _plain(pa, arrow_type)
     if pa.types.is_nested(arrow_type):
-        return pa.list_(_spark_type(pa, arrow_type.value_type))
-    if pa.types.is_large_binary(arrow_type):
-        return pa.binary()
-    return pa.string() if pa.types.is_large_string(arrow_type) else arrow_type
+        return pa.list_(_spark_type(pa, name, arrow_type.value_type))
+    if pa.types.is_decimal(arrow_type) and arrow_type.precision > _MOST_DIGITS:
+        raise OptionError(
+            f"column {name!r} has the type {arrow_type}, and decimals of Spark have at most "
+            f"{_MOST_DIGITS} digits",
+            option="restore_types",
+            value=name,
+            remedy="Read it as text, without restore_types, or select other columns.",
+        )
+    similar = {
+        pa.uint8(): pa.int16(),
+        pa.uint16(): pa.int32(),
+        pa.uint32(): pa.int64(),
+        pa.uint64(): pa.int64(),
+        pa.float16(): pa.float32(),
+        pa.date64(): pa.date32(),
+        pa.time32("s"): pa.time64("us"),
+        pa.time32("ms"): pa.time64("us"),
+        **dict.fromkeys((pa.large_string(), pa.string_view()), pa.string()),
+        **dict.fromkeys((pa.large_binary(), pa.binary_view()), pa.binary()),
+    }
+    return similar.get(arrow_type, arrow_type)
+
+
+def in_stored_unit(wanted: Any, stored: Any) -> Any:
+    """Return a type of Spark's batches, but with times as they are stored.
+
+    Args:
+        wanted: the type in Spark's batches.
+        stored: the Arrow type of the column that was written.
+    """
+    pa = import_pyarrow()
+    stored = _plain(pa, stored)
+    if pa.types.is_list(wanted):
+        return pa.list_(in_stored_unit(wanted.value_type, stored.value_type))
+    return stored if pa.types.is_temporal(stored) else wanted
+
+
+def _plain(pa: Any, arrow_type: Any) -> Any:
+    """Return a type without extension and dictionary."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _plain(pa, arrow_type.storage_type)
+    if pa.types.is_dictionary(arrow_type):
+        return _plain(pa, arrow_type.value_type)
+    return arrow_type
 
 
 def batch_schema(schema: StructType) -> Any:
