@@ -223,6 +223,12 @@ class ClaimedStore(Store):
     def info(self, key: str) -> ObjectInfo:
         return self._store.info(key)
 
+    def has_identity(self, version: str) -> bool:
+        return self._store.has_identity(version)
+
+    def version_number(self, version: str) -> int:
+        return self._store.version_number(version)
+
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> bytes:
