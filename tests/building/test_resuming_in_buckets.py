@@ -86,7 +86,10 @@ def test_sizes_alone_do_not_identify_a_shard(monkeypatch: pytest.MonkeyPatch) ->
             return {**super().info(path), "created": None, "modified": None}
 
         def ls(self, path: str, detail: bool = True, **_: Any) -> Any:
-            found = [{**info, "created": None, "modified": None} for info in super().ls(path, detail=True)]
+            found = [
+                {**info, "created": None, "modified": None}
+                for info in super().ls(path, detail=True)
+            ]
             return found if detail else [info["name"] for info in found]
 
     def pack_rows() -> None:
