@@ -41,10 +41,11 @@ class ListingFiles(memory.MemoryFileSystem):  # type: ignore[misc]
         return next((info for info in listed if info["name"] == path), None) or super().info(path)
 
     def invalidate_cache(self, path: str | None = None) -> None:
-        while path:
+        """As FTP and dbfs: the listing of the folder of a path stays."""
+        if path is None:
+            self.dircache.clear()
+        else:
             self.dircache.pop(path, None)
-            path = path.rpartition("/")[0]
-        self.dircache.pop("", None)
 
 
 @pytest.fixture
@@ -69,9 +70,12 @@ def test_a_replaced_object_is_noticed_in_spite_of_old_listings(
         store.read("x", 500, 1000, listed.version)
     assert store.read("x") == b"b" * size
     assert store.info("x").size_bytes == size
-    files.pipe_file("/d/y", b"")
-    assert {entry.name for entry in store.list_entries()} == {"x", "y"}
-    assert {info.key for info in store.list()} == {"x", "y"}
+    store.put("s/y", b"")
+    assert {info.key for info in store.list()} == {"x", "s/y"}
+    files.pipe_file("/d/z", b"")
+    files.pipe_file("/d/s/z", b"")
+    assert {entry.name for entry in store.list_entries()} == {"x", "z", "s"}
+    assert {info.key for info in store.list()} == {"x", "z", "s/y", "s/z"}
 
 
 @pytest.mark.parametrize(

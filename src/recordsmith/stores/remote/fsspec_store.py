@@ -102,9 +102,9 @@ class FsspecStore(Store):
         for mark in "?#":  # some file systems cut the path there
             if mark in url and mark not in path:
                 raise OptionError(
-                    f"the URL {url} has {mark!r}",
+                    f"the URL {url} contains {mark!r}",
                     value=url,
-                    expected=f"none in a URL of {scheme}",
+                    expected=f"a {scheme} URL without it",
                     remedy="Use * in patterns, or pass the file system and a path.",
                 )
         store = cls(files, path[: path.startswith("/")])
@@ -159,7 +159,7 @@ class FsspecStore(Store):
     def _connection(self) -> tuple[Any, threading.RLock]:
         """The file system and its lock, made again in a forked process.
 
-        Connections are not shared, and a thread of the parent may hold its lock for ever.
+        Connections are not shared, and a thread of the parent may hold its lock.
         """
         process, files, lock = self._opened
         if process != os.getpid():
@@ -168,9 +168,13 @@ class FsspecStore(Store):
             self._opened = os.getpid(), files, lock
         return files, lock
 
-    def _forget_listings(self, path: str) -> None:
-        """Ask the server for what is in a folder: many file systems keep what they listed."""
-        self._files.invalidate_cache(path)
+    def _forget_listings(self) -> None:
+        """Drop what the file system has listed.
+
+        All of it: given a path, some file systems keep the listings of its folder, and most those
+        of the folders below it.
+        """
+        self._files.invalidate_cache()
 
     @property
     def _is_serial(self) -> bool:
@@ -202,7 +206,7 @@ class FsspecStore(Store):
     def info(self, key: str) -> ObjectInfo:
         path = self._path(check_key(key))
         with self._translating(key):
-            self._forget_listings(path)
+            self._forget_listings()
             found = self._files.info(path)
         if found["type"] != "file":
             raise FileAccessError(errno.EISDIR, "it is a folder", self.name_of(key))
@@ -244,7 +248,7 @@ class FsspecStore(Store):
         folder = prefix.rpartition("/")[0]
         path = self._path(folder)
         with self._translating(folder):
-            self._forget_listings(path)
+            self._forget_listings()
             try:
                 found = self._files.find(path, detail=True)
             except FileNotFoundError:
@@ -258,7 +262,7 @@ class FsspecStore(Store):
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         path = self._path(key)
         with self._translating(key):
-            self._forget_listings(path)
+            self._forget_listings()
             try:
                 found = self._files.ls(path, detail=True)
             except (FileNotFoundError, NotADirectoryError):
@@ -280,7 +284,7 @@ class FsspecStore(Store):
     def is_folder(self, key: str) -> bool:
         path = self._path(key)
         with self._translating(key):  # folders without files are none
-            self._forget_listings(path)
+            self._forget_listings()
             is_folder = not key or self._files.isdir(path)
             return is_folder and (not key or any(files for *_, files in self._files.walk(path)))
 
@@ -340,7 +344,7 @@ class FsspecStore(Store):
         try:
             self._files.mv(old, new)
         except (OSError, ValueError):
-            self._forget_listings(new)
+            self._forget_listings()
             if not self._files.exists(new):
                 raise
             aside = f"{old}~"
