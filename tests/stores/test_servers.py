@@ -49,7 +49,7 @@ class TestS3(OverServer, StoreContract):
     kind = "s3"
 
     def test_folders_that_a_tool_has_made_as_objects(self, s3: S3) -> None:
-        """They are no objects; an empty object is."""
+        """They are not listed; empty objects are."""
         for key in ("d/", "d/a", "d/e", "d/e-f", "d/s/", "d/s/x", "d/s/y/", "d/s/y/z", "d/t"):
             s3.put(key, b"" if key.endswith(("/", "e", "t")) else b"x")
         store = rs.remote("s3://bucket", store_options=s3.options()).store

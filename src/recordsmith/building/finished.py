@@ -322,12 +322,15 @@ def _verified_result(
     if document.get("versions_hash") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
-    trusted = document.get("object_version", "") if folder.store.is_remote else ""
+    version = document.get("object_version")  # None for local files
     # under its final name if the job was killed while publishing
     for location in (partial_location(folder, file), folder / file):
         with suppress(FileAccessError):
-            is_same = trusted == location.info().version and folder.store.has_identity(trusted)
-            if is_same or size_and_checksum(location) == expected:
+            if (
+                version is not None
+                and location.info().version == version
+                and folder.store.has_identity(version)
+            ) or size_and_checksum(location) == expected:
                 return result
             if location.name != file:
                 location.delete()

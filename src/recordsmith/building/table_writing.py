@@ -104,7 +104,7 @@ def begin(
     if not isinstance(overwrite, bool):
         raise OptionError(option="overwrite", value=overwrite, expected="True or False")
     check_folder(folder)
-    token = os.urandom(16).hex() if token is None else token
+    token = token or os.urandom(16).hex()
     job = {
         "out": _portable(out),
         "token": token,

@@ -118,8 +118,8 @@ def check_png_chunks(features: Mapping[str, Any]) -> None:
     Raises:
         CorruptDataError: unreadable-image.
     """
-    for key in filter(features.__contains__, IMAGES):
-        for data in _listed(features[key]):
+    for key in IMAGES:
+        for data in _listed(features.get(key)):
             if isinstance(data, bytes) and data[:8] == SIGNATURE:
                 try:
                     check_chunks(data)

@@ -241,7 +241,7 @@ class ReadAhead:
         try:
             data = wait_for(piece.data)
         except BaseException:
-            self.close()  # the next read reads it again
+            self.close()  # the next read starts over
             raise
         if len(data) < piece.stop - piece.start:
             self._cancel()  # what is read ahead does not follow on it

@@ -142,7 +142,10 @@ class Upload:
             error = KeyboardInterrupt()
             abort = partial(self._locked, self._writer.__exit__, KeyboardInterrupt, error, None)
             with suppress(FileAccessError):  # the reason for aborting is of more use
-                result_soon(self._call, abort)
+                if self._lock.locked():  # by an interrupted call, which may not return soon
+                    result_soon(self._call, abort)
+                else:
+                    self._call(abort)
 
     def _locked(self, function: Callable[..., Any], *arguments: Any) -> None:
         with self._lock:
