@@ -287,8 +287,7 @@ class Dataset(Summarized):
     def records(self) -> Iterator[bytes]:
         """Yield the payloads in order without decoding them."""
         for located in self._records.blocks():
-            for payload in located.block.payloads():
-                yield bytes(payload)
+            yield from located.block.records()
 
     def read_records(self, positions: Positions) -> BytesArray:
         """Read the payloads at many positions; the fast way to read random records.
