@@ -4,6 +4,7 @@ from recordsmith.dataset.dataset import (
     Dataset,
     DatasetSource,
     column_schema,
+    has_arrow_types,
     known_schema,
     preview_schema,
     records_of,
