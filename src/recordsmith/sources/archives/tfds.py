@@ -122,15 +122,17 @@ class Tfds:
             samples = _records(shards, version)
         else:
             samples = _windows(shards, features, (self.window, self.stride), version, notices)
-        splits = tuple(samples.splits[0]) if samples.splits is not None else ()
-        if len(splits) < 2:
-            splits, samples.splits = (), None
+        names_of_splits = tuple(samples.splits[0]) if samples.splits is not None else ()
+        splits = names_of_splits if len(names_of_splits) > 1 else ()
+        if not splits:
+            samples.splits = None
         return Listing(
             samples,
             TfdsReader(folder, json.dumps(description.to_json(), sort_keys=True)),
             _class_names(description),
             tuple(notices),
             splits,
+            only_split(names_of_splits, None),
             tfds=description.to_json(),
         )
 

@@ -63,7 +63,7 @@ class Cvat(FileAnnotatedImages):
             {name for file in files.values() for name in file.class_names}, self._label_map
         )
         if len(files) == 1:
-            files = next(iter(files.values())).by_subset()
+            files = next(iter(files.values())).by_subset() or files
         entries, splits, notices = self._entries(index, files)
         places = self._places(paths)
 
@@ -150,10 +150,10 @@ class CvatFile:
                     self.class_names.add(label)
 
     def by_subset(self) -> dict[str, CvatFile]:
-        """The images of each subset, if there are several."""
+        """The images of each subset; empty if some are in none."""
         subsets = sorted({image.subset for image in self.images})
-        if len(subsets) < 2 or "" in subsets:
-            return {"": self}
+        if "" in subsets:
+            return {}
         parts = {}
         for subset in subsets:
             part = object.__new__(CvatFile)
