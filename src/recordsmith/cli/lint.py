@@ -59,7 +59,6 @@ def lint(
 
     HTML page: `recordsmith lint flowers --html lint.html`
     """
-
     check_html(html, overwrite=overwrite)
     detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)

@@ -529,7 +529,8 @@ def pack(
         )
     if json:
         console.print_json(
-            report.to_json() | {"format": detected.reading.format, "options": dict(detected.reading.options)}
+            report.to_json()
+            | {"format": detected.reading.format, "options": dict(detected.reading.options)}
         )
     else:
         noun = _NOUNS.get(detected.reading.format, "image")

@@ -131,15 +131,18 @@ class Detection:
             OptionError: an option does not apply to the format.
         """
         chosen = self._chosen
-        what = chosen.what
-        changed = [
-            option(name, value)
+        known, what = chosen.options, chosen.what
+        changed = {
+            name: value
             for name, value in self.given.items()
-            if not _agrees(chosen, {name: value}) or name not in chosen.options
-        ]
+            if name not in known or not _are_equal(value, known[name])
+        }
         if changed:
-            what = f"{what.removesuffix(', without classes')}, with {' '.join(changed)}"
-        return replace(chosen, what=what, options={**chosen.options, **self.given})
+            column = f", classes in column {known.get('label_column')}"
+            for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
+                what = what.replace(stale, "") if name in changed else what
+            what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
+        return replace(chosen, what=what, options={**known, **self.given})
 
     @cached_property
     def source(self) -> Source:
@@ -280,7 +283,7 @@ def _find_readings(root: Location) -> list[Reading]:
     if not is_folder(root):
         reading = _read_file(root)
         if reading.format == "table":
-            reading = tables.with_named_images(reading, root)
+            reading = tables.of_file(reading, root)
         return [reading]
     survey = Survey(root)
     readings = [reading for find in _FINDERS for reading in find(survey)]
@@ -317,10 +320,14 @@ def _check_format(format: str, given: Mapping[str, Any]) -> None:
 
 def _agrees(reading: Reading, given: Mapping[str, Any]) -> bool:
     return all(
-        str(given[name]).rstrip("/") == str(value).rstrip("/")
+        _are_equal(given[name], value)
         for name, value in reading.options.items()
         if name in given and name not in _OVERRIDING
     )
+
+
+def _are_equal(given: object, value: object) -> bool:
+    return str(given).rstrip("/") == str(value).rstrip("/")
 
 
 def _not_accepted(name: str, value: object, format: str, what: str) -> OptionError:

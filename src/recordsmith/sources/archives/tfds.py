@@ -48,6 +48,7 @@ from recordsmith.sources.numbered import (
 )
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Sample
+from recordsmith.sources.splits import only_split
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.words import count

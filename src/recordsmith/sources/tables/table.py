@@ -117,7 +117,7 @@ class Table:
             group_column: the column with the group of each row: a patient, a video. It stays a
                 feature.
             label_column: the column with the class of each row. Integers from 0 are labels; texts
-                are sorted and numbered from 0. Without images it stays a feature.
+                are sorted and numbered from 0. Without images it stays a feature. Empty for none.
             kinds: the kinds of some columns (bytes, float or int64), instead of inferring them.
             delimiter: between the cells of CSV; None to detect it from the first line.
             encoding: of text files.
@@ -145,7 +145,7 @@ class Table:
             "image_column": image_column,
             "split_column": split_column,
             "group_column": group_column,
-            "label_column": label_column,
+            "label_column": label_column or None,
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
             "kinds": self._kinds or None,
@@ -173,7 +173,7 @@ class Table:
         self._delimiter = delimiter
         self._encoding = encoding
         self._image_column, self._split = image_column, split_column
-        self._group, self._label = group_column, label_column
+        self._group, self._label = group_column, label_column or None
         self._paths: list[Location] = []
         self._version: int | None = None
         self._listing: Listing | None = None
@@ -439,7 +439,8 @@ class Table:
             raise SourceError(
                 f"label column {self._label!r} has floats; expected class names or integers",
                 path=self._paths[0],
-                remedy="A regression target needs no label column: it is a feature.",
+                remedy="A regression target is a feature, not a class: pass "
+                f"{option('label_column', '')} for no column of classes.",
             )
         if not values.values:
             raise SourceError(f"label column {self._label!r} is empty", path=self._paths[0])
