@@ -423,7 +423,7 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
     )
     values = 'width="40" height="20"'
     listing = Cvat(_cvat(tmp_path, shapes, values=values), object_masks="class").list_samples()
-    assert listing.class_names == (None, "Dog", "cat")
+    assert listing.class_names == (None, "cat", "Dog")
     for number in range(4):
         features, notes = _read(listing, number)
         assert _boxes(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
@@ -433,7 +433,22 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
             f"annotations.xml, line {number + 3}: tag",
         ]
     mask = _mask(features["image/segmentation/class/encoded"])
-    assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 160, 100]
+    assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 100, 160]
+
+
+def test_labels_of_cvat_have_the_order_of_the_file(tmp_path: Path) -> None:
+    root = _cvat(tmp_path, '<polygon label="Dog" points="20,2;30,2;30,18;20,18"/>')
+    path = root / "annotations.xml"
+    labels = "".join(
+        f"<label><name>{name}</name><attributes><attribute><name>x</name></attribute></attributes>"
+        f"{parent}</label>"
+        for name, parent in (("zebra", ""), ("Dog", ""), ("tail", "<parent>Dog</parent>"))
+    )
+    meta = f"<meta><task><labels>{labels}</labels></task></meta>"
+    path.write_text(path.read_text().replace("<version/>", f"<version/>{meta}"))
+    listing = Cvat(root).list_samples()
+    assert listing.class_names == (None, "zebra", "Dog")
+    assert _read(listing)[0]["image/object/class/label"] == [2]
 
 
 def test_subsets_of_cvat_are_splits(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.sources import make_source
 from recordsmith.sources.detection import FORMATS
 from recordsmith.sources.survey import Strength, Survey
 from recordsmith.stores import as_folder
@@ -121,7 +120,7 @@ def test_images_and_masks(tmp_path: Path, layout: str) -> None:
 def test_each_image_is_packed_with_its_own_mask(tmp_path: Path, layout: str) -> None:
     """Pillow reads the files again; the digits of their names show which belong together."""
     root = write(tmp_path / "x", PAIRS[layout][0])
-    rs.pack(make_source(root).source, tmp_path / "out")
+    rs.pack(rs.detect(root).source, tmp_path / "out")
     numbers_only = PAIRS[layout][3].get("colours") is None
     for example in rs.open(tmp_path / "out"):
         image = root / os.fsdecode(example["image/filename"][0])
@@ -210,7 +209,7 @@ def test_images(tmp_path: Path, layout: str) -> None:
 
 def test_classes_of_a_list_are_those_of_its_lines(tmp_path: Path) -> None:
     root = write(tmp_path / "x", IMAGES["ImageNet, names"][0])
-    listing = make_source(root).source.list_samples()
+    listing = rs.detect(root).source.list_samples()
     assert {s.name: s.label for s in listing.samples if s.split == "val"} == {
         "val/v_1.JPEG": 0,
         "val/v_2.JPEG": 1,
@@ -258,7 +257,7 @@ def test_several_readings_are_named_with_their_options(tmp_path: Path, layout: s
     found = [{"format": reading.format, **reading.options} for reading in strongest]
     assert sorted(found, key=str) == sorted(ways, key=str)
     for way in ways:  # the options choose this reading
-        made = make_source(root, **way)
+        made = rs.detect(root, **way).reading
         assert (made.format, *made.options.values()) == tuple(way.values())
 
 
@@ -275,21 +274,21 @@ def test_masks_that_cannot_be_packed_as_they_are(tmp_path: Path, layout: str) ->
     files, words = PROBLEMS[layout]
     root = write(tmp_path / "x", files)
     with raises(rs.SourceError, path=root, match=words):
-        make_source(root)
+        _ = rs.detect(root).source
 
 
 def test_an_option_solves_the_problem(tmp_path: Path) -> None:
     root = write(tmp_path / "x", PROBLEMS["unknown colours"][0])
     table = {(1, 2, 3): 0, (64, 128, 64): 1, (192, 0, 128): 2}
-    made = make_source(root, colours=table)
-    assert made.options == {"images": "images", "masks": "masks", "colours": table}
+    made = rs.detect(root, colours=table)
+    assert made.reading.options == {"images": "images", "masks": "masks", "colours": table}
     assert len(made.source.list_samples().samples) == 6
 
 
 def test_names_without_a_partner_are_refused(tmp_path: Path) -> None:
     root = write(tmp_path, {"image/i{0-5}.jpg": "photo", "label/{10-15}.png": "numbers"})
     with pytest.raises(rs.SourceError, match="no common names"):
-        make_source(root).source.list_samples()
+        rs.detect(root).source.list_samples()
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
@@ -370,35 +369,35 @@ def test_unsupported_file(tmp_path: Path) -> None:
 
 
 def test_an_explicit_format_wins(tmp_path: Path) -> None:
-    made = make_source(_make(tmp_path, "rows.csv cat/1.jpg"), "folder")
+    made = rs.detect(_make(tmp_path, "rows.csv cat/1.jpg"), "folder")
     assert isinstance(made.source, rs.ImageFolder)
-    assert (made.format, made.reading) == ("folder", None)
+    assert made.reading.format == "folder"
     root = write(tmp_path / "x", PAIRS["U-Net"][0])
-    assert make_source(root, "pairs").options == {"images": "image", "masks": "label"}
-    assert make_source(root, "folder").options == {}
+    assert rs.detect(root, "pairs").reading.options == {"images": "image", "masks": "label"}
+    assert rs.detect(root, "folder").reading.options == {}
 
 
 def test_an_option_of_one_reading_selects_it(tmp_path: Path) -> None:
     root = write(tmp_path, {"cats/{0-5}.jpg": "photo", "dogs/{0-5}.jpg": "photo"})
-    made = make_source(root, class_pattern="^([a-z]+)/")
+    made = rs.detect(root, class_pattern="^([a-z]+)/").reading
     assert (made.format, made.options) == ("files", {"class_pattern": "^([a-z]+)/"})
-    made = make_source(root, images="cats", masks="dogs")
+    made = rs.detect(root, images="cats", masks="dogs").reading
     assert (made.format, made.options) == ("pairs", {"images": "cats", "masks": "dogs"})
 
 
 def test_options_of_other_formats_are_refused(tmp_path: Path) -> None:
     with raises(rs.OptionError, option="boxes", value="clip", match="voc, coco, yolo"):
-        make_source(_make(tmp_path, "cat/1.jpg dog/1.jpg"), boxes="clip")
+        _ = rs.detect(_make(tmp_path, "cat/1.jpg dog/1.jpg"), boxes="clip").source
 
 
 def test_unknown_formats(tmp_path: Path) -> None:
     with raises(rs.OptionError, option="format", value="foldr", match=r"folder\?"):
-        make_source(tmp_path, "foldr")
+        rs.detect(tmp_path, "foldr")
 
 
 def test_every_format_has_a_source(tmp_path: Path) -> None:
     for name, known in FORMATS.items():
-        made = make_source(tmp_path, name)
+        made = rs.detect(tmp_path, name)
         assert type(made.source) is known.source
 
 

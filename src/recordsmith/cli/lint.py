@@ -59,17 +59,15 @@ def lint(
 
     HTML page: `recordsmith lint flowers --html lint.html`
     """
-    from recordsmith.sources import make_source
-
     check_html(html, overwrite=overwrite)
-    detected = make_source(source, **source_options)
+    detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)
     with console.progress_bar("checking") as progress:
         report = rs.lint(listed, deep=not quick, threads=threads, progress=progress)
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:
-        console.print_json(report.to_json(option_in_shell) | {"format": detected.format})
+        console.print_json(report.to_json(option_in_shell) | {"format": detected.reading.format})
     else:
         _print_report(report)
     console.print_written_page(html)

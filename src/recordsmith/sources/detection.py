@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -113,29 +113,53 @@ class Detection:
     path: the folder or file.
     readings: by strength, the likeliest first; those of strength POSSIBLE are chosen only by
         options.
+    given_format, given: the format and the options of the caller.
     """
 
     path: Location
     readings: tuple[Reading, ...]
+    given_format: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def reading(self) -> Reading:
-        """The reading that `pack` uses without options.
+        """The reading that `pack` uses, with all its options.
 
         Raises:
             SourceError: several readings fit, and `problems` has the options that choose each; or
                 the only one needs an option.
+            OptionError: an option does not apply to the format.
         """
-        return choose_reading(self.path, self.readings, {})
+        chosen = self._chosen
+        known, what = chosen.options, chosen.what
+        changed = {
+            name: value
+            for name, value in self.given.items()
+            if name not in known or not _are_equal(value, known[name])
+        }
+        if changed:
+            column = f", classes in column {known.get('label_column')}"
+            for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
+                what = what.replace(stale, "") if name in changed else what
+            what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
+        return replace(chosen, what=what, options={**known, **self.given})
 
     @cached_property
     def source(self) -> Source:
         """The source of the reading.
 
         Raises:
-            SourceError: as `reading`.
+            SourceError, OptionError: as `reading`.
         """
         return FORMATS[self.reading.format].source(self.path, **self.reading.options)
+
+    def describe(self, listing: Listing) -> str:
+        """What is read, for people: "images in image/, masks in label/: 30 pairs"."""
+        number = count(len(listing.samples), self.reading.noun.removesuffix("s"))
+        skipped = self.reading.left_out
+        return f"{self.reading.what}: {number}" + (
+            f"; not read: {', '.join(skipped)}" if skipped else ""
+        )
 
     def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
         """Return format, options, count, splits, classes, notices and alternatives.
@@ -143,20 +167,62 @@ class Detection:
         Lists the samples of the source, without reading them.
 
         Raises:
-            SourceError: as `reading`, or there is nothing to pack.
+            SourceError, OptionError: as `reading`; or there is nothing to pack.
             FileAccessError: a folder or file cannot be read.
         """
-        reading = self.reading
         listing = self.source.list_samples()
-        weaker = [each for each in self.readings if each is not reading]
+        others = [each for each in self.readings if each is not self._chosen]
         return {
-            **reading_json(reading, name_option),
+            **reading_json(self.reading, name_option),
             "count": len(listing.samples),
-            "splits": list(listing.splits),
+            "splits": list(listing.splits or filter(None, [listing.only_split])),
             "classes": None if listing.class_names is None else list(listing.class_names),
             "notices": [*itertools.islice(listing.notices, _MOST_NOTICES)],
-            "alternatives": [reading_json(each, name_option) for each in weaker],
+            "alternatives": [reading_json(each, name_option) for each in others],
         }
+
+    @cached_property
+    def _chosen(self) -> Reading:
+        """The reading that the options leave."""
+        given = self.given
+        if self.given_format is not None:
+            return self._of_format(self.given_format)
+        if not given:
+            return choose_reading(self.path, self.readings, {})
+        accepting = [
+            reading
+            for reading in self.readings
+            if given.keys() <= set(FORMATS[reading.format].options)
+        ]
+        agreeing = [reading for reading in accepting if _agrees(reading, given)]
+        if agreeing:
+            if all(reading.strength == Strength.POSSIBLE for reading in agreeing):
+                fewest = min(len(reading.options) for reading in agreeing)
+                agreeing = [reading for reading in agreeing if len(reading.options) == fewest]
+            return choose_reading(self.path, agreeing, given)
+        likely = {reading.format for reading in accepting if reading.strength > Strength.POSSIBLE}
+        able = likely or {
+            name for name, known in FORMATS.items() if given.keys() <= set(known.options)
+        }
+        if len(able) == 1:  # the options say what is read
+            return _typed_reading(able.pop(), given)
+        first = self.readings[0]
+        for name in given:
+            if name not in FORMATS[first.format].options:
+                raise _not_accepted(name, given[name], first.format, first.what)
+        return choose_reading(self.path, self.readings, {})
+
+    def _of_format(self, format: str) -> Reading:
+        """The reading of a format that the options leave; without options the one without any."""
+        fitting = [
+            reading
+            for reading in self.readings
+            if reading.format == format and _agrees(reading, self.given)
+        ]
+        complete = [reading for reading in fitting if reading.options == self.given]
+        if complete or not fitting:
+            return complete[0] if complete else _typed_reading(format, self.given)
+        return choose_reading(self.path, fitting, {**self.given, "format": format})
 
 
 def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
@@ -164,7 +230,7 @@ def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
     return {
         "format": reading.format,
         "options": dict(reading.options),
-        "what": reading.what,
+        "what": with_options(reading.what, name_option),
         "noun": reading.noun,
         "strength": reading.strength.name.lower(),
         "left_out": [with_options(text, name_option) for text in reading.left_out],
@@ -172,44 +238,23 @@ def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class DetectedSource:
-    """A source and how it was chosen.
-
-    format: one of FORMATS.
-    options: of the source.
-    reading: what was detected; None if the caller chose the format.
-    """
-
-    source: Source
-    format: str
-    options: Mapping[str, Any]
-    reading: Reading | None = None
-
-    def described(self, listing: Listing) -> str:
-        """What is read, for people: "images in image/, masks in label/: 30 pairs"."""
-        if self.reading is None:
-            return ""
-        number = count(len(listing.samples), self.reading.noun.removesuffix("s"))
-        skipped = self.reading.left_out
-        return f"{self.reading.what}: {number}" + (
-            f"; not read: {', '.join(skipped)}" if skipped else ""
-        )
-
-
-def detect(path: PlaceLike) -> Detection:
+def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detection:
     """Detect how a folder or file can be read.
 
     Lists the folder and opens at most some dozens of files in it.
 
     Args:
         path: a folder, a file, or a pattern of files.
+        format: how to read it, such as "folder" or "coco"; None to detect it.
+        options: of the source, such as `images="photos"`; those that are None are ignored. They
+            choose between readings: an option that only one of them accepts selects it.
 
     Returns:
-        The readings. `detect(path).reading` is the one that `pack` uses.
+        The readings. `detect(path).reading` is the one that `pack` uses, `.source` its source.
 
     Raises:
         SourceError: unsupported file type.
+        OptionError: the format is unknown, or does not accept one of the options.
         FileAccessError: the path cannot be read.
 
     Example:
@@ -217,19 +262,29 @@ def detect(path: PlaceLike) -> Detection:
         'folder'
     """
     root = as_place(path)
+    given = {name: value for name, value in options.items() if value is not None}
+    if format is not None:
+        _check_format(format, given)
+        is_pattern = "*" in root.name or "{" in root.name
+        if given.keys() & {"masks", "pairs"} or is_pattern or not root.is_folder():
+            return Detection(root, (), format, given)  # nothing is left to detect
+    return Detection(root, tuple(_find_readings(root)), format, given)
+
+
+def _find_readings(root: Location) -> list[Reading]:
+    """The readings of a folder, file or pattern, the likeliest first."""
     if "{" in root.name or "*" in root.name:
         is_archive = _is_archive(root.name)
-        found = (
+        return [
             Reading("webdataset", "a pattern of tar files", Strength.MARKED, noun="samples")
             if is_archive
             else Reading("shards", "a pattern of files", Strength.MARKED, noun="records")
-        )
-        return Detection(root, (found,))
+        ]
     if not is_folder(root):
         reading = _read_file(root)
         if reading.format == "table":
-            reading = tables.with_named_images(reading, root)
-        return Detection(root, (reading,))
+            reading = tables.of_file(reading, root)
+        return [reading]
     survey = Survey(root)
     readings = [reading for find in _FINDERS for reading in find(survey)]
     used = {file for reading in readings if reading.format != "table" for file in reading.files}
@@ -241,34 +296,12 @@ def detect(path: PlaceLike) -> Detection:
             raise refused
         # its error has what was found and expected; images may be without suffixes
         readings = [Reading("folder", "class folders", Strength.POSSIBLE)]
-    return Detection(root, tuple(readings))
+    return readings
 
 
-def make_source(path: PlaceLike, format: str | None = None, **options: Any) -> DetectedSource:
-    """Make the source for a path.
-
-    Args:
-        path: a folder or a file.
-        format: one of FORMATS; None to detect it.
-        options: of the source; those that are None are ignored. They narrow what is detected: an
-            option that only one reading accepts selects it.
-
-    Raises:
-        OptionError: the format is unknown, or does not accept one of the options.
-        SourceError: the format cannot be detected.
-        FileAccessError: the path cannot be read.
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-    if format is not None:
-        _check_format(format, given)
-        found = _of_format(path, format, given)
-        merged = {**(found.options if found else {}), **given}
-        return DetectedSource(FORMATS[format].source(path, **merged), format, merged)
-    detection = detect(path)
-    reading = _select(detection, given)
-    merged = {**reading.options, **given}
-    source = FORMATS[reading.format].source(path, **merged)
-    return DetectedSource(source, reading.format, merged, reading)
+def _typed_reading(format: str, given: Mapping[str, Any]) -> Reading:
+    """A reading that the options say."""
+    return Reading(format, f"the format {format}", Strength.ANNOTATED, given, noun="samples")
 
 
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
@@ -285,60 +318,16 @@ def _check_format(format: str, given: Mapping[str, Any]) -> None:
             raise _not_accepted(name, given[name], format, "")
 
 
-def _of_format(path: PlaceLike, format: str, given: Mapping[str, Any]) -> Reading | None:
-    """The reading of a format that the options leave; None if the options say everything.
-
-    Without options it is the one without options, if there is one.
-    """
-    root = as_place(path)
-    if given.keys() & {"masks", "pairs"} or "*" in root.name or "{" in root.name:
-        return None
-    if not root.is_folder():
-        return None
-    readings = [
-        reading
-        for reading in detect(root).readings
-        if reading.format == format and _agrees(reading, given)
-    ]
-    if not readings or any(reading.options == given for reading in readings):
-        return None
-    return choose_reading(root, readings, {**given, "format": format})
-
-
-def _select(detection: Detection, given: Mapping[str, Any]) -> Reading:
-    """The reading that the options leave."""
-    if not given:
-        return detection.reading
-    accepting = [
-        reading
-        for reading in detection.readings
-        if given.keys() <= set(FORMATS[reading.format].options)
-    ]
-    agreeing = [reading for reading in accepting if _agrees(reading, given)]
-    if agreeing:
-        if all(reading.strength == Strength.POSSIBLE for reading in agreeing):
-            fewest = min(len(reading.options) for reading in agreeing)
-            agreeing = [reading for reading in agreeing if len(reading.options) == fewest]
-        return choose_reading(detection.path, agreeing, given)
-    likely = {reading.format for reading in accepting if reading.strength > Strength.POSSIBLE}
-    able = likely or {name for name, known in FORMATS.items() if given.keys() <= set(known.options)}
-    if len(able) == 1:  # the options say what is read
-        name = able.pop()
-        shown = ", ".join(f"{option(each)}" for each in given)
-        return Reading(name, f"the format {name}, by {shown}", Strength.ANNOTATED)
-    first = detection.readings[0]
-    for name in given:
-        if name not in FORMATS[first.format].options:
-            raise _not_accepted(name, given[name], first.format, first.what)
-    return detection.reading
-
-
 def _agrees(reading: Reading, given: Mapping[str, Any]) -> bool:
     return all(
-        str(given[name]).rstrip("/") == str(value)
+        _are_equal(given[name], value)
         for name, value in reading.options.items()
         if name in given and name not in _OVERRIDING
     )
+
+
+def _are_equal(given: object, value: object) -> bool:
+    return str(given).rstrip("/") == str(value).rstrip("/")
 
 
 def _not_accepted(name: str, value: object, format: str, what: str) -> OptionError:

@@ -45,7 +45,7 @@ class Strength(IntEnum):
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a folder: a source's format and its options, as `make_source` takes them.
+    """One way to read a folder: a source's format and its options, as `detect` takes them.
 
     what: a clause for people without a count: "images in image/, masks in label/".
     noun: what is counted: images, pairs, rows, records.

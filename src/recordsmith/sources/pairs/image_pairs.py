@@ -28,7 +28,7 @@ from recordsmith.sources.pairs.pair_lists import check_pairs, read_pairs
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.pairs.pairing import NameRule, Pair, Pairing
 from recordsmith.sources.source import Listing
-from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
 Pairs: TypeAlias = PlaceLike | Iterable[tuple[PlaceLike, PlaceLike]]
@@ -145,7 +145,8 @@ class ImagePairs:
         reader = PairReader(*roots, colours or None, classes)
         samples = tuple(map(reader.sample, found.pairs))
         splits = sort_splits(pair.split for pair in found.pairs if pair.split is not None)
-        return Listing(samples, reader, classes, tuple(found.notices), splits)
+        only = only_split([], self.root)
+        return Listing(samples, reader, classes, tuple(found.notices), splits, only)
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs"}
