@@ -213,7 +213,7 @@ class GrainIteration(grain.DatasetIterator):
         if not isinstance(state, Mapping) or set(state) != names:
             raise OptionError(option="state", value=state, expected="a state from get_state()")
         own, found = (self._worker, self._worker_count), (state["worker"], state["worker_count"])
-        if state["taken"] and own != found:
+        if state["taken"] and repr(own) != repr(found):  # True is not a 1
             raise OptionError(
                 f"the state is from process {found[0]} of {found[1]}, but this is process {own[0]} "
                 f"of {own[1]}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import stat
 import struct
 import threading
 from pathlib import Path
@@ -178,6 +179,13 @@ def test_folders_that_cannot_be_written(
     (folder / ".recordsmith").write_text("a file, where a folder should be")
     (file,) = rs.index(folder / "a.tfrecord").files
     assert file.path == str(index_locations(folder / "a.tfrecord")[1])
+    cached = Path(file.path)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (cached, cached.parent)] == [0o600, 0o700]
+    assert not rs.index(folder / "a.tfrecord").new_count
+    cached.parent.parent.chmod(0o777)  # others may have replaced it
+    with pytest.raises(rs.FileAccessError) as caught:
+        rs.index(folder / "a.tfrecord")
+    assert caught.value.path == str(folder / ".recordsmith" / "a.tfrecord.index")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "a.tfrecord"))
     with pytest.raises(rs.FileAccessError) as caught:
         rs.index(folder / "a.tfrecord", overwrite=True)

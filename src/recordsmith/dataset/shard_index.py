@@ -25,6 +25,7 @@ Layout, little-endian:
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -34,9 +35,9 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.errors import FileAccessError, OptionError, accessing
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
-from recordsmith.stores.user_cache import user_cache_folder
+from recordsmith.stores.user_cache import INDEX_FOLDER, check_private, user_cache_folder
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
@@ -171,7 +172,7 @@ def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Loca
     name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return (
         location.parent / INTERNAL_FOLDER / f"{location.name}.index",
-        as_folder(user_cache_folder()) / "index" / f"{name}.index",
+        as_folder(user_cache_folder()) / INDEX_FOLDER / f"{name}.index",
     )
 
 
@@ -221,6 +222,8 @@ def _saved_indexes(
         locations = (*(cached,) * is_cached, *(near,) * is_next_to_it)
     for location in locations:
         with suppress(FileAccessError):
+            if location.parent.name != INTERNAL_FOLDER:
+                _check_cache()
             found = _read_head(location, shard, info)
             if found is not None:
                 yield found
@@ -294,9 +297,24 @@ def put_index(location: Location, pieces: tuple[bytes | memoryview, ...]) -> Non
         FileAccessError: it cannot be written.
         OptionError: its folder is a link.
     """
-    if location.parent.name != INTERNAL_FOLDER:  # the cache
-        location.store.make_folder()
+    if location.parent.name == INTERNAL_FOLDER:
+        location.put(pieces)
+        return
+    folder = user_cache_folder()
+    with accessing(folder, "make folder"):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.makedirs(os.path.join(folder, INDEX_FOLDER), mode=0o700, exist_ok=True)
+    _check_cache()
     location.put(pieces)
+    with accessing(location, "write"):
+        os.chmod(str(location), 0o600)
+
+
+def _check_cache() -> None:
+    """Check that no other user can have written the indexes in the user's cache."""
+    folder = user_cache_folder()
+    check_private(folder)
+    check_private(os.path.join(folder, INDEX_FOLDER))
 
 
 def _table_start(record_count: int) -> int:
