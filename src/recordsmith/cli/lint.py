@@ -45,6 +45,14 @@ def lint(
             help="Check only names, classes, orphans and the first bytes of some images.",
         ),
     ] = False,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", help="Leave out this check; may be repeated.", metavar="CHECK"),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="Run only this check; may be repeated.", metavar="CHECK"),
+    ] = None,
     html: Html = None,
     overwrite: OverwritePage = False,
     threads: Threads = None,
@@ -63,7 +71,14 @@ def lint(
     detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)
     with console.progress_bar("checking") as progress:
-        report = rs.lint(listed, deep=not quick, threads=threads, progress=progress)
+        report = rs.lint(
+            listed,
+            deep=not quick,
+            ignore=ignore or (),
+            only=only or (),
+            threads=threads,
+            progress=progress,
+        )
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:

@@ -151,8 +151,8 @@ class LintReport(Report):
 
     @property
     def note_count(self) -> int:
-        """Number of places with notes."""
-        return self._count(Severity.NOTE)
+        """Number of findings that are notes, each of which may be about many samples."""
+        return len([*self.of_severity(Severity.NOTE)])
 
     def of_severity(self, severity: Severity) -> Iterator[LintFinding]:
         """The findings of one severity."""
