@@ -317,15 +317,17 @@ def test_output_that_cannot_be_written(packed: Path, options: tuple[str, ...]) -
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_output_that_was_closed(packed: Path) -> None:
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_output_that_was_closed(packed: Path, closed: str) -> None:
+    command = [sys.executable, "-m", "recordsmith", "inspect", str(packed), "--json"]
     result = subprocess.run(
-        f"{shlex.join([sys.executable, '-m', 'recordsmith', 'inspect', str(packed)])} >&-",
+        f"{shlex.join(command)} {closed}",
         shell=True,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert result.stderr == ""
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_several_paths(run, packed: Path) -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -178,6 +178,8 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         before, variables = None, ExitStack()
         try:
+            if kwargs.get("json"):
+                variables.enter_context(console.only_json())
             variables.enter_context(_remote_options(given))
             with ExitStack() as stack:
                 before = manifest_identity(command.__name__, kwargs)
@@ -191,7 +193,8 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
         except RecordsmithError as error:
             first, *others = error.lines_for(option_in_shell)
             if kwargs.get("json"):
-                console.print_json(error.to_json(option_in_shell))
+                with suppress(OSError):  # such as a closed pipe
+                    console.print_json(error.to_json(option_in_shell))
             console.print_error(first + advice_for(error, command.__name__, kwargs), *others)
             if isinstance(error, FileAccessError):
                 console.print_aside(_soon(complete_shards_text, "", command.__name__, kwargs))

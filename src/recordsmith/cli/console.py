@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recordsmith.words import count, printable, size
@@ -30,6 +30,7 @@ __all__ = [
     "count",
     "fitting_path",
     "not_quiet",
+    "only_json",
     "place",
     "print_aside",
     "print_code",
@@ -63,6 +64,32 @@ _NARROWEST = 40  # columns; narrower terminals wrap by themselves
 _GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
 
 _is_quiet = False
+_json_output: TextIO | None = None  # standard output, while other output goes to standard error
+
+
+@contextmanager
+def only_json() -> Iterator[None]:
+    """Print on standard error in the block, except for `print_json`.
+
+    This includes what libraries and their processes print, such as an engine; in a process of its
+    own, also after the block, as some libraries print when the process ends.
+    """
+    global _json_output  # noqa: PLW0603
+    output = _json_output = sys.stdout
+    with suppress(OSError, ValueError):  # streams of tests have no descriptors
+        if sys.stdout.fileno() == 1:
+            sys.stdout.flush()
+            other = sys.stderr.fileno()
+            _json_output = open(os.dup(1), "w", encoding="ascii")  # noqa: SIM115
+            os.dup2(other, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if _json_output is not output:
+            with suppress(OSError):  # of a closed pipe, which `print_json` has raised
+                _json_output.close()
+        _json_output = None
 
 
 @contextmanager
@@ -185,7 +212,7 @@ def wrapped(line: str, width: int, hang: str = "") -> list[str]:
 
 def print_json(document: Any) -> None:
     """Print a JSON document on standard output, in ASCII."""
-    print(json.dumps(document, indent=1, allow_nan=False))
+    print(json.dumps(document, indent=1, allow_nan=False), file=_json_output, flush=True)
 
 
 def print_code(code: str) -> None:

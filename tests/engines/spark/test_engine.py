@@ -17,7 +17,7 @@ import recordsmith as rs
 from recordsmith.engines import parse_engine
 
 from ...raising import raises
-from ..jobs import SHARDS, checksums, exported, pack_table, write_table
+from ..jobs import SHARDS, checksums, exported, pack_by_command, pack_table, write_table
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -135,6 +135,11 @@ def test_a_dataset_is_packed_in_a_bucket(
 
 def _divide(task: Any) -> Any:
     return task | {"result": 1 / task["number"]}
+
+
+def test_the_command_line(source: Path, wanted: dict[str, int], tmp_path: Path) -> None:
+    pack_by_command(source, tmp_path / "out", "spark:local[2]")
+    assert checksums(tmp_path / "out") == wanted
 
 
 @pytest.mark.usefixtures("by_value")
