@@ -6,6 +6,7 @@ import errno
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ _VOID = 255
 
 
 def lint(
-    source: Source,
+    source: Source | Any,
     *,
     deep: bool = True,
     threads: int | None = None,
@@ -49,7 +50,7 @@ def lint(
     Reads every sample and decodes every image and mask once.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`. Pass annotations with `boxes="stop"`,
+        source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`,
             the default: other policies change invalid boxes, and `lint` reports them as notes.
         deep: False to check only names, classes, orphans and the headers of a few images.
         threads: the number of threads; None for one per processor.
