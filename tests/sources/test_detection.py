@@ -472,3 +472,89 @@ def test_few_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_strengths_are_ordered() -> None:
     assert Strength.POSSIBLE < Strength.STRUCTURE < Strength.ANNOTATED < Strength.MARKED
+
+
+# -- one split -------------------------------------------------------------------------------------
+
+
+def _class_folders(root: Path) -> Path:
+    write(root, {"a/{1-2}.jpg": "photo", "b/{1-2}.jpg": "photo"})
+    return root
+
+
+def _lone_table(root: Path) -> Path:
+    root.mkdir(parents=True)
+    (root / "test.csv").write_text("a,b\n1,2\n")
+    return root
+
+
+def _lone_mnist(root: Path) -> Path:
+    root.mkdir(parents=True)
+    header = bytes([0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 4])
+    (root / "t10k-images-idx3-ubyte").write_bytes(header + bytes(16))
+    return root
+
+
+def _lone_coco(root: Path) -> Path:
+    write(root, {"images/{1-2}.jpg": "photo"})
+    document = {
+        "images": [{"id": 1, "file_name": "1.jpg"}],
+        "annotations": [],
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    (root / "instances_val2017.json").write_text(json.dumps(document))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("make", "split"),
+    [
+        (lambda root: _class_folders(root / "test").parent, "test"),
+        (lambda root: _class_folders(root / "val").parent, "val"),
+        (lambda root: _class_folders(root / "train").parent, None),
+        (lambda root: _class_folders(root / "test"), "test"),
+        (_lone_table, "test"),
+        (lambda root: _lone_table(root) / "test.csv", "test"),
+        (_lone_mnist, "test"),
+        (_lone_coco, "val"),
+    ],
+)
+def test_a_source_with_only_one_split_keeps_it(tmp_path: Path, make: Any, split: str) -> None:
+    root = make(tmp_path / "x")
+    assert rs.detect(root).to_json()["splits"] == ([split] if split else [])
+    assert [*rs.pack(root, tmp_path / "out").splits] == [split or "train"]
+    shares = {"train": 1.0}
+    report = rs.pack(root, tmp_path / "divided", splits=shares)
+    assert [*report.splits] == ["train"]
+    assert any("divided again" in notice for notice in report.notices) == (split is not None)
+
+
+def test_missing_images_of_a_table_are_named(tmp_path: Path) -> None:
+    write(tmp_path, {"images/{1-4}.jpg": "photo"})
+    (tmp_path / "test.csv").write_text("file,label\n1.jpg,a\n2.jpg,a\n3.jpg,b\n4.jpg,b\n")
+    (tmp_path / "train.csv").write_text("file,label\n1.jpg,a\n7.jpg,a\n8.jpg,b\n9.jpg,b\n")
+    (left_out,) = rs.detect(tmp_path).reading.left_out
+    assert "3 of 4" in left_out
+    assert "7.jpg, 8.jpg and 9.jpg" in left_out
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "is_class"),
+    [
+        ("target", "0 1 2", True),
+        ("y", "a b a", True),
+        ("Class", "a b c", True),
+        ("y", "0.5 1.5 2", False),
+        ("price", "0 1 2", False),
+    ],
+)
+def test_the_class_of_a_plain_table(
+    tmp_path: Path, column: str, values: str, is_class: bool
+) -> None:
+    rows = "".join(f"{number},{value}\n" for number, value in enumerate(values.split() * 4))
+    (tmp_path / "rows.csv").write_text(f"a,{column}\n{rows}")
+    for path in (tmp_path, tmp_path / "rows.csv"):
+        reading = rs.detect(path).reading
+        assert reading.options == ({"label_column": column} if is_class else {})
+        assert (f"classes in column {column}" in reading.what) == is_class
+    assert rs.detect(tmp_path, label_column="").source.list_samples().class_names is None

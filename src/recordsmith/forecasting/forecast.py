@@ -73,7 +73,7 @@ def forecast(
     extrapolated from the sizes of all samples and from the headers of many more of them.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`.
+        source: a path or the samples, as for `pack`.
         sample_count: how many samples to store; all of them if there are fewer. Then the sizes are
             exact. Below 100, the intervals are less reliable.
         seed: of the random sample.

@@ -6,6 +6,7 @@ import errno
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from contextlib import ExitStack, closing
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ _OF_PIXELS = _OF_COPIES | {
 
 
 def lint(
-    source: Source,
+    source: Source | Any,
     *,
     deep: bool = True,
     ignore: Iterable[str] = (),
@@ -65,7 +66,7 @@ def lint(
     Reads every sample and decodes every image and mask once.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`. Pass annotations with `boxes="stop"`,
+        source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`,
             the default: other policies change invalid boxes, and `lint` reports them as notes.
         deep: False to check only names, classes, orphans and the headers of a few images.
         ignore: names of checks to leave out, such as `["similar-images"]`.

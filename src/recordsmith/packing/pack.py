@@ -80,8 +80,9 @@ def pack(
     An interrupted job leaves no partial output. Rerun it to resume.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`; or a dataset of Hugging Face, or a
-            table of pyarrow, Polars, pandas or DuckDB.
+        source: a path, whose type is detected as by `detect`; the samples, such as
+            `ImageFolder("flowers")`; or a dataset of Hugging Face, or a table of pyarrow, Polars,
+            pandas or DuckDB.
         out: the folder of the dataset; created if it does not exist.
         splits: the share of each split; the shares add up to 1. None for the splits of the source,
             or a single split, train.
@@ -119,14 +120,14 @@ def pack(
         number of threads and after any number of interruptions.
 
     Raises:
-        SourceError: the source is empty, samples are unreadable, or `lint` is strict and found
-            something.
+        SourceError: the source is empty, samples are unreadable, `lint` is strict and found
+            something, or a path can be read in several ways: `problems` has each with its options.
         OptionError: options conflict with each other or with the data, or the folder holds another
             dataset.
         FileAccessError: a folder cannot be read or written, or the disk is full.
 
     Example:
-        rs.pack(rs.ImageFolder("flowers"), "out", splits={"train": 0.8, "test": 0.2})
+        rs.pack("flowers", "out", splits={"train": 0.8, "test": 0.2})
     """
     recipe = Recipe(
         splits=splits,
@@ -203,7 +204,7 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
     """Plan a packing job: as data, whose tasks any machines may run.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`.
+        source: a path or the samples, as for `pack`.
         out: the folder of the dataset, which all machines write to.
         options: those options of `pack` that determine the bytes of the shards.
 
