@@ -96,8 +96,8 @@ class Work:
         """Yield the results in order, with at most `ahead` items in progress.
 
         Raises the first error in the order of the items. A caller that may not consume all results
-        must close the generator. With `ahead=1`, each item waits for the one before, so the caller's
-        own thread runs them all.
+        must close the generator. With `ahead=1`, no item overlaps another: all run in the caller's
+        thread.
         """
         if ahead == 1:
             yield from (self._begin(function, item) for item in items)

@@ -127,7 +127,7 @@ def check_duplicates(
 
     def are_alike(one: Int64Array, other: Int64Array) -> npt.NDArray[np.bool_]:
         one, other = numbers[one], numbers[other]
-        is_new = looks.contents[one] != looks.contents[other]
+        is_new: npt.NDArray[np.bool_] = looks.contents[one] != looks.contents[other]
         return is_new & (looks.squared_distances(one, other) <= most_apart)
 
     near = find_near(looks.hashes[numbers], groups[chosen], are_alike).twins
@@ -139,8 +139,7 @@ def check_duplicates(
     found = np.sort(found[np.isfinite(found)])
     limit = _reliable_distance(looks.shapes[numbers], most_apart, found)
     inside, outside = (
-        np.where(apart <= limit, twins, -1)
-        for apart, twins in zip(distances, near, strict=True)
+        np.where(apart <= limit, twins, -1) for apart, twins in zip(distances, near, strict=True)
     )
     examples = _Examples(numbers, samples, reader, findings)
     alike = np.where(across < 0, outside, -1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -112,7 +113,7 @@ def _parse_checks(names: Iterable[str], argument: str) -> set[Check]:
 
 
 def lint_listing(
-    listing: Listing, work: Work, *, deep: bool, selected: Set[Check] = frozenset(Check)
+    listing: Listing, work: Work, *, deep: bool, selected: AbstractSet[Check] = frozenset(Check)
 ) -> LintReport:
     """Check the samples of a listing; see `lint`."""
     findings = Findings()
@@ -139,7 +140,7 @@ def _check_samples(
     work: Work,
     findings: Findings,
     report: LintReport,
-    selected: Set[Check],
+    selected: AbstractSet[Check],
 ) -> Counter[tuple[str | None, int]]:
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples

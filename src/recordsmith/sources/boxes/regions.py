@@ -138,9 +138,11 @@ def _crossings(
     polygons = np.repeat(np.arange(len(sizes)), sizes)
     total = 0
     for start in range(0, len(x), _EDGES_AT_ONCE):
-        stop = start + _EDGES_AT_ONCE
-        ends = (side[start:stop] for side in (x, y, following_x, following_y))
-        for edges, columns, rows in _edge_crossings(*ends, left, right, _MOST_CROSSINGS - total):
+        edge = slice(start, start + _EDGES_AT_ONCE)
+        for edges, columns, rows in _edge_crossings(
+            x[edge], y[edge], following_x[edge], following_y[edge],
+            left, right, _MOST_CROSSINGS - total,
+        ):  # fmt: skip
             total += len(edges)
             yield polygons[start + edges], columns, rows
 
