@@ -87,6 +87,7 @@ __all__ = [
     "column_schema",
     "dataset_of",
     "gather",
+    "has_arrow_types",
     "index",
     "integer_positions",
     "is_shard_name",
