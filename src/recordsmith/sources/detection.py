@@ -142,7 +142,8 @@ class Detection:
             for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
                 what = what.replace(stale, "") if name in changed else what
             what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
-        return replace(chosen, what=what, options={**known, **self.given})
+        hint = "" if "class_pattern" in changed else chosen.hint
+        return replace(chosen, what=what, hint=hint, options={**known, **self.given})
 
     @cached_property
     def source(self) -> Source:
@@ -235,6 +236,7 @@ def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
         "strength": reading.strength.name.lower(),
         "left_out": [with_options(text, name_option) for text in reading.left_out],
         "problem": with_options(reading.problem, name_option),
+        "hint": with_options(reading.hint, name_option),
     }
 
 

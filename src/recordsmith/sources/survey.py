@@ -55,6 +55,7 @@ class Reading:
     problem: why the folder cannot be packed like this as it is, such as colours that need a table.
     remedy: what to do about the problem; with `option` for the names of options.
     needs: the options of which each solves the problem.
+    hint: what else the folder shows, with the option that reads it.
     """
 
     format: str
@@ -67,6 +68,7 @@ class Reading:
     problem: str = ""
     remedy: str = ""
     needs: tuple[str, ...] = ()
+    hint: str = ""
 
 
 def sampling_key(name: str) -> int:
