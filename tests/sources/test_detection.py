@@ -635,7 +635,7 @@ def test_classes_in_names_are_a_hint(tmp_path: Path, names: str, classes: str) -
     if classes:
         pattern = re.search(r"class_pattern=('.*')", document["hint"])
         assert pattern is not None
-        made = rs.detect(tmp_path, class_pattern=eval(pattern[1]))  # noqa: S307 - a literal
+        made = rs.detect(tmp_path, class_pattern=eval(pattern[1]))
         assert made.reading.hint == ""
         assert made.source.list_samples().class_names == tuple(classes.split())
 

@@ -114,7 +114,7 @@ def forecast(
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:
-        console.print_json(report.to_json() | {"format": detected.format})
+        console.print_json(report.to_json() | {"format": detected.reading.format})
     else:
         print_forecast(report, source)
     if plot is not None:

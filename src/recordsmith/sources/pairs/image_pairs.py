@@ -166,8 +166,8 @@ class ImagePairs:
         samples = tuple(map(reader.sample, found.pairs))
         splits = sort_splits(pair.split for pair in found.pairs if pair.split is not None)
         only = only_split([], self.root)
-        classes = classes or self._mask_classes(found)
-        return Listing(samples, reader, classes, tuple(found.notices), splits, only)
+        names = classes or self._mask_classes(found)
+        return Listing(samples, reader, names, tuple(found.notices), splits, only)
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs"}
