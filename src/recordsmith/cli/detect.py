@@ -41,6 +41,8 @@ def detect(
     print(f"  {console.printable(options_in_shell(document['format'], document['options']))}")
     if document["splits"]:
         print(f"  splits: {console.printable(', '.join(document['splits']))}")
+    if document["hint"]:
+        console.print_line(f"hint: {document['hint']}", "  ")
     console.print_list("not read", document["left_out"])
     console.print_list("notices", document["notices"])
     others = [

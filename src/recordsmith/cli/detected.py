@@ -25,6 +25,8 @@ def print_detected(detected: Detection, *, json: bool) -> Source:
         console.print_aside(f"Detected: {console.printable(described)}")
         shown = options_in_shell(detected.reading.format, detected.reading.options)
         console.print_aside(console.printable(shown))
+        if hint := with_options(detected.reading.hint, option_in_shell):
+            console.print_aside(f"hint: {hint}")
     return ListedSource(detected.source, listing)
 
 

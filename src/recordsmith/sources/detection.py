@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from recordsmith.dataset.names import RECORD_SUFFIXES
+from recordsmith.dataset.splits import has_split_word
 from recordsmith.errors import (
     OptionError,
     OptionName,
@@ -40,9 +41,12 @@ from recordsmith.sources.class_folders import detection as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.folders import is_folder
+from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.pairs import detection as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
+from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
+from recordsmith.sources.splits import is_like_split
 from recordsmith.sources.survey import HEAD_BYTES, Reading, Strength, Survey, choose_reading
 from recordsmith.sources.tables import detection as tables
 from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
@@ -50,6 +54,8 @@ from recordsmith.stores import Location, PlaceLike, as_place
 from recordsmith.words import count
 
 _MOST_NOTICES = 100
+_MOST_DATASETS = 20
+_WITHOUT_IMAGES = ("shards", "tfds", "webdataset", "arrays")
 _OVERRIDING = frozenset(
     ("label_column", "split_column", "group_column", "colours", "labels", "encoding")
 )
@@ -113,11 +119,13 @@ class Detection:
     path: the folder or file.
     readings: by strength, the likeliest first; those of strength POSSIBLE are chosen only by
         options.
+    datasets: what each of several folders in it is, if they are datasets of their own.
     given_format, given: the format and the options of the caller.
     """
 
     path: Location
     readings: tuple[Reading, ...]
+    datasets: Mapping[str, str] = field(default_factory=dict)
     given_format: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
 
@@ -126,8 +134,8 @@ class Detection:
         """The reading that `pack` uses, with all its options.
 
         Raises:
-            SourceError: several readings fit, and `problems` has the options that choose each; or
-                the only one needs an option.
+            SourceError: several readings fit, and `problems` has the options that choose each; the
+                only one needs an option; or the folder contains several datasets.
             OptionError: an option does not apply to the format.
         """
         chosen = self._chosen
@@ -142,7 +150,8 @@ class Detection:
             for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
                 what = what.replace(stale, "") if name in changed else what
             what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
-        return replace(chosen, what=what, options={**known, **self.given})
+        hint = "" if "class_pattern" in changed else chosen.hint
+        return replace(chosen, what=what, hint=hint, options={**known, **self.given})
 
     @cached_property
     def source(self) -> Source:
@@ -188,7 +197,7 @@ class Detection:
         if self.given_format is not None:
             return self._of_format(self.given_format)
         if not given:
-            return choose_reading(self.path, self.readings, {})
+            return self._only_reading()
         accepting = [
             reading
             for reading in self.readings
@@ -211,6 +220,21 @@ class Detection:
             if name not in FORMATS[first.format].options:
                 raise _not_accepted(name, given[name], first.format, first.what)
         return choose_reading(self.path, self.readings, {})
+
+    def _only_reading(self) -> Reading:
+        """The strongest reading."""
+        strongest = [each for each in self.readings if each.strength == self.readings[0].strength]
+        places = join_names((str(self.path / name) for name in self.datasets), "and")
+        if not self.datasets or (len(strongest) > 1 and len({r.format for r in strongest}) == 1):
+            or_else = f", or point at one of {places}" if places else ""
+            return choose_reading(self.path, self.readings, {}, or_else)
+        raise SourceError(
+            f"the folder contains {len(self.datasets)} datasets",
+            [f"{self.path / name}: {what}" for name, what in self.datasets.items()],
+            path=self.path,
+            remedy=f"Point at one of {places}.",
+            lists_problems=True,
+        )
 
     def _of_format(self, format: str) -> Reading:
         """The reading of a format that the options leave; without options the one without any."""
@@ -235,6 +259,7 @@ def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
         "strength": reading.strength.name.lower(),
         "left_out": [with_options(text, name_option) for text in reading.left_out],
         "problem": with_options(reading.problem, name_option),
+        "hint": with_options(reading.hint, name_option),
     }
 
 
@@ -267,36 +292,97 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
         _check_format(format, given)
         is_pattern = "*" in root.name or "{" in root.name
         if given.keys() & {"masks", "pairs"} or is_pattern or not root.is_folder():
-            return Detection(root, (), format, given)  # nothing is left to detect
-    return Detection(root, tuple(_find_readings(root)), format, given)
+            return Detection(root, (), {}, format, given)  # nothing is left to detect
+    readings, datasets = _find_readings(root)
+    return Detection(root, tuple(readings), datasets, format, given)
 
 
-def _find_readings(root: Location) -> list[Reading]:
-    """The readings of a folder, file or pattern, the likeliest first."""
+def _find_readings(root: Location) -> tuple[list[Reading], dict[str, str]]:
+    """The readings of a folder, file or pattern, the likeliest first, and datasets in it."""
     if "{" in root.name or "*" in root.name:
         is_archive = _is_archive(root.name)
-        return [
-            Reading("webdataset", "a pattern of tar files", Strength.MARKED, noun="samples")
-            if is_archive
-            else Reading("shards", "a pattern of files", Strength.MARKED, noun="records")
-        ]
+        if is_archive:
+            noun, what = "samples", "a pattern of tar files"
+            return [Reading("webdataset", what, Strength.MARKED, noun=noun)], {}
+        return [Reading("shards", "a pattern of files", Strength.MARKED, noun="records")], {}
     if not is_folder(root):
         reading = _read_file(root)
         if reading.format == "table":
             reading = tables.of_file(reading, root)
-        return [reading]
+        return [reading], {}
     survey = Survey(root)
     readings = [reading for find in _FINDERS for reading in find(survey)]
     used = {file for reading in readings if reading.format != "table" for file in reading.files}
     readings = [each for each in readings if each.format != "table" or used.isdisjoint(each.files)]
     readings.sort(key=lambda reading: -reading.strength)
-    if not readings:
+    datasets = _find_datasets(survey, readings)
+    if not readings and not datasets:
         names = (path for path in survey.files(*archives.REFUSED_SUFFIXES))
         if (refused := archives.refusal(root, names)) is not None:
             raise refused
+    if not readings:
         # its error has what was found and expected; images may be without suffixes
         readings = [Reading("folder", "class folders", Strength.POSSIBLE)]
-    return readings
+    return readings, datasets
+
+
+def _find_datasets(survey: Survey, readings: Sequence[Reading]) -> dict[str, str]:
+    """The folders in a folder that are datasets of their own, and what each is.
+
+    None if a file next to them or one of the readings joins them.
+    """
+    strongest = [each for each in readings if each.strength == readings[0].strength]
+    used = {
+        part.partition("/")[0]
+        for each in strongest
+        for name in ("images", "masks", "table", "pairs")
+        for part in str(each.options.get(name, "")).split(",")
+    }
+    files = survey.folders[""].names
+    names = [name for name in survey.tops if not _is_part(name) and survey.inside(name)]
+    names += [
+        name
+        for name in survey.tops
+        if not _is_part(name)
+        and name not in names
+        and survey.folders[name].file_count > survey.folders[name].image_count
+    ]
+    is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, survey.tops))
+    if is_joined or not 2 <= len(names) <= _MOST_DATASETS or any(map(_is_data, files)):
+        return {}
+    has_images = bool(survey.image_counts[""])
+    found: dict[str, Reading] = {}
+    for name in sorted(names):
+        inner = survey.below(name)
+        own = max(
+            (each for find in _FINDERS for each in find(inner)),
+            key=lambda each: each.strength,
+            default=None,
+        )
+        if own is None or own.strength == Strength.POSSIBLE:
+            continue
+        is_annotated = own.strength > Strength.STRUCTURE or own.format == "folder"
+        is_marked = own.strength == Strength.MARKED and own.format in _WITHOUT_IMAGES
+        if not has_images or is_marked or (inner.image_counts[""] and is_annotated):
+            found[name] = own
+    is_one_format = len({each.format for each in found.values()}) == 1
+    reads_all = len(strongest) == 1 and strongest[0].format not in ("coco", "yolo", "tfds")
+    if len(found) < 2 or (is_one_format and reads_all):
+        return {}
+    return {name: each.what for name, each in found.items()}
+
+
+def _is_part(name: str) -> bool:
+    """Whether a folder is named like a part or a version of a dataset."""
+    is_named = is_image_word(name) or is_mask_word(name) or name.lower().startswith("annot")
+    return is_named or has_split_word(name) or not name.strip("0123456789.")
+
+
+def _is_data(name: str) -> bool:
+    """Whether a file may belong to a dataset in the folder itself."""
+    lower = name.lower().removesuffix(".gz")
+    known = (".json", ".xml", ".yaml", ".yml", ".data", ".names", ".npy", ".npz", *TABLE_SUFFIXES)
+    return lower.endswith(known) or has_image_name(lower) or is_array_name(lower)
 
 
 def _typed_reading(format: str, given: Mapping[str, Any]) -> Reading:

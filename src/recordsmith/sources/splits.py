@@ -6,7 +6,6 @@ import posixpath
 from collections.abc import Iterable, Sequence
 
 from recordsmith.dataset import Shard, is_split_name, tells_split
-from recordsmith.sources.files.folders import last_name
 from recordsmith.stores import Location
 from recordsmith.words import count
 
@@ -52,7 +51,7 @@ def only_split(names: Iterable[str | None], root: Location | None) -> str | None
         names: of files and folders, the innermost first.
         root: the folder of the source, whose name is the last that may be that of a split.
     """
-    for name in (*names, None if root is None else last_name(root)):
+    for name in (*names, None if root is None else root.identity.rpartition("/")[2]):
         if name and is_split_name(name):
             return None if name.lower().startswith("train") else name
     return None

@@ -30,6 +30,7 @@ _JOINED = re.compile(r"([xy])(train|val|valid|test)|(train|val|valid|test)([xy])
 _WORDS = re.compile(r"[A-Za-z]+[0-9]*[a-z]*|[0-9]+")
 _DEEPEST = 3
 _MOST_FILES = 100
+_MOST_NAMED = 20
 _PICKLES = re.compile(r"(data_batch_\d|test_batch|train|test|batches\.meta|meta)(\.pkl)?")
 _PICKLE_MAGIC = b"\x80"
 _EXPECTED = (
@@ -171,7 +172,7 @@ def find_arrays(path: Location) -> FoundArrays:
     is_emnist = any("emnist" in each.rest for each in used)
     result.notices = [
         *(["images are transposed, as in the files of EMNIST"] if is_emnist else []),
-        *count_notice(unused, "array", "that belong to no images skipped"),
+        *count_notice(unused, "array", "that belong to no images skipped", shown=_MOST_NAMED),
         *count_notice(
             sorted(set(array_files) - set(files)), "compressed copy", "skipped", "compressed copies"
         ),
