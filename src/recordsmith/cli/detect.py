@@ -10,7 +10,6 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.detected import options_in_shell
 from recordsmith.cli.options import Json
-from recordsmith.cli.wording import option_in_shell
 
 
 def detect(
@@ -30,7 +29,7 @@ def detect(
     Example: `recordsmith detect photos`
     """
     found = rs.detect(source)
-    document = found.to_json(option_in_shell)
+    document = found.to_json()
     if json:
         console.print_json(document)
         return

@@ -21,7 +21,7 @@ def print_detected(detected: DetectedSource, *, json: bool) -> Source:
 
     listing = detected.source.list_samples()
     if not json:
-        described = with_options(detected.described(listing), option_in_shell)
+        described = with_options(detected.described(listing))
         console.print_aside(f"Detected: {console.printable(described)}")
         shown = options_in_shell(detected.format, detected.options)
         console.print_aside(console.printable(shown))

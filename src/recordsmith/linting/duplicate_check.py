@@ -139,8 +139,7 @@ def check_duplicates(
     found = np.sort(found[np.isfinite(found)])
     limit = _reliable_distance(looks.shapes[numbers], most_apart, found)
     inside, outside = (
-        np.where(apart <= limit, twins, -1)
-        for apart, twins in zip(distances, near, strict=True)
+        np.where(apart <= limit, twins, -1) for apart, twins in zip(distances, near, strict=True)
     )
     examples = _Examples(numbers, samples, reader, findings)
     alike = np.where(across < 0, outside, -1)

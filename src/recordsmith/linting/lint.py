@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, closing
 
 import numpy as np
@@ -111,7 +111,7 @@ def _parse_checks(names: Iterable[str], argument: str) -> set[Check]:
 
 
 def lint_listing(
-    listing: Listing, work: Work, *, deep: bool, selected: Set[Check] = frozenset(Check)
+    listing: Listing, work: Work, *, deep: bool, selected: Collection[Check] = frozenset(Check)
 ) -> LintReport:
     """Check the samples of a listing; see `lint`."""
     findings = Findings()
@@ -138,7 +138,7 @@ def _check_samples(
     work: Work,
     findings: Findings,
     report: LintReport,
-    selected: Set[Check],
+    selected: Collection[Check],
 ) -> Counter[tuple[str | None, int]]:
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples

@@ -6,7 +6,6 @@ chosen is the specification of the source: its format and its options.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,10 +16,8 @@ from typing import Any
 from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.errors import (
     OptionError,
-    OptionName,
     SourceError,
     option,
-    option_in_python,
     with_options,
 )
 from recordsmith.sources.archives import detection as archives
@@ -47,7 +44,7 @@ from recordsmith.sources.survey import HEAD_BYTES, Reading, Strength, Survey, ch
 from recordsmith.sources.tables import detection as tables
 from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
 from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.words import count
+from recordsmith.words import count, similar_name
 
 _MOST_NOTICES = 100
 _OVERRIDING = frozenset(
@@ -137,7 +134,7 @@ class Detection:
         """
         return FORMATS[self.reading.format].source(self.path, **self.reading.options)
 
-    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return format, options, count, splits, classes, notices and alternatives.
 
         Lists the samples of the source, without reading them.
@@ -150,16 +147,16 @@ class Detection:
         listing = self.source.list_samples()
         weaker = [each for each in self.readings if each is not reading]
         return {
-            **reading_json(reading, name_option),
+            **reading_json(reading),
             "count": len(listing.samples),
             "splits": list(listing.splits),
             "classes": None if listing.class_names is None else list(listing.class_names),
-            "notices": [*itertools.islice(listing.notices, _MOST_NOTICES)],
-            "alternatives": [reading_json(each, name_option) for each in weaker],
+            "notices": [*map(with_options, itertools.islice(listing.notices, _MOST_NOTICES))],
+            "alternatives": [*map(reading_json, weaker)],
         }
 
 
-def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
+def reading_json(reading: Reading) -> dict[str, Any]:
     """A reading as JSON-able values."""
     return {
         "format": reading.format,
@@ -167,8 +164,8 @@ def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
         "what": reading.what,
         "noun": reading.noun,
         "strength": reading.strength.name.lower(),
-        "left_out": [with_options(text, name_option) for text in reading.left_out],
-        "problem": with_options(reading.problem, name_option),
+        "left_out": [*map(with_options, reading.left_out)],
+        "problem": with_options(reading.problem),
     }
 
 
@@ -273,12 +270,12 @@ def make_source(path: PlaceLike, format: str | None = None, **options: Any) -> D
 
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
     if format not in FORMATS:
-        close = difflib.get_close_matches(format, FORMATS, 1)
+        similar = similar_name(format, FORMATS)
         raise OptionError(
             option="format",
             value=format,
             expected=f"one of {', '.join(FORMATS)}",
-            remedy=f"Did you mean {close[0]}?" if close else "",
+            remedy=f"Did you mean {similar}?" if similar else "",
         )
     for name in given:
         if name not in FORMATS[format].options:

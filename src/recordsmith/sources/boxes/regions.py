@@ -53,7 +53,9 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
         )
     mask = np.zeros((height, width), np.uint8)
     for polygon in segmentation:
-        _fill(mask, _points(polygon))
+        points = _points(polygon)
+        if len(points) > 2:  # two points have a box, but no inside
+            _fill(mask, points)
     return mask
 
 
@@ -62,10 +64,9 @@ def _points(polygon: Any) -> npt.NDArray[np.float64]:
         values = np.array(polygon, np.float64)
     except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
-    if values.ndim != 1 or len(values) < 6 or len(values) % 2 or not np.isfinite(values).all():
+    if values.ndim != 1 or len(values) < 4 or len(values) % 2 or not np.isfinite(values).all():
         raise RegionError(
-            f"invalid polygon {str(polygon)[:60]}; expected at least three points x1, y1, x2, y2, "
-            "x3, y3"
+            f"invalid polygon {str(polygon)[:60]}; expected at least two points x1, y1, x2, y2"
         )
     if (farthest := max(values.min(), values.max(), key=abs)) > _FARTHEST or farthest < -_FARTHEST:
         raise RegionError(
