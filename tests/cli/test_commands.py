@@ -18,7 +18,7 @@ import recordsmith as rs
 
 COMMANDS = (
     "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage", "reshard", "edit",
-    "append", "export", "index", "bench", "cache", "demo", "upgrade", "version", "forecast",
+    "append", "export", "index", "bench", "cache", "demo", "upgrade", "forecast",
 )  # fmt: skip
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 
@@ -50,7 +50,7 @@ def test_help_of_each_command_has_an_example(run, command: str) -> None:
 def test_version(run) -> None:
     import recordsmith
 
-    for command in ("--version", "version"):
+    for command in ("--version",):
         assert run(command).out == f"recordsmith {recordsmith.__version__}\n"
 
 

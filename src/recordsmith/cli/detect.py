@@ -11,7 +11,6 @@ from recordsmith.cli import console
 from recordsmith.cli.detected import options_in_shell
 from recordsmith.cli.options import Json
 from recordsmith.cli.source_options import takes_source_options
-from recordsmith.cli.wording import option_in_shell
 
 
 @takes_source_options
@@ -32,7 +31,7 @@ def detect(
 
     Example: `recordsmith detect photos`
     """
-    document = rs.detect(source, **source_options).to_json(option_in_shell)
+    document = rs.detect(source, **source_options).to_json()
     if json:
         console.print_json(document)
         return

@@ -21,11 +21,11 @@ def print_detected(detected: Detection, *, json: bool) -> Source:
 
     listing = detected.source.list_samples()
     if not json:
-        described = with_options(detected.describe(listing), option_in_shell)
+        described = with_options(detected.describe(listing))
         console.print_aside(f"Detected: {console.printable(described)}")
         shown = options_in_shell(detected.reading.format, detected.reading.options)
         console.print_aside(console.printable(shown))
-        if hint := with_options(detected.reading.hint, option_in_shell):
+        if hint := with_options(detected.reading.hint):
             console.print_aside(f"hint: {hint}")
     return ListedSource(detected.source, listing)
 

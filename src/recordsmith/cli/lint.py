@@ -19,7 +19,6 @@ from recordsmith.cli.options import (
     title_of,
 )
 from recordsmith.cli.source_options import takes_source_options
-from recordsmith.cli.wording import option_in_shell
 
 if TYPE_CHECKING:
     from recordsmith.linting import LintFinding, LintReport
@@ -82,7 +81,7 @@ def lint(
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:
-        console.print_json(report.to_json(option_in_shell) | {"format": detected.reading.format})
+        console.print_json(report.to_json() | {"format": detected.reading.format})
     else:
         _print_report(report)
     console.print_written_page(html)
@@ -123,4 +122,4 @@ def _print_finding(found: LintFinding) -> None:
     if found.count > _EXAMPLES:
         left_out = found.count - min(_EXAMPLES, len(found.examples))
         print(f"  {console.and_more(left_out, len(found.examples), _EXAMPLES, found.count)}")
-    console.print_line(found.cure(option_in_shell), "  ")
+    console.print_line(found.cure(), "  ")

@@ -577,7 +577,8 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
     """Print the summary of a job; a sample is called `noun`."""
     of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
-    console.print_written(report, "packed", what)
+    read = "encoded rows" if noun == "row" else f"{noun}s"
+    console.print_written(report, "packed", what, read)
     if report.is_new:
         console.print_line(_checked(report, noun), "  ")
     print_findings(report)

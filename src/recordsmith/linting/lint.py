@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -113,7 +112,7 @@ def _parse_checks(names: Iterable[str], argument: str) -> set[Check]:
 
 
 def lint_listing(
-    listing: Listing, work: Work, *, deep: bool, selected: AbstractSet[Check] = frozenset(Check)
+    listing: Listing, work: Work, *, deep: bool, selected: Collection[Check] = frozenset(Check)
 ) -> LintReport:
     """Check the samples of a listing; see `lint`."""
     findings = Findings()
@@ -140,7 +139,7 @@ def _check_samples(
     work: Work,
     findings: Findings,
     report: LintReport,
-    selected: AbstractSet[Check],
+    selected: Collection[Check],
 ) -> Counter[tuple[str | None, int]]:
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples

@@ -35,6 +35,7 @@ from recordsmith.errors import (
     RecordsmithError,
     SourceError,
     option,
+    with_options,
 )
 from recordsmith.image import ImageOptions
 from recordsmith.linting import LintReport
@@ -324,7 +325,7 @@ def _complete(
     folder = job.out
     report = PackReport(
         folder,
-        notices=tuple(job.listed["notices"]),
+        notices=tuple(map(with_options, job.listed["notices"])),
         images_are_checked=job.recipe.check_images,
         lint=lint,
     )
@@ -389,11 +390,12 @@ def _collect(
         SourceError: samples are unreadable and must not be skipped, or a split is empty.
     """
     failures = {number: why for result in results for number, why in result.skipped.items()}
-    report.skipped = [failures[number] for number in sorted(failures)[:MOST_PROBLEMS]]
+    report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MOST_PROBLEMS]]
     report.skipped_count = job.sample_count - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.reused_count = sum(result.was_reused for result in results)
-    report.notes = merge_notes(result.notes for result in results)
+    notes = merge_notes(result.notes for result in results)
+    report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
     if failures and not skip_errors:
         raise _unreadable(report, job.listed["samples"])
     counts = dict.fromkeys(job.splits, 0)

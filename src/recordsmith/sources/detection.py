@@ -6,7 +6,6 @@ chosen is the specification of the source: its format and its options.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,10 +17,8 @@ from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.dataset.splits import has_split_word
 from recordsmith.errors import (
     OptionError,
-    OptionName,
     SourceError,
     option,
-    option_in_python,
     with_options,
 )
 from recordsmith.sources.archives import detection as archives
@@ -51,7 +48,7 @@ from recordsmith.sources.survey import HEAD_BYTES, Reading, Strength, Survey, ch
 from recordsmith.sources.tables import detection as tables
 from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
 from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.words import count
+from recordsmith.words import count, similar_name
 
 _MOST_NOTICES = 100
 _MOST_DATASETS = 20
@@ -170,7 +167,7 @@ class Detection:
             f"; not read: {', '.join(skipped)}" if skipped else ""
         )
 
-    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return format, options, count, splits, classes, notices and alternatives.
 
         Lists the samples of the source, without reading them.
@@ -182,12 +179,12 @@ class Detection:
         listing = self.source.list_samples()
         others = [each for each in self.readings if each is not self._chosen]
         return {
-            **reading_json(self.reading, name_option),
+            **reading_json(self.reading),
             "count": len(listing.samples),
             "splits": list(listing.splits or filter(None, [listing.only_split])),
             "classes": None if listing.class_names is None else list(listing.class_names),
-            "notices": [*itertools.islice(listing.notices, _MOST_NOTICES)],
-            "alternatives": [reading_json(each, name_option) for each in others],
+            "notices": [*map(with_options, itertools.islice(listing.notices, _MOST_NOTICES))],
+            "alternatives": [*map(reading_json, others)],
         }
 
     @cached_property
@@ -249,17 +246,17 @@ class Detection:
         return choose_reading(self.path, fitting, {**self.given, "format": format})
 
 
-def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
+def reading_json(reading: Reading) -> dict[str, Any]:
     """A reading as JSON-able values."""
     return {
         "format": reading.format,
         "options": dict(reading.options),
-        "what": with_options(reading.what, name_option),
+        "what": with_options(reading.what),
         "noun": reading.noun,
         "strength": reading.strength.name.lower(),
-        "left_out": [with_options(text, name_option) for text in reading.left_out],
-        "problem": with_options(reading.problem, name_option),
-        "hint": with_options(reading.hint, name_option),
+        "left_out": [*map(with_options, reading.left_out)],
+        "problem": with_options(reading.problem),
+        "hint": with_options(reading.hint),
     }
 
 
@@ -392,12 +389,12 @@ def _typed_reading(format: str, given: Mapping[str, Any]) -> Reading:
 
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
     if format not in FORMATS:
-        close = difflib.get_close_matches(format, FORMATS, 1)
+        similar = similar_name(format, FORMATS)
         raise OptionError(
             option="format",
             value=format,
             expected=f"one of {', '.join(FORMATS)}",
-            remedy=f"Did you mean {close[0]}?" if close else "",
+            remedy=f"Did you mean {similar}?" if similar else "",
         )
     for name in given:
         if name not in FORMATS[format].options:

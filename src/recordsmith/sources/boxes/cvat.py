@@ -247,8 +247,8 @@ def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
     pairs = [pair.split(",") for pair in values.get("points", "").split(";")]
     outline = [number(value) for pair in pairs for value in pair]
     is_sound = all(len(pair) == 2 for pair in pairs) and all(map(math.isfinite, outline))
-    if len(pairs) < 3 or not is_sound:
-        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y;x,y")
+    if len(pairs) < 2 or not is_sound:
+        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y")
     xs, ys = outline[::2], outline[1::2]
     corners = (min(xs), min(ys), max(xs), max(ys))
     return AnnotatedBox(f"{place} ({name})", name, corners, [outline])

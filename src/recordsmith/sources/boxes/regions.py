@@ -54,7 +54,8 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
             f"invalid segmentation {str(segmentation)[:60]}; expected polygons or run lengths"
         )
     mask = np.zeros((height, width), np.uint8)
-    parts = [_points(polygon) for polygon in segmentation]
+    # two points have a box, but no inside
+    parts = [points for points in map(_points, segmentation) if len(points) > 2]
     for group in [parts] if len(parts) > _FEW_PARTS else [[part] for part in parts]:
         _fill(mask, group)
     return mask
@@ -65,10 +66,9 @@ def _points(polygon: Any) -> npt.NDArray[np.float64]:
         values = np.array(polygon, np.float64)
     except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
-    if values.ndim != 1 or len(values) < 6 or len(values) % 2 or not np.isfinite(values).all():
+    if values.ndim != 1 or len(values) < 4 or len(values) % 2 or not np.isfinite(values).all():
         raise RegionError(
-            f"invalid polygon {str(polygon)[:60]}; expected at least three points x1, y1, x2, y2, "
-            "x3, y3"
+            f"invalid polygon {str(polygon)[:60]}; expected at least two points x1, y1, x2, y2"
         )
     if (farthest := max(values.min(), values.max(), key=abs)) > _FARTHEST or farthest < -_FARTHEST:
         raise RegionError(
