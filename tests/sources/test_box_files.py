@@ -179,7 +179,7 @@ def test_ranges_of_bytes_in_a_long_text(tmp_path: Path) -> None:
     for entry in file.images:
         by_value = file.reference_of(entry["id"], 1 << 30)
         by_range = file.reference_of(entry["id"], 0)
-        assert read_annotations(as_location(path), by_range) == by_value["annotations"]
+        assert list(read_annotations(as_location(path), by_range)) == by_value["annotations"]
 
 
 # -- CSV -----------------------------------------------------------------------------------------
