@@ -179,7 +179,60 @@ def test_ranges_of_bytes_in_a_long_text(tmp_path: Path) -> None:
     for entry in file.images:
         by_value = file.reference_of(entry["id"], 1 << 30)
         by_range = file.reference_of(entry["id"], 0)
-        assert read_annotations(as_location(path), by_range) == by_value["annotations"]
+        assert list(read_annotations(as_location(path), by_range)) == by_value["annotations"]
+
+
+def _much_coco(root: Path, annotations: str) -> Path:
+    image(root / "a.jpg")
+    (root / "x.json").write_text(
+        '{"images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 1, "name": "a"}],\n'
+        f'"annotations": [{annotations}]}}'
+    )
+    return root
+
+
+def _much_cvat(root: Path, shapes: str) -> Path:
+    image(root / "a.jpg")
+    (root / "x.xml").write_text(
+        f'<annotations><image id="0" name="a.jpg">\n{shapes}</image></annotations>'
+    )
+    return root
+
+
+BOX = '{"image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]}'
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [  # each would take a hundred bytes and more for each byte, or time without end
+        (
+            lambda root: Coco(_much_coco(root, f'{BOX[:-1]}, "x": [{"[]," * 3_000_000}1]}}')),
+            "line 2: an entry is longer than 8,388,608 bytes",
+        ),
+        (lambda root: Coco(_much_coco(root, f"{BOX}," * 100_000 + BOX)), "100,000 objects"),
+        (
+            lambda root: Cvat(_much_cvat(root, f'<polygon points="{"1,2;" * 3_000_000}"/>')),
+            "line 2: a tag or text is longer than 4,194,304 bytes",
+        ),
+        (
+            lambda root: Cvat(_much_cvat(root, '<box label="a"/>' * 100_001)),
+            "image 0: more than 100,000 objects",
+        ),
+        (
+            lambda root: Voc(voc(root, {"a": [("a", 4, 5, 14, 15)] * 30_000})),
+            "more than 250,000 elements",
+        ),
+        (
+            lambda root: LabelMe(_labelme(root, _shape(*[(1, 2), (3, 4), (5, 6)] * 120_000))),
+            "more than 1,000,000 values",
+        ),
+    ],
+    ids=["coco entry", "coco objects", "cvat polygon", "cvat objects", "voc", "labelme"],
+)
+def test_limits_of_annotations(tmp_path: Path, make: Any, words: str) -> None:
+    with pytest.raises(rs.SourceError, match=words):
+        listing = make(tmp_path).list_samples()
+        list(map(listing.reader.read, listing.samples))
 
 
 # -- CSV -----------------------------------------------------------------------------------------

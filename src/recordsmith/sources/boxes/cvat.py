@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+=======
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+>>>>>>> attack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from xml.parsers import expat
+
+import numpy as np
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.boxes.annotated import (
@@ -15,6 +22,7 @@ from recordsmith.sources.boxes.annotated import (
     AnnotatedReader,
     Annotation,
     changed_error,
+    check_object_count,
     make_listing,
 )
 from recordsmith.sources.boxes.annotation_files import (
@@ -89,20 +97,25 @@ class CvatReader(AnnotatedReader):
             data = reference["text"].encode()
         else:
             data = referenced(self.root, reference.get("file", name)).read(*reference["range"])
-        images = list(_images(data, name, line - 1))
-        if len(images) != 1:
-            raise changed_error(name)
-        found, objects = images[0], []
-        for shape, at, values in found.shapes:
+        objects: list[AnnotatedBox] = []
+        image = f"{name}, image {reference['id']}"
+
+        def add(shape: str, at: int, values: dict[str, str]) -> None:
             place = f"{name}, line {at}"
             if shape == "attribute":
                 note(_ATTRIBUTES, place)
             elif shape in ("box", "polygon"):
+                check_object_count(len(objects), image)
                 objects.append(_box(place, shape, values))
             else:
                 note(_OTHER_SHAPES, f"{place}: {shape}")
-        size = number(found.values.get("width") or 0), number(found.values.get("height") or 0)
-        return Annotation(f"{name}, image {reference['id']}", objects, size)
+
+        images = _images(data, name, add, line - 1)
+        if len(images) != 1:
+            raise changed_error(name)
+        values = images[0].values
+        size = number(values.get("width") or 0), number(values.get("height") or 0)
+        return Annotation(image, objects, size)
 
 
 class CvatImage(NamedTuple):
@@ -141,15 +154,28 @@ class CvatFile:
         images = _images(data, name)
         self.class_names = dict.fromkeys(_declared_labels(data, name))
         self.images: list[CvatImage] = []
+<<<<<<< HEAD
         for found in images:
+=======
+
+        def add(shape: str, _: int, values: dict[str, str]) -> None:
+            label = values.get("label")
+            if label and "\n" not in label and shape in ("box", "polygon"):
+                self.class_names.add(label)
+
+        for found in _images(location.read(), name, add):
+>>>>>>> attack
             values = found.values
             file_name, subset = values.get("name", ""), values.get("subset", "")
             place = (found.line, found.start, found.stop)
             self.images.append(CvatImage(self, values.get("id", "?"), file_name, subset, *place))
+<<<<<<< HEAD
             for shape, _, attributes in found.shapes:
                 label = attributes.get("label")
                 if label and "\n" not in label and shape in ("box", "polygon"):
                     self.class_names[label] = None
+=======
+>>>>>>> attack
 
     def by_subset(self) -> dict[str, CvatFile]:
         """The images of each subset; empty if some are in none."""
@@ -171,26 +197,34 @@ class CvatFile:
 
 
 class _Image(NamedTuple):
-    """An element with its attributes, and (tag, line, attributes) of each shape."""
+    """An element with its attributes."""
 
     line: int
     start: int
     stop: int
     values: dict[str, str]
-    shapes: list[tuple[str, int, dict[str, str]]]
 
 
-def _images(data: bytes, name: str, lines_before: int = 0) -> list[_Image]:
-    """The images in a file, or in a part of it that begins after some lines."""
+def _images(
+    data: bytes,
+    name: str,
+    add: Callable[[str, int, dict[str, str]], None],
+    lines_before: int = 0,
+) -> list[_Image]:
+    """The images in a file, or in a part of it that begins after some lines.
+
+    Args:
+        add: called with the tag, line and attributes of each shape of an image.
+    """
     parser = expat.ParserCreate()
     images: list[_Image] = []
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber + lines_before
         if tag == "image":
-            images.append(_Image(line, parser.CurrentByteIndex, 0, values, []))
+            images.append(_Image(line, parser.CurrentByteIndex, 0, values))
         elif tag in _PARTS and images and not images[-1].stop:
-            images[-1].shapes.append((tag, line, values))
+            add(tag, line, values)
 
     def end(tag: str) -> None:
         if tag == "image":
@@ -244,14 +278,37 @@ def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
             fault = "the box is rotated; expected an upright one"
             return AnnotatedBox(place, name, fault=fault)
         return AnnotatedBox(f"{place} ({name})", name, (xmin, ymin, xmax, ymax), "box")
+<<<<<<< HEAD
     pairs = [pair.split(",") for pair in values.get("points", "").split(";")]
     outline = [number(value) for pair in pairs for value in pair]
     is_sound = all(len(pair) == 2 for pair in pairs) and all(map(math.isfinite, outline))
     if len(pairs) < 2 or not is_sound:
         return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y")
+=======
+    points = values.get("points", "")
+    outline = _outline(points)
+    if outline is None:
+        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y;x,y")
+>>>>>>> attack
     xs, ys = outline[::2], outline[1::2]
     corners = (min(xs), min(ys), max(xs), max(ys))
-    return AnnotatedBox(f"{place} ({name})", name, corners, [outline])
+    # parsed again for a mask: the numbers take more memory than the text
+    return AnnotatedBox(f"{place} ({name})", name, corners, lambda: [_outline(points)])
+
+
+def _outline(points: str) -> array[float] | None:
+    """The coordinates of a polygon; None if it is invalid."""
+    outline = array("d")
+    start = 0
+    while start <= len(points):
+        stop = points.find(";", start)
+        stop = len(points) if stop < 0 else stop
+        pair = points[start:stop].split(",", 2)
+        if len(pair) != 2:
+            return None
+        outline.extend(map(number, pair))
+        start = stop + 1
+    return outline if len(outline) >= 6 and np.isfinite(outline).all() else None
 
 
 def _find_files(index: FileIndex) -> dict[str, str]:

@@ -20,10 +20,11 @@ _LONGEST_RUN_BITS = 60
 _GRID = 5  # grid points along one pixel
 _MIDDLE = _GRID // 2  # the chain changes a column between its grid points 2 and 3
 _FARTHEST = 1_000_000  # pixels; the grid of pycocotools overflows where coordinates are larger
-_MOST_CROSSINGS = 1 << 22  # of one object
+_MOST_CROSSINGS = 1 << 23  # of one object
 _CROSSINGS_AT_ONCE = 1 << 18
 _EDGES_AT_ONCE = 1 << 16
 _FEW_PARTS = 16  # are faster one by one
+_PARTS_AT_ONCE = 1024
 
 
 class RegionError(ValueError):
@@ -54,10 +55,17 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
             f"invalid segmentation {str(segmentation)[:60]}; expected polygons or run lengths"
         )
     mask = np.zeros((height, width), np.uint8)
+<<<<<<< HEAD
     # two points have a box, but no inside
     parts = [points for points in map(_points, segmentation) if len(points) > 2]
     for group in [parts] if len(parts) > _FEW_PARTS else [[part] for part in parts]:
         _fill(mask, group)
+=======
+    step = _PARTS_AT_ONCE if len(segmentation) > _FEW_PARTS else 1
+    left = _MOST_CROSSINGS
+    for start in range(0, len(segmentation), step):
+        left -= _fill(mask, list(map(_points, segmentation[start : start + step])), left)
+>>>>>>> attack
     return mask
 
 
@@ -78,8 +86,8 @@ def _points(polygon: Any) -> npt.NDArray[np.float64]:
     return values.reshape(-1, 2)
 
 
-def _fill(mask: Mask, polygons: list[npt.NDArray[np.float64]]) -> None:
-    """Add the insides of polygons, in time that does not depend on their number.
+def _fill(mask: Mask, polygons: list[npt.NDArray[np.float64]], most: int) -> int:
+    """Add the insides of polygons, together; return how often they cross pixel columns.
 
     Raises:
         RegionError: the edges cross pixel columns too often.
@@ -90,12 +98,13 @@ def _fill(mask: Mask, polygons: list[npt.NDArray[np.float64]]) -> None:
     left, right = (_pixel(edge, width) for edge in (x.min(), x.max()))
     top, bottom = (_pixel(edge, height) for edge in (y.min(), y.max()))
     if left == right or top == bottom:
-        return
+        return 0
     # how many polygons a pixel is in; of a single one, how often it was entered or left
     depth = np.zeros((bottom - top + 1, right - left), np.min_scalar_type(len(polygons)))
     flat = depth.ravel()
-    places = []
-    for polygon, columns, rows in _crossings(x, y, list(map(len, polygons)), left, right):
+    places, total = [], 0
+    for polygon, columns, rows in _crossings(x, y, list(map(len, polygons)), left, right, most):
+        total += len(columns)
         below = np.minimum(np.maximum(rows, top), bottom) - top
         if len(polygons) == 1:
             np.add.at(flat, below * depth.shape[1] + columns - left, 1)
@@ -112,6 +121,7 @@ def _fill(mask: Mask, polygons: list[npt.NDArray[np.float64]]) -> None:
         np.subtract.at(flat, order[1::2], 1)
     inside = np.add.accumulate(depth, axis=0, dtype=depth.dtype)[:-1]  # overflow is intended
     mask[top:bottom, left:right] |= inside & 1 if len(polygons) == 1 else inside != 0
+    return total
 
 
 def _pixel(coordinate: Any, size: int) -> int:
@@ -120,7 +130,12 @@ def _pixel(coordinate: Any, size: int) -> int:
 
 
 def _crossings(
-    x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], sizes: list[int], left: int, right: int
+    x: npt.NDArray[np.int64],
+    y: npt.NDArray[np.int64],
+    sizes: list[int],
+    left: int,
+    right: int,
+    most: int,
 ) -> Iterator[tuple[Any, Any, Any]]:
     """Where the edges between grid points cross the middles of the columns left to right.
 
@@ -136,14 +151,20 @@ def _crossings(
     for side, following in ((x, following_x), (y, following_y)):
         following[stops - 1] = side[stops - sizes]
     polygons = np.repeat(np.arange(len(sizes)), sizes)
-    total = 0
     for start in range(0, len(x), _EDGES_AT_ONCE):
+<<<<<<< HEAD
         edge = slice(start, start + _EDGES_AT_ONCE)
         for edges, columns, rows in _edge_crossings(
             x[edge], y[edge], following_x[edge], following_y[edge],
             left, right, _MOST_CROSSINGS - total,
         ):  # fmt: skip
             total += len(edges)
+=======
+        stop = start + _EDGES_AT_ONCE
+        ends = (side[start:stop] for side in (x, y, following_x, following_y))
+        for edges, columns, rows in _edge_crossings(*ends, left, right, most):
+            most -= len(edges)
+>>>>>>> attack
             yield polygons[start + edges], columns, rows
 
 
