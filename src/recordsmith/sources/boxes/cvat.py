@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-import math
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-=======
 from array import array
 from collections.abc import Callable, Iterator, Mapping
->>>>>>> attack
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -151,31 +146,19 @@ class CvatFile:
         self.name = name
         _, self.version = size_and_version(location)
         data = location.read()
-        images = _images(data, name)
         self.class_names = dict.fromkeys(_declared_labels(data, name))
         self.images: list[CvatImage] = []
-<<<<<<< HEAD
-        for found in images:
-=======
 
         def add(shape: str, _: int, values: dict[str, str]) -> None:
             label = values.get("label")
             if label and "\n" not in label and shape in ("box", "polygon"):
-                self.class_names.add(label)
+                self.class_names[label] = None
 
-        for found in _images(location.read(), name, add):
->>>>>>> attack
+        for found in _images(data, name, add):
             values = found.values
             file_name, subset = values.get("name", ""), values.get("subset", "")
             place = (found.line, found.start, found.stop)
             self.images.append(CvatImage(self, values.get("id", "?"), file_name, subset, *place))
-<<<<<<< HEAD
-            for shape, _, attributes in found.shapes:
-                label = attributes.get("label")
-                if label and "\n" not in label and shape in ("box", "polygon"):
-                    self.class_names[label] = None
-=======
->>>>>>> attack
 
     def by_subset(self) -> dict[str, CvatFile]:
         """The images of each subset; empty if some are in none."""
@@ -278,18 +261,10 @@ def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
             fault = "the box is rotated; expected an upright one"
             return AnnotatedBox(place, name, fault=fault)
         return AnnotatedBox(f"{place} ({name})", name, (xmin, ymin, xmax, ymax), "box")
-<<<<<<< HEAD
-    pairs = [pair.split(",") for pair in values.get("points", "").split(";")]
-    outline = [number(value) for pair in pairs for value in pair]
-    is_sound = all(len(pair) == 2 for pair in pairs) and all(map(math.isfinite, outline))
-    if len(pairs) < 2 or not is_sound:
-        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y")
-=======
     points = values.get("points", "")
     outline = _outline(points)
     if outline is None:
-        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y;x,y")
->>>>>>> attack
+        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y")
     xs, ys = outline[::2], outline[1::2]
     corners = (min(xs), min(ys), max(xs), max(ys))
     # parsed again for a mask: the numbers take more memory than the text
@@ -308,7 +283,7 @@ def _outline(points: str) -> array[float] | None:
             return None
         outline.extend(map(number, pair))
         start = stop + 1
-    return outline if len(outline) >= 6 and np.isfinite(outline).all() else None
+    return outline if len(outline) >= 4 and np.isfinite(outline).all() else None
 
 
 def _find_files(index: FileIndex) -> dict[str, str]:

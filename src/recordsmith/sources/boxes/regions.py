@@ -55,17 +55,13 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
             f"invalid segmentation {str(segmentation)[:60]}; expected polygons or run lengths"
         )
     mask = np.zeros((height, width), np.uint8)
-<<<<<<< HEAD
-    # two points have a box, but no inside
-    parts = [points for points in map(_points, segmentation) if len(points) > 2]
-    for group in [parts] if len(parts) > _FEW_PARTS else [[part] for part in parts]:
-        _fill(mask, group)
-=======
     step = _PARTS_AT_ONCE if len(segmentation) > _FEW_PARTS else 1
     left = _MOST_CROSSINGS
     for start in range(0, len(segmentation), step):
-        left -= _fill(mask, list(map(_points, segmentation[start : start + step])), left)
->>>>>>> attack
+        parts = map(_points, segmentation[start : start + step])
+        polygons = [points for points in parts if len(points) > 2]  # two have a box, but no inside
+        if polygons:
+            left -= _fill(mask, polygons, left)
     return mask
 
 
@@ -152,19 +148,11 @@ def _crossings(
         following[stops - 1] = side[stops - sizes]
     polygons = np.repeat(np.arange(len(sizes)), sizes)
     for start in range(0, len(x), _EDGES_AT_ONCE):
-<<<<<<< HEAD
         edge = slice(start, start + _EDGES_AT_ONCE)
         for edges, columns, rows in _edge_crossings(
-            x[edge], y[edge], following_x[edge], following_y[edge],
-            left, right, _MOST_CROSSINGS - total,
-        ):  # fmt: skip
-            total += len(edges)
-=======
-        stop = start + _EDGES_AT_ONCE
-        ends = (side[start:stop] for side in (x, y, following_x, following_y))
-        for edges, columns, rows in _edge_crossings(*ends, left, right, most):
+            x[edge], y[edge], following_x[edge], following_y[edge], left, right, most
+        ):
             most -= len(edges)
->>>>>>> attack
             yield polygons[start + edges], columns, rows
 
 
