@@ -225,9 +225,13 @@ class Queries:
             right = left
         kind = self.dice.choice(["join", "left join", "semi join", "anti join", "full join"])
         source, names = self.source()
+        others = list(COLUMNS)
+        if kind in ("left join", "full join"):
+            # DuckDB 2.0 fails in outer joins of arrays with nulls, also of its own tables
+            names, others = ([n for n in each if n != "pair"] for each in (names, others))
         columns = [f'x."{name}"' for name in self.some(names)]
         if kind not in ("semi join", "anti join"):
-            columns += [f'y."{name}"' for name in self.some(list(COLUMNS))]
+            columns += [f'y."{name}"' for name in self.some(others)]
         limited = f"(select * from data where id < {self.dice.randint(1, 60)})"
         joined = f'{source} x {kind} {limited} y on x."{left}" = y."{right}"'
         return f"select {', '.join(columns)} from {joined}{self.where(names, 'x.')}{self.ordered()}"
