@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import stat
 import struct
 import threading
 from pathlib import Path

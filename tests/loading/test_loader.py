@@ -538,9 +538,7 @@ def test_states_of_other_loaders(dataset: rs.Dataset) -> None:
 
 @pytest.mark.parametrize("shuffle", [True, rs.BlockShuffle(1, 1)])
 @pytest.mark.parametrize("name", ["version", "epoch", "read", "begun", "seed", "shuffle"])
-def test_a_state_with_true_for_one_is_refused(
-    dataset: rs.Dataset, shuffle: Any, name: str
-) -> None:
+def test_a_state_with_true_for_one_is_refused(dataset: rs.Dataset, shuffle: Any, name: str) -> None:
     loader = rs.Loader(dataset, ID, batch_size=1, shuffle=shuffle, seed=1)
     state = loader.state_dict()
     state |= {"epoch": 1, "read": 1, "begun": 1}

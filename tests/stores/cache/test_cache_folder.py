@@ -394,7 +394,7 @@ def test_links_in_the_folder_are_not_followed(tmp_path: Path, name: str) -> None
 
 def _let_others_prepare(what: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the cache folder as another user may have made it."""
-    path, kind = folder / "blocks" if "file" in what else folder, what.split()[0]
+    path, kind = folder / "blocks" if "file" in what else folder, what.partition(" ")[0]
     if kind == "hard-linked":
         os.link(path, folder.parent / "other")
     elif kind == "linked":

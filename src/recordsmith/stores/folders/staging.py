@@ -4,9 +4,9 @@ Everything is written to a hidden folder first. If the final folder does not exi
 is next to it and is renamed at the end. Otherwise it is inside the final folder, and each entry is
 moved: existing entries to the folder `old`, then new ones to their place. A note lists the moves
 until all are done, so that they can be undone: at once if one fails, or by the next export if the
-job was killed. The next export also removes the remains of a killed job. The last change of all removes
-the note `.export.begun.json` from the final folder: where it is, the job never ended, and the same job
-may replace what it wrote.
+job was killed. The next export also removes the remains of a killed job. The last change of all
+removes the note `.export.begun.json` from the final folder: where it is, the job never ended, and
+the same job may replace what it wrote.
 """
 
 from __future__ import annotations
