@@ -246,6 +246,7 @@ def test_shards_are_indexed_and_counted_in_threads(
     for number, count in enumerate(counts):
         (tmp_path / f"{number}.tfrecord").write_bytes(encode_record(b"x") * count)
     monkeypatch.setattr("recordsmith.work.processor_count", lambda: 2)
+    monkeypatch.setattr("recordsmith.dataset.indexing._THREAD_BYTES", 1)
     both, walk = threading.Barrier(2, timeout=20), Shard.walk
 
     def met(shard: Shard, *tell: Any) -> Any:

@@ -1,7 +1,8 @@
 """Errors of requests, with texts of our own, which have no credentials.
 
-Servers repeat signatures and tokens in their responses, and can redirect a request to an internal
-service. So only the status of a response is shown, and its error code if it is a known one.
+Servers repeat signatures and tokens in their responses, and a server can redirect a request to an
+internal service. So only the status of a response is shown, and its error code if it is a known
+one.
 """
 
 from __future__ import annotations
