@@ -25,7 +25,6 @@ Layout, little-endian:
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -35,9 +34,9 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import FileAccessError, OptionError, accessing
+from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
-from recordsmith.stores.user_cache import INDEX_FOLDER, check_private, user_cache_folder
+from recordsmith.stores.user_cache import INDEX_FOLDER, user_cache_folder
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
@@ -223,7 +222,10 @@ def _saved_indexes(
     for location in locations:
         with suppress(FileAccessError):
             if location.parent.name != INTERNAL_FOLDER:
-                _check_cache()
+                from recordsmith.stores.cache.folder import check_private
+
+                for folder in _cache_folders():
+                    check_private(folder)
             found = _read_head(location, shard, info)
             if found is not None:
                 yield found
@@ -300,21 +302,17 @@ def put_index(location: Location, pieces: tuple[bytes | memoryview, ...]) -> Non
     if location.parent.name == INTERNAL_FOLDER:
         location.put(pieces)
         return
-    folder = user_cache_folder()
-    with accessing(folder, "make folder"):
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        os.makedirs(os.path.join(folder, INDEX_FOLDER), mode=0o700, exist_ok=True)
-    _check_cache()
+    from recordsmith.stores.cache.folder import make_private, make_private_folder  # takes 10 ms
+
+    for folder in _cache_folders():
+        make_private_folder(folder)
     location.put(pieces)
-    with accessing(location, "write"):
-        os.chmod(str(location), 0o600)
+    make_private(str(location))
 
 
-def _check_cache() -> None:
-    """Check that no other user can have written the indexes in the user's cache."""
+def _cache_folders() -> tuple[str, str]:
     folder = user_cache_folder()
-    check_private(folder)
-    check_private(os.path.join(folder, INDEX_FOLDER))
+    return folder, f"{folder}/{INDEX_FOLDER}"
 
 
 def _table_start(record_count: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import struct
 import time
 import zlib
@@ -29,7 +30,7 @@ from recordsmith.stores.local.cache_kernel import (
 )
 from recordsmith.stores.local.locks import lock_file
 from recordsmith.stores.local.reader import open_regular
-from recordsmith.stores.user_cache import INDEX_FOLDER, check_private
+from recordsmith.stores.user_cache import INDEX_FOLDER
 
 __all__ = ["BLOCK_BYTES", "PART_BYTES", "CacheFile", "CacheStats", "ObjectId"]
 
@@ -113,9 +114,7 @@ class CacheFile:
             raise
 
     def _open(self) -> int:
-        with accessing(self.folder, "make folder"):
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        check_private(self.folder)
+        make_private_folder(self.folder)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         try:
             tag = os.path.join(self.folder, TAG_NAME)
@@ -369,6 +368,46 @@ def group_count(most_bytes: int) -> int:
             option="cache_bytes", value=most_bytes, expected=f"at least {_FEWEST_BYTES}"
         )
     return count
+
+
+def check_private(path: str, file: int | None = None) -> None:
+    """Check that no other user can write a folder or file of a cache; this holds for root as well.
+
+    Args:
+        file: the descriptor of the file; None for a folder.
+
+    Raises:
+        FileAccessError: it belongs to another user, others may write it, it is a symbolic link, or
+            a file with several names; or it is missing.
+    """
+    with accessing(path):
+        status = os.lstat(path.rstrip(os.sep) or os.sep) if file is None else os.fstat(file)
+    remedy = "Choose another cache folder."
+    if stat.S_ISLNK(status.st_mode):
+        problem = "it is a symbolic link"
+    elif status.st_uid != os.geteuid():
+        problem = "it belongs to another user"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        problem = "other users may write it"
+        remedy = f"Run `chmod go-w {path}` if no one else did write it, or choose another folder."
+    elif file is not None and status.st_nlink > 1:
+        problem = "it has more than one name (hard links)"
+    else:
+        return
+    raise FileAccessError(errno.EPERM, problem, path, operation="use as a cache", remedy=remedy)
+
+
+def make_private_folder(path: str) -> None:
+    """Make a folder of a cache unless it exists, and check it with `check_private`."""
+    with accessing(path, "make folder"):
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    check_private(path)
+
+
+def make_private(path: str) -> None:
+    """Let only the user open a file of a cache."""
+    with accessing(path, "write"):
+        os.chmod(path, _MODE)
 
 
 def check_folder(folder: str) -> None:
