@@ -50,8 +50,7 @@ def test_help_of_each_command_has_an_example(run, command: str) -> None:
 def test_version(run) -> None:
     import recordsmith
 
-    for command in ("--version",):
-        assert run(command).out == f"recordsmith {recordsmith.__version__}\n"
+    assert run("--version").out == f"recordsmith {recordsmith.__version__}\n"
 
 
 @pytest.mark.parametrize("flag", ["-q", "--quiet"])

@@ -17,6 +17,7 @@ from recordsmith.errors import MOST_PROBLEMS
 _ONLY_IN_PYTHON = {
     "--any-rank",
     "--blend",
+    "--box-format",
     "--default",
     "--defaults",
     "--dtype",

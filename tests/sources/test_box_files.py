@@ -432,7 +432,7 @@ def test_image_inside_the_json_file(tmp_path: Path) -> None:
     "shape",
     [
         7,
-        _shape((1, 1), (2, 2)),
+        _shape((1, 1)),
         _shape((1, 1), (float("nan"), 2), (3, 3)),
         _shape((1, 1), kind="circle"),
         _shape((1, 1), (2, 2), kind="star"),
@@ -528,7 +528,7 @@ def test_subsets_of_cvat_are_splits(tmp_path: Path) -> None:
         '<box label="cat" xtl="4" ytl="5" xbr="44" ybr="15"/>',
         '<box label="cat" xtl="4" ytl="5" xbr="x" ybr="15"/>',
         '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15" rotation="30"/>',
-        '<polygon label="cat" points="1,1;2,2"/>',
+        '<polygon label="cat" points="1,1"/>',
         '<polygon label="cat" points="1,1;2;3,3"/>',
         '<polygon label="cat"/>',
         '<box xtl="4" ytl="5" xbr="14" ybr="15"/>',
@@ -540,6 +540,26 @@ def test_wrong_shapes_of_cvat(tmp_path: Path, shape: str) -> None:
     assert problem.startswith("annotations.xml, line 2")
     features, _ = _read(Cvat(root, boxes="drop").list_samples())
     assert _boxes(features) == [BOX]
+
+
+@pytest.mark.parametrize("masks", [None, "instance"])
+def test_a_polygon_of_two_points_keeps_its_box(tmp_path: Path, masks: Any) -> None:
+    labelme = _labelme(tmp_path / "labelme", _shape((4, 5), (14, 15)))
+    cvat = _cvat(tmp_path / "cvat", '<polygon label="cat" points="4,5;14,15"/>')
+    line = {"segmentation": [[4, 5, 14, 15]], "bbox": [4, 5, 10, 10], "id": 1, "image_id": 1}
+    image(tmp_path / "coco/a.jpg")
+    document = {
+        "images": [{"id": 1, "file_name": "a.jpg", "width": 40, "height": 20}],
+        "annotations": [line | {"category_id": 1}],
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    write(tmp_path / "coco/instances.json", json.dumps(document))
+    for source in (LabelMe(labelme, object_masks=masks), Cvat(cvat, object_masks=masks),
+                   rs.Coco(tmp_path / "coco", object_masks=masks)):  # fmt: skip
+        features, notes = _read(source.list_samples())
+        assert _boxes(features) == [BOX]
+        empty = [what for what, _ in notes if "empty mask" in what]
+        assert len(empty) == (masks is not None)
 
 
 @pytest.mark.parametrize(
