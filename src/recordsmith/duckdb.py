@@ -56,7 +56,10 @@ def query(sql: str, dataset: Dataset, *, restore_types: bool = True) -> pa.Table
     Example:
         query("select avg(width) from data where label = 3", rs.open("rows.tfrecord"))
     """
-    config = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    config: dict[str, Any] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
     connection = duckdb.connect(config=config)
     records = table(dataset, location=True, restore_types=restore_types)
     try:
