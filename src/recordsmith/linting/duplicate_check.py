@@ -128,7 +128,8 @@ def check_duplicates(
     def are_alike(one: Int64Array, other: Int64Array) -> npt.NDArray[np.bool_]:
         one, other = numbers[one], numbers[other]
         is_alike: npt.NDArray[np.bool_] = looks.squared_distances(one, other) <= most_apart
-        return is_alike & (looks.contents[one] != looks.contents[other])
+        is_new: npt.NDArray[np.bool_] = looks.contents[one] != looks.contents[other]
+        return is_alike & is_new
 
     near = find_near(looks.hashes[numbers], groups[chosen], are_alike).twins
     distances = [
