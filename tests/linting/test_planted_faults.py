@@ -389,8 +389,8 @@ def test_flaws_travel_between_processes() -> None:
     assert restored.error().problem.check is Check.ANNOTATION_WITHOUT_IMAGE  # type: ignore[attr-defined]
 
 
-def test_a_path_is_not_a_source() -> None:
-    with raises(rs.OptionError, option="source", value="flowers"):
-        rs.lint("flowers")  # type: ignore[arg-type]
+def test_invalid_arguments() -> None:
+    with raises(rs.OptionError, option="source", value=5):
+        rs.lint(5)  # type: ignore[arg-type]
     with raises(rs.OptionError, option="threads", value=0):
         rs.lint(rs.ImageFolder("flowers"), threads=0)

@@ -199,17 +199,17 @@ def _much_cvat(root: Path, shapes: str) -> Path:
     return root
 
 
-BOX = '{"image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]}'
+ENTRY = '{"image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]}'
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [  # each would take a hundred bytes and more for each byte, or time without end
         (
-            lambda root: Coco(_much_coco(root, f'{BOX[:-1]}, "x": [{"[]," * 3_000_000}1]}}')),
+            lambda root: Coco(_much_coco(root, f'{ENTRY[:-1]}, "x": [{"[]," * 3_000_000}1]}}')),
             "line 2: an entry is longer than 8,388,608 bytes",
         ),
-        (lambda root: Coco(_much_coco(root, f"{BOX}," * 100_000 + BOX)), "100,000 objects"),
+        (lambda root: Coco(_much_coco(root, f"{ENTRY}," * 100_000 + ENTRY)), "100,000 objects"),
         (
             lambda root: Cvat(_much_cvat(root, f'<polygon points="{"1,2;" * 3_000_000}"/>')),
             "line 2: a tag or text is longer than 4,194,304 bytes",
