@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_LEAST_SIMILAR = 0.75  # one wrong letter of four, two swapped of four
+_LEAST_SIMILAR = 0.76  # one wrong letter of five, two swapped of five
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 _NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
 _SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
