@@ -549,6 +549,18 @@ def test_a_state_with_true_for_one_is_refused(dataset: rs.Dataset, shuffle: Any,
         loader.load_state_dict(state)
 
 
+def test_the_order_of_a_state_may_have_integers_of_numpy(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=7, shuffle=rs.BlockShuffle(2, 3), seed=1)
+    state = loader.state_after(3)
+    loader.load_state_dict(state)
+    rest = ids(loader)
+    order = state["order"]
+    order |= {name: np.int64(order[name]) for name in ("record_count", "seed")}
+    order["shuffle"] |= {name: np.int64(size) for name, size in order["shuffle"].items()}
+    loader.load_state_dict({**state, "version": np.int64(state["version"])})
+    assert ids(loader) == rest
+
+
 # -- options ---------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from torch.utils.data import default_collate, get_worker_info
 from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader, check_rank
-from recordsmith.loading.number_options import whole_number
+from recordsmith.loading.number_options import is_same, whole_number
 from recordsmith.torch.conversion import convert
 from recordsmith.torch.ranks import this_rank
 from recordsmith.torch.worker_end import end_with_main_process
@@ -136,7 +136,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         if not isinstance(state, Mapping) or set(state) != names:
             raise OptionError(option="state", value=state, expected="a state_dict() of a worker")
         for name, own in self._share(info).items():
-            if repr(state[name]) != repr(own):  # True is not a 1
+            if not is_same(state[name], own):
                 raise OptionError(
                     f"the state is from a worker with {name} {state[name]}, but this one has {own}",
                     option="state",
