@@ -75,13 +75,13 @@ def _values(column: Any) -> list[Any]:
 
 def _different(names: Sequence[str]) -> list[str]:
     """Return names in which equal ones have numbers: a, a_1, a_2."""
-    found: dict[str, None] = {}
+    taken, different = set(names), dict[str, None]()
     for name in names:
         numbered = (f"{name}_{number}" for number in count(1))
-        found[
-            name if name not in found else next(n for n in numbered if n not in {*names, *found})
-        ] = None
-    return list(found)
+        chosen = name if name not in different else next(n for n in numbered if n not in taken)
+        taken.add(chosen)
+        different[chosen] = None
+    return list(different)
 
 
 def _text(value: Any) -> str:

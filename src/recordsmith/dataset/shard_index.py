@@ -221,14 +221,15 @@ def _saved_indexes(
         locations = (*(cached,) * is_cached, *(near,) * is_next_to_it)
     for location in locations:
         with suppress(FileAccessError):
+            found = _read_head(location, shard, info)
+            if found is None:
+                continue
             if location.parent.name != INTERNAL_FOLDER:
-                from recordsmith.stores.cache.folder import check_private
+                from recordsmith.stores.cache.folder import check_private  # takes 10 ms
 
                 for folder in _cache_folders():
                     check_private(folder)
-            found = _read_head(location, shard, info)
-            if found is not None:
-                yield found
+            yield found
 
 
 def index_pieces(

@@ -37,8 +37,9 @@ from recordsmith.wire.framing import (
 from recordsmith.wire.other_formats import detect_other_format
 
 BLOCK_BYTES = 1 << 20
-_SMALL_BYTES = 4096  # of records, on average
 """The read size: smaller blocks cost calls, larger ones exceed the processor's cache (measured)."""
+
+_SMALL_BYTES = 4096  # of records, on average
 
 _WITHOUT_LENGTH = (Defect.LENGTH_CRC, Defect.TRUNCATED_HEADER)
 

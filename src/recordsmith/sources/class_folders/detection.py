@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from recordsmith.dataset import is_split_name
@@ -310,21 +310,18 @@ class _Images:
             if match is None or len(match[1]) < 2 or not match[1][0].isalpha():
                 return []
             found[match[1]] += 1
-        words = {word for name in found for word in re.split(r"[_ -]", name.lower())}
-        known = any(map(_is_no_class, words))
         is_common = all(number > 1 for number in found.values())
-        return sorted(found) if len(found) > 1 and is_common and not known else []
+        return sorted(found) if is_common and _may_be_classes(found) else []
 
     def _class_hint(self, place: str) -> str:
         """How to read classes in names that are not certain to be classes."""
         names = self._survey.folders[place].images
         for pattern in _CLASS_HINTS:
-            found = {match[1] for name in names if (match := re.search(pattern, name)) is not None}
-            matches = sum(re.search(pattern, name) is not None for name in names)
-            words = {word for name in found for word in re.split(r"[_ -]", name.lower())}
-            if len(found) > 1 and matches == len(names) and not any(map(_is_no_class, words)):
+            found = [match[1] for name in names if (match := re.search(pattern, name)) is not None]
+            classes = sorted(set(found))
+            if len(found) == len(names) and _may_be_classes(classes):
                 return (
-                    f"names of images may have classes ({join_names(sorted(found))}): pass "
+                    f"names of images may have classes ({join_names(classes)}): pass "
                     f"{option('class_pattern', pattern)}"
                 )
         return ""
@@ -354,8 +351,12 @@ class _Images:
         return {} if is_found else {"images": self.base}
 
 
-def _is_no_class(word: str) -> bool:
-    return word in _NO_CLASSES or is_image_word(word) or is_split_name(word)
+def _may_be_classes(names: Collection[str]) -> bool:
+    """Whether there are several names, without a word that is known to mean something else."""
+    words = {word for name in names for word in re.split(r"[_ -]", name.lower())}
+    return len(names) > 1 and not any(
+        word in _NO_CLASSES or is_image_word(word) or is_split_name(word) for word in words
+    )
 
 
 def _class_count(classes: Sequence[str], noun: str = " folder") -> str:
