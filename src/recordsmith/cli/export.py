@@ -50,6 +50,15 @@ def export(
             metavar="SIZE",
         ),
     ] = None,
+    restore_types: Annotated[
+        bool | None,
+        typer.Option(
+            "--restore-types/--stored-types",
+            help="csv, parquet, feather: the types of the table that was packed, or those of the "
+            "records: int64, float32 and bytes. [default: those of the table, where known]",
+            show_default=False,
+        ),
+    ] = None,
     skip_errors: Annotated[
         bool,
         typer.Option(
@@ -82,6 +91,7 @@ def export(
                 out,
                 format,
                 shard_size_bytes=size,
+                restore_types=restore_types,
                 skip_errors=skip_errors,
                 overwrite=overwrite,
                 engine=parse_engine(engine),

@@ -3,6 +3,8 @@
 from recordsmith.dataset.dataset import (
     Dataset,
     DatasetSource,
+    arrow_schema_of,
+    arrow_types_of,
     column_schema,
     known_schema,
     preview_schema,
@@ -10,6 +12,7 @@ from recordsmith.dataset.dataset import (
     source_of,
     tfds_of,
     with_schema,
+    without_arrow_types,
 )
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
@@ -80,6 +83,8 @@ __all__ = [
     "ShardEntry",
     "ShardGroup",
     "ShardWriter",
+    "arrow_schema_of",
+    "arrow_types_of",
     "begun_location",
     "carried_class_names",
     "class_names_of",
@@ -112,4 +117,5 @@ __all__ = [
     "tfds_of",
     "upgrade_manifest",
     "with_schema",
+    "without_arrow_types",
 ]

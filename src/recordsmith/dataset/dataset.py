@@ -29,7 +29,7 @@ from recordsmith.dataset.selection import (
 )
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shares import check_shares, draws_of_splits, share_counts
-from recordsmith.errors import CorruptDataError, Defect, OptionError, suggest_names
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option, suggest_names
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -460,7 +460,7 @@ class Dataset(Summarized):
         *,
         batch_size: int | None = None,
         threads: int = 1,
-        restore_types: bool = False,
+        restore_types: bool | None = None,
         where: str | None = None,
     ) -> Any:
         """Read the examples as a stream of Arrow record batches. Needs pyarrow.
@@ -474,7 +474,8 @@ class Dataset(Summarized):
             batch_size: rows of each batch but the last; None for up to 16,384 rows or 16 MiB.
             threads: how many threads decode; compressed shards are decoded by one.
             restore_types: whether columns have the types and the order of the Arrow table that was
-                packed. Columns that lost digits keep the types of their features.
+                packed; None: where the manifest has them. Columns that lost digits keep the types
+                of their features.
             where: only the examples that match, as in `filter`, but in the same pass; batches of
                 several threads may have fewer rows then.
 
@@ -483,10 +484,10 @@ class Dataset(Summarized):
 
         Raises:
             MissingExtraError: pyarrow is not installed.
-            OptionError: no record has one of the features, a feature has several kinds, or the
-                condition is invalid.
-            CorruptDataError: while batches are read: a record is damaged, or does not match the
-                schema.
+            OptionError: no record has one of the features, a feature has several kinds, the
+                condition is invalid, or there are no types to restore.
+            CorruptDataError: the manifest has invalid types; while batches are read: a record is
+                damaged, or does not match the schema.
 
         Example:
             table = dataset.to_arrow(["image/class/label"]).read_all()
@@ -503,11 +504,14 @@ class Dataset(Summarized):
             self.class_names,
             batch_size,
             thread_count(threads),
-            self._arrow_types() if restore_types else None,
+            self._arrow_types(restore_types),
             condition,
         )
 
-    def _arrow_types(self) -> Any:
+    def _arrow_types(self, restore_types: bool | None = None) -> Any:
+        """Return the pyarrow.Schema of the types to restore; None to restore none."""
+        if restore_types is False or (restore_types is None and self._arrow_schema is None):
+            return None
         if self._arrow_schema is None:
             raise OptionError(
                 "the manifest has no Arrow types: the dataset was not packed from an Arrow "
@@ -518,7 +522,11 @@ class Dataset(Summarized):
         try:
             return schema_from_text(self._arrow_schema)
         except ValueError as error:
-            raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error)) from None
+            raise CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                str(error),
+                remedy=f"Read it with {option('restore_types', False)}.",
+            ) from None
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return the stream of `to_arrow` for other libraries: pyarrow, Polars, pandas, DuckDB."""
@@ -698,6 +706,23 @@ def known_schema(dataset: Dataset) -> Schema | None:
 def column_schema(dataset: Dataset) -> Schema | None:
     """Return the schema that columns are read with, if it is known without reading."""
     return dataset._outer_schema  # noqa: SLF001
+
+
+def arrow_types_of(dataset: Dataset) -> Any:
+    """Return the pyarrow.Schema of the table that was packed; None if the manifest has none."""
+    return dataset._arrow_types()  # noqa: SLF001
+
+
+def arrow_schema_of(dataset: Dataset) -> str | None:
+    """Return that schema as in `Manifest`."""
+    return dataset._arrow_schema  # noqa: SLF001
+
+
+def without_arrow_types(dataset: Dataset) -> Dataset:
+    """Return the same records, whose columns have the types of their features."""
+    other = copy(dataset)
+    other._arrow_schema = None  # noqa: SLF001 - of the same class
+    return other
 
 
 def with_schema(dataset: Dataset, schema: Schema) -> Dataset:

@@ -40,6 +40,8 @@ _NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
 class HuggingFaceTables(ArrowTables):
     """Writes Parquet with the types of `datasets` in its metadata."""
 
+    restores_types = False
+
     def __init__(self) -> None:
         super().__init__("parquet")
 
