@@ -12,7 +12,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,14 @@ from recordsmith.dataset.selection import (
 )
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shares import check_shares, draws_of_splits, share_counts
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option, suggest_names
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    MissingExtraError,
+    OptionError,
+    option,
+    suggest_names,
+)
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -48,6 +55,10 @@ from recordsmith.where import Where, parse_where
 from recordsmith.words import count as counted
 from recordsmith.words import first_of
 from recordsmith.work import thread_count
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 _NAMED_PATHS = 3
 _MOST_FEATURES = 10
@@ -507,6 +518,55 @@ class Dataset(Summarized):
             self._arrow_types(restore_types),
             condition,
         )
+
+    def to_pandas(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
+        """Read the examples as a DataFrame of pandas, in memory. Needs pandas and pyarrow.
+
+        The columns are those of `to_arrow` with pandas' Arrow types: a record that lacks a feature
+        has `<NA>`, and integers keep all digits.
+
+        Args:
+            columns: feature names, in order; None for all, or those of `select_columns`.
+
+        Returns:
+            pandas.DataFrame with a row for each example.
+
+        Raises:
+            MissingExtraError: pandas or pyarrow is not installed.
+            OptionError, CorruptDataError: as in `to_arrow`.
+
+        Example:
+            widths = dataset.to_pandas(["image/width"]).describe()
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas") from None
+        return self.to_arrow(columns).read_all().to_pandas(types_mapper=pd.ArrowDtype)
+
+    def to_polars(self, columns: Iterable[str] | None = None) -> pl.DataFrame:
+        """Read the examples as a DataFrame of Polars, in memory. Needs polars and pyarrow.
+
+        `recordsmith.polars.scan` reads less: only what a query needs.
+
+        Args:
+            columns: feature names, in order; None for all, or those of `select_columns`.
+
+        Returns:
+            polars.DataFrame with a row for each example and the columns of `to_arrow`.
+
+        Raises:
+            MissingExtraError: polars or pyarrow is not installed.
+            OptionError, CorruptDataError: as in `to_arrow`.
+
+        Example:
+            labels = dataset.to_polars(["image/class/label"]).unique()
+        """
+        try:
+            import polars as pl
+        except ImportError:
+            raise MissingExtraError("polars", "polars") from None
+        return pl.DataFrame(self.to_arrow(columns).read_all())
 
     def _arrow_types(self, restore_types: bool | None = None) -> Any:
         """Return the pyarrow.Schema of the types to restore; None to restore none."""
