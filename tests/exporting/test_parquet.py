@@ -226,17 +226,17 @@ def test_types_that_are_not_there_or_not_possible(write: Any, tmp_path: Path) ->
 def test_what_polars_made_is_read_by_others(
     tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.exporting.arrow_tables._GROUP_ROWS", 1000)
+    monkeypatch.setattr("recordsmith.exporting.arrow_tables._GROUP_ROWS", 100)
     pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
     names = ["a", "a name that is longer than twelve bytes"]
     frame = pl.DataFrame(
         {
-            "words": [names, [], ["a"]] * 6000,
-            "kind": pl.Series(["a", None, *names[1:]] * 6000, dtype=pl.Categorical),
-            "kinds": pl.Series([names, [], None] * 6000, dtype=pl.List(pl.Categorical)),
+            "words": [names, [], ["a"]] * 700,
+            "kind": pl.Series(["a", None, *names[1:]] * 700, dtype=pl.Categorical),
+            "kinds": pl.Series([names, [], None] * 700, dtype=pl.List(pl.Categorical)),
         }
     )
-    rs.pack(rs.Table(frame), tmp_path / "packed", shuffle=False)
+    rs.pack(rs.Table(frame), tmp_path / "packed", shuffle=False, shards=3)
     dataset = rs.open(tmp_path / "packed")
     rs.export(dataset, tmp_path / "out", format)
     path = tmp_path / "out" / f"train.{format}"
