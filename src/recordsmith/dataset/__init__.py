@@ -56,7 +56,7 @@ from recordsmith.dataset.selected_records import (
 from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import Faults, ShardGroup, gather, payload_sizes
-from recordsmith.dataset.splits import is_split_name, tells_split
+from recordsmith.dataset.splits import is_split_name, standard_name, tells_split
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
@@ -113,6 +113,7 @@ __all__ = [
     "shard_name",
     "shard_parts",
     "source_of",
+    "standard_name",
     "tells_split",
     "tfds_of",
     "upgrade_manifest",
