@@ -58,7 +58,7 @@ def _rows(table: Any) -> list[dict[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    from recordsmith.cli.values import bytes_text
+    from recordsmith.dataset.examples import bytes_text
 
     if isinstance(value, bytes):
         return bytes_text(value)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from recordsmith.arrow import schema_from_text
 from recordsmith.dataset.arrow_stream import open_stream
+from recordsmith.dataset.examples import DecodedExample
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import (
@@ -150,6 +151,8 @@ class Dataset(Summarized):
     def __getitem__(self, index: SupportsIndex | slice | Positions) -> Any:
         """Return a decoded example; for a slice, positions or a mask, a Dataset of these examples.
 
+        The `repr` of the example describes long bytes and images instead of showing them.
+
         Args:
             index: an integer; a slice; a list or array of integers, in any order; or a boolean mask
                 with one value per record.
@@ -167,7 +170,8 @@ class Dataset(Summarized):
         except TypeError:
             return self.select(index)  # type: ignore[arg-type]
         shard, number, payload = self._records.read(place)
-        return _decode(shard, number, payload)
+        found = _decode(shard, number, payload)
+        return DecodedExample(found) if isinstance(found, dict) else found
 
     def select(self, positions: Positions) -> Dataset:
         """Return the examples at some positions, in that order.
