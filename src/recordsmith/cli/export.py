@@ -34,9 +34,10 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="folder (one per class), voc, coco, yolo, webdataset, npz, tfds (a folder that "
-            "TensorFlow Datasets loads); with pyarrow csv, parquet, feather or huggingface "
-            "(Parquet that `datasets` loads with images); with array_record array-record.",
+            help="folder (one per class), pairs (images and masks), voc, coco, yolo, webdataset, "
+            "npz, tfds (a folder that TensorFlow Datasets loads); with pyarrow csv, parquet, "
+            "feather or huggingface (Parquet that `datasets` loads with images); with array_record "
+            "array-record.",
             metavar="FORMAT",
         ),
     ] = "folder",

@@ -42,7 +42,7 @@ class ExportReport(Report):
 
     Attributes:
         folder: the folder that was written.
-        format: folder, voc, coco, yolo, csv, parquet, feather, huggingface,
+        format: folder, pairs, voc, coco, yolo, csv, parquet, feather, huggingface,
             webdataset, tfds, array-record or npz.
         record_count: the number of exported records.
         splits: the number of records of each split.
@@ -98,10 +98,10 @@ def export(
     Args:
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create: a path, or a place in another store.
-        format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
-            npz, tfds (for TensorFlow Datasets); array-record, which needs the extra of that name;
-            or csv, parquet, feather or huggingface (Parquet with images and class names for
-            `datasets`), which need the extra `arrow`.
+        format: folder (a folder for each class, or images and masks), pairs (images and masks),
+            voc, coco, yolo, webdataset, npz, tfds (for TensorFlow Datasets); array-record, which
+            needs the extra of that name; or csv, parquet, feather or huggingface (Parquet with
+            images and class names for `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
         shard_size_bytes: for webdataset, tfds and array-record, the approximate size of a file;
             256 MB by default. With an engine, larger shards are divided, from 512 MB by default.
@@ -111,8 +111,9 @@ def export(
             after all records have been tried.
         overwrite: replace an earlier export in this folder, and all files in the way.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for this thread. Each
-            shard becomes a file, or several; so the format must not be folder, voc, coco or yolo,
-            nor csv with images. The processes must see shards and folder under the same paths.
+            shard becomes a file, or several; so the format must not be folder, pairs, voc, coco or
+            yolo, nor csv with images. The processes must see shards and folder under the same
+            paths.
         progress: called as `progress(done, total)`; total is 0 if unknown.
 
     Returns:
