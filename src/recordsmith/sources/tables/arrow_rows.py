@@ -411,9 +411,16 @@ def _feather_file(path: Location) -> _Input:
 def _sliced(batches: Iterable[Any]) -> Iterator[Any]:
     """Batches in parts, as encoding takes several times the memory of the rows."""
     for batch in batches:
-        rows = _rows_at_once(len(batch), batch.nbytes)
+        rows = _rows_at_once(len(batch), _size_bytes(batch))
         for start in range(0, len(batch), rows):
             yield batch.slice(start, rows)
+
+
+def _size_bytes(batch: Any) -> int:
+    try:
+        return int(batch.nbytes)
+    except import_pyarrow().ArrowException:  # of views, in older versions
+        return int(batch.get_total_buffer_size())
 
 
 def _rows_at_once(row_count: int, size_bytes: int) -> int:
