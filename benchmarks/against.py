@@ -7,7 +7,8 @@
 Both are built the same way (`pip install --target`). Each job has a process for each build, which
 runs it once to warm up. Then the two run in turn, and which one goes first alternates. The figures
 are medians over the pairs of (seconds of this tree) / (seconds of the commit), for CPU time and
-for elapsed time. The jobs use only names that both builds have.
+for elapsed time. Removing the output of the last run is not part of the time. The jobs use only
+names that both builds have.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,13 @@ HERE = Path(__file__).resolve().parent
 BASE_COMMIT = "6c76153"
 """The commit whose speed later changes are held to, as a sum over all of them."""
 
-Job = Callable[[], Any]
+
+@dataclass(frozen=True)
+class Job:
+    """What is measured, and what happens before each run outside the measurement."""
+
+    run: Callable[[], Any]
+    prepare: Callable[[], Any] = lambda: None
 
 
 def _verify(name: str, inputs: Inputs) -> Job:
@@ -43,7 +51,7 @@ def _verify(name: str, inputs: Inputs) -> Job:
     def run() -> None:
         assert rs.verify(inputs.path(name)).is_good
 
-    return run
+    return Job(run)
 
 
 def _pack(name: str, inputs: Inputs) -> Job:
@@ -52,11 +60,10 @@ def _pack(name: str, inputs: Inputs) -> Job:
     out = Path(tempfile.mkdtemp(dir=inputs.folder))
 
     def run() -> None:
-        shutil.rmtree(out, ignore_errors=True)
         shares = {"train": 0.7, "validation": 0.3}
         rs.pack(rs.ImageFiles(inputs.path(name)), out, splits=shares, shards=1)
 
-    return run
+    return Job(run, partial(shutil.rmtree, out, ignore_errors=True))
 
 
 def _columns(inputs: Inputs) -> Job:
@@ -64,14 +71,14 @@ def _columns(inputs: Inputs) -> Job:
 
     path = inputs.path("small.tfrecord")
     names = ["user", "label", "time", "dense", "items", "country"]
-    return lambda: rs.open(path).read_columns(names)
+    return Job(lambda: rs.open(path).read_columns(names))
 
 
 def _batches(inputs: Inputs) -> Job:
     import recordsmith as rs
 
     dataset = rs.open(inputs.path("small.tfrecord"))
-    return lambda: sum(1 for _ in dataset.batches(256))
+    return Job(lambda: sum(1 for _ in dataset.batches(256)))
 
 
 def _random_reads(inputs: Inputs) -> Job:
@@ -81,14 +88,14 @@ def _random_reads(inputs: Inputs) -> Job:
 
     dataset = rs.open(inputs.path("small.tfrecord"))
     positions = np.random.default_rng(6).integers(0, len(dataset), 5 * inputs.random_count)
-    return lambda: dataset.read_records(positions)
+    return Job(lambda: dataset.read_records(positions))
 
 
 def _in_order(inputs: Inputs) -> Job:
     import recordsmith as rs
 
     path = inputs.path("small.tfrecord")
-    return lambda: sum(1 for _ in rs.open(path).records())
+    return Job(lambda: sum(1 for _ in rs.open(path).records()))
 
 
 def _one_by_one(inputs: Inputs) -> Job:
@@ -98,7 +105,7 @@ def _one_by_one(inputs: Inputs) -> Job:
 
     dataset = rs.open(inputs.path("small.tfrecord"))
     positions = np.random.default_rng(6).integers(0, len(dataset), inputs.random_count).tolist()
-    return lambda: sum(len(dataset[position]) for position in positions)
+    return Job(lambda: sum(len(dataset[position]) for position in positions))
 
 
 def _reshard(inputs: Inputs) -> Job:
@@ -107,20 +114,26 @@ def _reshard(inputs: Inputs) -> Job:
     folder = Path(tempfile.mkdtemp(dir=inputs.folder))
     shard = shutil.copy(inputs.path("small-4-times.tfrecord"), folder)  # each has its own index
 
-    def run() -> None:
-        shutil.rmtree(folder / "out", ignore_errors=True)
-        rs.reshard(shard, folder / "out", shuffle=True, shards=4)
-
-    return run
+    out = folder / "out"
+    return Job(
+        lambda: rs.reshard(shard, out, shuffle=True, shards=4),
+        partial(shutil.rmtree, out, ignore_errors=True),
+    )
 
 
 def _index(inputs: Inputs) -> Job:
     import recordsmith as rs
 
     folder = Path(tempfile.mkdtemp(dir=inputs.folder))
-    for name in ("small.tfrecord", "large.tfrecord"):
-        (folder / name).symlink_to(inputs.path(name))
-    return lambda: rs.index([folder / "small.tfrecord", folder / "large.tfrecord"], overwrite=True)
+    shards = [folder / "small.tfrecord", folder / "large.tfrecord"]
+    for shard in shards:
+        shard.symlink_to(inputs.path(shard.name))
+
+    def remove_indexes() -> None:
+        for path in {*folder.iterdir()} - {*shards}:
+            path.unlink()
+
+    return Job(lambda: rs.index(shards), remove_indexes)
 
 
 def _loader_images(inputs: Inputs) -> Job:
@@ -130,7 +143,7 @@ def _loader_images(inputs: Inputs) -> Job:
     dataset = rs.open(sorted(inputs.path("camera-packed").glob("*.tfrecord")))
     features = {"image": rs.Image(size=(224, 224)), "label": rs.Scalar("image/class/label")}
     loader = rs.Loader(dataset, features, batch_size=32, shuffle=True, threads=2)
-    return lambda: sum(1 for _ in loader)
+    return Job(lambda: sum(1 for _ in loader))
 
 
 def _loader_small(inputs: Inputs) -> Job:
@@ -144,7 +157,7 @@ def _loader_small(inputs: Inputs) -> Job:
         "country": rs.Bytes("country"),
     }
     loader = rs.Loader(dataset, features, batch_size=1024, shuffle=True, threads=1)
-    return lambda: sum(1 for _ in loader)
+    return Job(lambda: sum(1 for _ in loader))
 
 
 JOBS: dict[str, tuple[str, Callable[[Inputs], Job]]] = {
@@ -228,8 +241,9 @@ def _seconds(process: subprocess.Popen[str]) -> tuple[float, float]:
 def _work(name: str, inputs: Inputs) -> None:
     job = JOBS[name][1](inputs)
     for _ in sys.stdin:
+        job.prepare()
         before, began = cpu_seconds(), time.perf_counter()
-        result = job()
+        result = job.run()
         print(json.dumps([cpu_seconds() - before, time.perf_counter() - began]), flush=True)
         del result
 

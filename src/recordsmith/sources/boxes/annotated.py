@@ -52,7 +52,7 @@ from recordsmith.sources.source import (
     ignore_note,
     unlisted_error,
 )
-from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
 
 Masks = Literal["instance", "class"]
@@ -318,12 +318,15 @@ def make_listing(
 
     Args:
         entries: by sample name.
-        splits: by sample name, for the samples that have one.
+        splits: by sample name, for the samples that have one; empty for none.
         version_of: returns the version number of an annotation.
         reference_of: returns its part of the sample's reference, with its `place`.
     """
     names = sorted(entries)
-    names_of_splits = sort_splits(splits.values())
+    names_of_splits = sort_splits(filter(None, splits.values()))
+    only = only_split(names_of_splits[:1], index.root)
+    if len(names_of_splits) < 2:
+        splits, names_of_splits = {}, ()
     numbers = {split: number for number, split in enumerate(names_of_splits)}
     sizes, versions = np.empty(len(names), np.int64), np.empty(len(names), np.int64)
     for number, name in enumerate(names):
@@ -359,6 +362,7 @@ def make_listing(
         classes.names(),
         (*notices, *classes.notices()),
         names_of_splits,
+        only,
         has_label_map=True,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -27,7 +28,7 @@ from recordsmith.sources.boxes.annotation_files import (
 from recordsmith.sources.boxes.boxes import AnnotatedBox, number
 from recordsmith.sources.boxes.detection import is_cvat
 from recordsmith.sources.boxes.voc_xml import parse_xml
-from recordsmith.sources.classes import make_classes
+from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.files.versions import size_and_version
@@ -45,7 +46,7 @@ class Cvat(FileAnnotatedImages):
     """Images with boxes and polygons in CVAT's XML format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
-    become the boxes around them. Subsets become splits.
+    become the boxes around them. Subsets become splits. Labels have the order of the file, from 1.
 
     Example:
         >>> rs.pack(rs.Cvat("export"), "packed")  # doctest: +SKIP
@@ -62,11 +63,10 @@ class Cvat(FileAnnotatedImages):
         index = FileIndex(self.root)
         paths = self._files(index, _find_files)
         files = {split: CvatFile(path, name) for split, (path, name) in paths.items()}
-        classes = make_classes(
-            {name for file in files.values() for name in file.class_names}, self._label_map
-        )
+        names = dict.fromkeys(name for file in files.values() for name in file.class_names)
+        classes = classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data")
         if len(files) == 1:
-            files = next(iter(files.values())).by_subset()
+            files = next(iter(files.values())).by_subset() or files
         entries, splits, notices = self._entries(index, files)
         places = self._places(paths)
 
@@ -133,7 +133,7 @@ class CvatImage(NamedTuple):
 
 
 class CvatFile:
-    """What a listing keeps of one file: its images, and the names of its classes."""
+    """What a listing keeps of one file: its images, and the names of its classes in order."""
 
     def __init__(self, location: Location, name: str) -> None:
         """Read the file once.
@@ -145,25 +145,26 @@ class CvatFile:
         self.location = location
         self.name = name
         _, self.version = size_and_version(location)
-        self.class_names: set[str] = set()
+        data = location.read()
+        self.class_names = dict.fromkeys(_declared_labels(data, name))
         self.images: list[CvatImage] = []
 
         def add(shape: str, _: int, values: dict[str, str]) -> None:
             label = values.get("label")
             if label and "\n" not in label and shape in ("box", "polygon"):
-                self.class_names.add(label)
+                self.class_names[label] = None
 
-        for found in _images(location.read(), name, add):
+        for found in _images(data, name, add):
             values = found.values
             file_name, subset = values.get("name", ""), values.get("subset", "")
             place = (found.line, found.start, found.stop)
             self.images.append(CvatImage(self, values.get("id", "?"), file_name, subset, *place))
 
     def by_subset(self) -> dict[str, CvatFile]:
-        """The images of each subset, if there are several."""
+        """The images of each subset; empty if some are in none."""
         subsets = sorted({image.subset for image in self.images})
-        if len(subsets) < 2 or "" in subsets:
-            return {"": self}
+        if "" in subsets:
+            return {}
         parts = {}
         for subset in subsets:
             part = object.__new__(CvatFile)
@@ -225,6 +226,33 @@ def _images(
     return images
 
 
+def _declared_labels(data: bytes, name: str) -> list[str]:
+    """The labels of the task or project, in order, without parts of skeletons."""
+    start, end = data.find(b"<labels>"), data.find(b"</labels>")
+    if not 0 <= start < end:
+        return []
+    parser = expat.ParserCreate()
+    labels: list[dict[str, str]] = []
+    tags: list[str] = []
+
+    def begin(tag: str, _: dict[str, str]) -> None:
+        tags.append(tag)
+        if tags == ["labels", "label"]:
+            labels.append({})
+
+    def text(part: str) -> None:
+        if len(tags) == 3 and labels:
+            labels[-1][tags[2]] = labels[-1].get(tags[2], "") + part
+
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = lambda _: tags.pop()
+    parser.CharacterDataHandler = text
+    with suppress(SourceError):  # the file is valid, so this is a part of something else
+        parse_xml(parser, data[start : end + len(b"</labels>")], name)
+    found = (each.get("name", "") for each in labels if not each.get("parent", "").strip())
+    return [label for label in found if label and "\n" not in label]
+
+
 def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
     name = values.get("label", "")
     if shape == "box":
@@ -236,7 +264,7 @@ def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
     points = values.get("points", "")
     outline = _outline(points)
     if outline is None:
-        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y;x,y")
+        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y")
     xs, ys = outline[::2], outline[1::2]
     corners = (min(xs), min(ys), max(xs), max(ys))
     # parsed again for a mask: the numbers take more memory than the text
@@ -255,7 +283,7 @@ def _outline(points: str) -> array[float] | None:
             return None
         outline.extend(map(number, pair))
         start = stop + 1
-    return outline if len(outline) >= 6 and np.isfinite(outline).all() else None
+    return outline if len(outline) >= 4 and np.isfinite(outline).all() else None
 
 
 def _find_files(index: FileIndex) -> dict[str, str]:

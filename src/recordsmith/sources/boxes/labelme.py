@@ -146,8 +146,8 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> ObjectRow:
     if points is None:
         return ObjectRow(where, label, None, f"invalid points {str(shape.get('points'))[:60]}")
     if kind == "polygon":
-        if len(points) < 3:
-            return ObjectRow(where, label, None, f"a polygon of {len(points)} points; expected 3")
+        if len(points) < 2:
+            return ObjectRow(where, label, None, f"a polygon of {len(points)} points; expected 2")
         return ObjectRow(where, label, _around(points), "", _outline(points))
     if kind not in ("rectangle", "circle", "mask") or len(points) != 2:
         return ObjectRow(where, label, None, f"unsupported shape: {kind} of {len(points)} points")

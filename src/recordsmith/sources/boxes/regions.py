@@ -58,7 +58,10 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
     step = _PARTS_AT_ONCE if len(segmentation) > _FEW_PARTS else 1
     left = _MOST_CROSSINGS
     for start in range(0, len(segmentation), step):
-        left -= _fill(mask, list(map(_points, segmentation[start : start + step])), left)
+        parts = map(_points, segmentation[start : start + step])
+        polygons = [points for points in parts if len(points) > 2]  # two have a box, but no inside
+        if polygons:
+            left -= _fill(mask, polygons, left)
     return mask
 
 
@@ -67,10 +70,9 @@ def _points(polygon: Any) -> npt.NDArray[np.float64]:
         values = np.array(polygon, np.float64)
     except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
-    if values.ndim != 1 or len(values) < 6 or len(values) % 2 or not np.isfinite(values).all():
+    if values.ndim != 1 or len(values) < 4 or len(values) % 2 or not np.isfinite(values).all():
         raise RegionError(
-            f"invalid polygon {str(polygon)[:60]}; expected at least three points x1, y1, x2, y2, "
-            "x3, y3"
+            f"invalid polygon {str(polygon)[:60]}; expected at least two points x1, y1, x2, y2"
         )
     if (farthest := max(values.min(), values.max(), key=abs)) > _FARTHEST or farthest < -_FARTHEST:
         raise RegionError(
@@ -146,9 +148,10 @@ def _crossings(
         following[stops - 1] = side[stops - sizes]
     polygons = np.repeat(np.arange(len(sizes)), sizes)
     for start in range(0, len(x), _EDGES_AT_ONCE):
-        stop = start + _EDGES_AT_ONCE
-        ends = (side[start:stop] for side in (x, y, following_x, following_y))
-        for edges, columns, rows in _edge_crossings(*ends, left, right, most):
+        edge = slice(start, start + _EDGES_AT_ONCE)
+        for edges, columns, rows in _edge_crossings(
+            x[edge], y[edge], following_x[edge], following_y[edge], left, right, most
+        ):
             most -= len(edges)
             yield polygons[start + edges], columns, rows
 
