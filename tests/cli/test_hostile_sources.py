@@ -35,18 +35,16 @@ COMMANDS = (
     ("detect",),
     ("lint",),
     ("forecast", "--no-speed"),
-    ("pack", "OUT/skipped"),
     ("pack", "OUT/packed", "--skip-errors", "--check-images"),
 )
 COMMANDS_OF_PACKED = (
     ("verify", "--deep"),
-    ("inspect",),
     ("stats",),
     ("head",),
     ("export", "OUT/folder", "--format", "folder"),
     ("export", "OUT/csv", "--format", "csv"),
 )
-OUTPUTS = frozenset(("in", "canary.png", "packed", "skipped", "folder", "csv"))
+OUTPUTS = frozenset(("in", "canary.png", "packed", "folder", "csv"))
 
 Case = Callable[[Path], object]
 CASES: dict[str, Case] = {}
@@ -89,16 +87,16 @@ def in_classes(folder: Path, **images: bytes) -> None:
 
 @case
 def png_bombs(folder: Path) -> None:
-    text = b"zTXt" + b"a\0\0" + zlib.compress(bytes(50_000_000))
+    text = b"zTXt" + b"a\0\0" + zlib.compress(bytes(20_000_000))
     extra = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
-    profile = b"iCCP" + b"a\0\0" + zlib.compress(bytes(50_000_000))
+    profile = b"iCCP" + b"a\0\0" + zlib.compress(bytes(20_000_000))
     icc = struct.pack(">I", len(profile) - 4) + profile + struct.pack(">I", zlib.crc32(profile))
     in_classes(
         folder,
-        large_png=png(40_000, 10_000),
+        large_png=png(5_000, 5_000),
         text_png=png(extra=extra),
         profile_png=png(extra=icc),
-        rows_png=png(rows=zlib.compress(bytes(100_000_000))),
+        rows_png=png(rows=zlib.compress(bytes(20_000_000))),
         claims_png=bytes(png())[:16] + struct.pack(">II", 2**31 - 1, 2**31 - 1) + bytes(png())[24:],
         zero_png=bytes(png())[:16] + bytes(8) + bytes(png())[24:],
     )
@@ -110,7 +108,7 @@ def webp_bombs(folder: Path) -> None:
     whole = io.BytesIO()
     from PIL import Image
 
-    Image.new("L", (16383, 16383)).save(whole, "WEBP", lossless=True, method=0)
+    Image.new("RGB", (3000, 3000)).save(whole, "WEBP", lossless=True, method=0)
     extended = b"VP8X" + struct.pack("<I", 10) + bytes(4) + b"\xff\xff\xff" * 2
     riff = b"WEBP" + extended + bytes(data[12:])
     in_classes(
@@ -228,7 +226,7 @@ def idx_files(folder: Path) -> None:
     images = struct.pack(">IIII", 0x803, 2**31 - 1, 2**31 - 1, 2**31 - 1)
     (folder / "train-images-idx3-ubyte").write_bytes(images + bytes(99))
     (folder / "train-labels-idx1-ubyte.gz").write_bytes(
-        gzip.compress(struct.pack(">II", 0x801, 2**32 - 1) + bytes(50_000_000))
+        gzip.compress(struct.pack(">II", 0x801, 2**32 - 1) + bytes(20_000_000))
     )
 
 
@@ -332,21 +330,6 @@ def tar_of_json(folder: Path) -> None:
 
 
 @case
-def csv_of_a_long_field(folder: Path) -> None:
-    (folder / "a.csv").write_bytes(b"a,b\n1," + b"x" * 40_000_000 + b"\n2,y\n")
-
-
-@case
-def csv_of_an_open_quote(folder: Path) -> None:
-    (folder / "a.csv").write_bytes(b'a,b\n1,"' + b"x\n" * 1_000_000 + b"x" * 17_000_000)
-
-
-@case
-def csv_of_many_columns(folder: Path) -> None:
-    (folder / "a.csv").write_bytes(b",".join(b"a%d" % n for n in range(300_000)) + b"\n1\n")
-
-
-@case
 def csv_of_odd_columns(folder: Path) -> None:
     names = f'"{FORGING}","../x","a\0b","A","a","e\u0301","\xe9","","image","' + "y" * 99_999 + '"'
     rows = ",".join(["1"] * 9)
@@ -379,12 +362,6 @@ def json_of_a_long_line(folder: Path) -> None:
     (folder / "a.jsonl").write_text('{"a": "' + "x" * 40_000_000)
 
 
-@case
-def json_of_many_keys(folder: Path) -> None:
-    rows = (json.dumps({f"k{row}_{key}": 1 for key in range(1000)}) for row in range(20))
-    (folder / "a.jsonl").write_text("\n".join(rows))
-
-
 def parquet(folder: Path, metadata: dict[bytes, bytes] | None = None, **columns: Any) -> Path:
     arrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet
@@ -410,7 +387,7 @@ def parquet_footer_of_4_gigabytes(folder: Path) -> None:
 def parquet_changed(folder: Path) -> None:
     data = parquet(folder).read_bytes()
     random = np.random.default_rng(0)
-    for number in range(40):
+    for number in range(20):
         changed = bytearray(data)
         for at in random.integers(4 if number % 2 else len(data) - 900, len(data) - 8, 4):
             changed[at] = random.integers(256)
@@ -423,12 +400,10 @@ def parquet_bomb(folder: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
-    with arrow.parquet.ParquetWriter(
-        folder / "a.parquet", arrow.schema([("a", arrow.string())]), compression="zstd"
-    ) as file:
-        text = arrow.array(["x" * 1_000_000])
-        for _ in range(50):
-            file.write_table(arrow.table({"a": arrow.concat_arrays([text] * 100)}))
+    text = arrow.DictionaryArray.from_arrays(np.zeros(5000, np.int32), ["x" * 1_000_000])
+    arrow.parquet.write_table(
+        arrow.table({"a": text}), folder / "a.parquet", store_schema=False, compression="zstd"
+    )
 
 
 @case
@@ -460,7 +435,7 @@ def feather_cut(folder: Path) -> None:
 
     arrow.feather.write_feather(arrow.table({"a": list(range(1000))}), folder / "a.feather")
     data = (folder / "a.feather").read_bytes()
-    for number, at in enumerate(range(8, len(data), max(1, len(data) // 30))):
+    for number, at in enumerate(range(8, len(data), max(1, len(data) // 20))):
         (folder / f"{number}").mkdir()
         changed = data[:at] + b"\xff" * 8 + data[at + 8 :]
         (folder / f"{number}" / "a.feather").write_bytes(changed)
@@ -536,6 +511,8 @@ TENSOR = {
     "tensor": {"shape": {"dimensions": [str(2**62), "-5", "9" * 5000]}, "dtype": "int64"},
 }
 
+SCALAR = {**TENSOR, "tensor": {"shape": {}, "dtype": "int64"}}
+
 
 def features_dict(features: Any) -> Any:
     return {
@@ -574,19 +551,19 @@ CASES |= {
         features_dict({FORGING: TENSOR, "../x": TENSOR, "a\0b": TENSOR, "": {}}),
     ),
     "tfds_lengths": lambda folder: tfds(
-        folder, tfds_info(shardLengths=[str(10**30), "x", -1]), features_dict({"a": {}})
+        folder, tfds_info(shardLengths=[str(10**30), "x", -1]), features_dict({"a": SCALAR})
     ),
     "tfds_many_lengths": lambda folder: tfds(
-        folder, tfds_info(shardLengths=["1"] * 2_000_000), features_dict({"a": {}})
+        folder, tfds_info(shardLengths=["1"] * 2_000_000), features_dict({"a": SCALAR})
     ),
     "tfds_templates": lambda folder: tfds(
         folder,
         tfds_info(
             name="../..", filepathTemplate="../../{SPLIT}/{0.__class__}{SHARD_INDEX:>999999999}"
         ),
-        features_dict({"a": {}}),
+        features_dict({"a": SCALAR}),
     ),
-    "tfds_empty_lists": lambda folder: tfds(folder, '{"a": [' + "[]," * 300_000 + "1]}", "{}"),
+    "tfds_empty_lists": lambda folder: tfds(folder, '{"a": [' + "[]," * 100_000 + "1]}", "{}"),
 }
 
 
@@ -607,7 +584,7 @@ def links(folder: Path) -> None:
     (folder / "cat" / "circle.png").symlink_to("circle.png")
     (folder / "cat" / "nothing.png").symlink_to("nothing")
     (folder / "cat" / "device.png").symlink_to("/dev/zero")
-    (folder / "dog").symlink_to("..")
+    (folder / "dog").symlink_to(".")
     os.mkfifo(folder / "cat" / "pipe.png")
 
 
