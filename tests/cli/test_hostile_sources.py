@@ -597,9 +597,6 @@ def labels_that_are_devices(folder: Path) -> None:
     (folder / "images" / "a.txt").symlink_to("/dev/zero")
 
 
-
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 @pytest.mark.parametrize("name", CASES)
 def test_sources_do_not_crash_commands(tmp_path: Path, name: str) -> None:
