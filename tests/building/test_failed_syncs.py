@@ -20,10 +20,10 @@ ROWS = [{"a": number} for number in range(9)]
 JOBS: dict[str, tuple[str, Callable[[Path, Path], Any]]] = {
     "pack": ("", lambda _, out: rs.pack(rs.Rows(ROWS), out, shards=2)),
     "overwrite": ("in", lambda _, out: rs.pack(rs.Rows(ROWS), out, overwrite=True)),
-    "append": ("in", lambda data, out: rs.append(data, out)),
+    "append": ("in", rs.append),
     "reshard": ("", lambda data, out: rs.reshard(data, out, shards=2)),
     "edit": ("", lambda data, out: rs.edit(data, out, drop=["score"])),
-    "repair": ("", lambda data, out: rs.salvage(data, out)),
+    "repair": ("", rs.salvage),
     "text index": ("in", lambda _, out: rs.index(out, format="dali")),
     "export": ("", lambda data, out: rs.export(data, out, "csv")),
     "export into": ("empty", lambda data, out: rs.export(data, out, "csv")),

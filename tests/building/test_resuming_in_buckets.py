@@ -30,8 +30,8 @@ def pack(s3: S3) -> None:
 JOBS: dict[str, tuple[bool, Callable[[Path, Location], object]]] = {
     "overwrite": (True, lambda data, out: rs.reshard(data, out, shards=2, overwrite=True)),
     "edit": (False, lambda data, out: rs.edit(data, out, drop=["id"])),
-    "append": (True, lambda data, out: rs.append(data, out)),
-    "repair": (False, lambda data, out: rs.salvage(data, out)),
+    "append": (True, rs.append),
+    "repair": (False, rs.salvage),
     "csv": (False, lambda data, out: rs.export(data, out, "csv")),
     "npz": (True, lambda data, out: rs.export(data, out, "npz", overwrite=True)),
 }

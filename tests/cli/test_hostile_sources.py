@@ -1,7 +1,7 @@
 """Malicious inputs to pack: no command crashes, exhausts memory or emits control sequences.
 
-Each case writes one folder. It is detected, packed, linted and forecast, and what was packed is read
-and exported, within a memory that has nothing to do with what the files claim. Nothing is written
+Each case writes one folder. It is detected, packed, linted and forecast, and the output of pack is
+read and exported, within a memory that is unrelated to what the files claim. Nothing is written
 outside the outputs, and no file outside the folder is read.
 """
 
@@ -364,10 +364,11 @@ def json_of_a_long_line(folder: Path) -> None:
 
 def parquet(folder: Path, metadata: dict[bytes, bytes] | None = None, **columns: Any) -> Path:
     arrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
 
     table = arrow.table(columns or {"a": list(range(1000)), "b": ["x"] * 1000})
-    arrow.parquet.write_table(table.replace_schema_metadata(metadata), folder / "a.parquet")
+    pytest.importorskip("pyarrow.parquet").write_table(
+        table.replace_schema_metadata(metadata), folder / "a.parquet"
+    )
     return folder / "a.parquet"
 
 
@@ -398,10 +399,9 @@ def parquet_changed(folder: Path) -> None:
 @case
 def parquet_bomb(folder: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
 
     text = arrow.DictionaryArray.from_arrays(np.zeros(5000, np.int32), ["x" * 1_000_000])
-    arrow.parquet.write_table(
+    pytest.importorskip("pyarrow.parquet").write_table(
         arrow.table({"a": text}), folder / "a.parquet", store_schema=False, compression="zstd"
     )
 
@@ -431,9 +431,10 @@ def parquet_metadata_nested(folder: Path) -> None:
 @case
 def feather_cut(folder: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
-    import pyarrow.feather
 
-    arrow.feather.write_feather(arrow.table({"a": list(range(1000))}), folder / "a.feather")
+    pytest.importorskip("pyarrow.feather").write_feather(
+        arrow.table({"a": list(range(1000))}), folder / "a.feather"
+    )
     data = (folder / "a.feather").read_bytes()
     for number, at in enumerate(range(8, len(data), max(1, len(data) // 20))):
         (folder / f"{number}").mkdir()

@@ -132,7 +132,7 @@ def test_calls(s3: S3, tmp_path: Path, name: str, fault: str) -> None:
 def test_pickles(s3: S3, tmp_path: Path) -> None:
     """Those of stores have the options that `docs/security.md` names; tasks and plans have none."""
     cache = tmp_path / "cache"
-    out = remote("s3://bucket/out", store_options=s3.options(), cache=cache)
+    out = remote("s3://bucket/out", store_options=s3.options(), cache=cache, cache_bytes=1 << 24)
     JOBS["pack"](out, tmp_path)
     dataset = rs.open(out)
     plan = rs.plan(rs.Rows([{"id": 1}]), remote("s3://bucket/x", store_options=s3.options()))
