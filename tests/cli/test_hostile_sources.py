@@ -93,7 +93,7 @@ def png_bombs(folder: Path) -> None:
     icc = struct.pack(">I", len(profile) - 4) + profile + struct.pack(">I", zlib.crc32(profile))
     in_classes(
         folder,
-        large_png=png(5_000, 5_000),
+        large_png=png(2_000, 2_000),
         text_png=png(extra=extra),
         profile_png=png(extra=icc),
         rows_png=png(rows=zlib.compress(bytes(20_000_000))),
@@ -108,7 +108,7 @@ def webp_bombs(folder: Path) -> None:
     whole = io.BytesIO()
     from PIL import Image
 
-    Image.new("RGB", (3000, 3000)).save(whole, "WEBP", lossless=True, method=0)
+    Image.new("RGB", (2000, 2000)).save(whole, "WEBP", lossless=True, method=0)
     extended = b"VP8X" + struct.pack("<I", 10) + bytes(4) + b"\xff\xff\xff" * 2
     riff = b"WEBP" + extended + bytes(data[12:])
     in_classes(
@@ -388,7 +388,7 @@ def parquet_footer_of_4_gigabytes(folder: Path) -> None:
 def parquet_changed(folder: Path) -> None:
     data = parquet(folder).read_bytes()
     random = np.random.default_rng(0)
-    for number in range(20):
+    for number in range(10):
         changed = bytearray(data)
         for at in random.integers(4 if number % 2 else len(data) - 900, len(data) - 8, 4):
             changed[at] = random.integers(256)
@@ -400,7 +400,7 @@ def parquet_changed(folder: Path) -> None:
 def parquet_bomb(folder: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
 
-    text = arrow.DictionaryArray.from_arrays(np.zeros(5000, np.int32), ["x" * 1_000_000])
+    text = arrow.DictionaryArray.from_arrays(np.zeros(2000, np.int32), ["x" * 1_000_000])
     pytest.importorskip("pyarrow.parquet").write_table(
         arrow.table({"a": text}), folder / "a.parquet", store_schema=False, compression="zstd"
     )
@@ -436,7 +436,7 @@ def feather_cut(folder: Path) -> None:
         arrow.table({"a": list(range(1000))}), folder / "a.feather"
     )
     data = (folder / "a.feather").read_bytes()
-    for number, at in enumerate(range(8, len(data), max(1, len(data) // 20))):
+    for number, at in enumerate(range(8, len(data), max(1, len(data) // 10))):
         (folder / f"{number}").mkdir()
         changed = data[:at] + b"\xff" * 8 + data[at + 8 :]
         (folder / f"{number}" / "a.feather").write_bytes(changed)
