@@ -20,7 +20,7 @@ _HOMES = {
     "dataset": "Dataset ShardWriter index open",
     "drawing": "draw_batch save_html sheet",
     "errors": (
-        "CorruptDataError Defect FileAccessError FunctionError MissingExtraError OptionError "
+        "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError OptionError "
         "RecordsmithError SourceError"
     ),
     "examining": "inspect schema",

@@ -9,6 +9,7 @@ from recordsmith.drawing import draw_batch as draw_batch
 from recordsmith.drawing import save_html as save_html
 from recordsmith.drawing import sheet as sheet
 from recordsmith.errors import CorruptDataError as CorruptDataError
+from recordsmith.errors import DataError as DataError
 from recordsmith.errors import Defect as Defect
 from recordsmith.errors import FileAccessError as FileAccessError
 from recordsmith.errors import FunctionError as FunctionError

@@ -10,7 +10,13 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
-from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
+from recordsmith.errors import (
+    DAMAGED_RECORDS,
+    CorruptDataError,
+    DataError,
+    Defect,
+    MissingFileError,
+)
 from recordsmith.words import count
 
 _MANIFEST = "dataset.json"  # importing its name would import NumPy
@@ -119,7 +125,7 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         if given.get("where") and is_part_of_condition(_paths(given)):
             return f". {QUOTE_CONDITION}"
         return "" if error.remedy else _similar_name(given)
-    if not isinstance(error, CorruptDataError):
+    if not isinstance(error, DataError):
         return ""
     path = shlex.quote(_typed_path(error, given))
     commands = []

@@ -32,6 +32,7 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shares import check_shares, draws_of_splits, share_counts
 from recordsmith.errors import (
     CorruptDataError,
+    DataError,
     Defect,
     MissingExtraError,
     OptionError,
@@ -367,7 +368,7 @@ class Dataset(Summarized):
             row_count += len(located.block)
         try:
             columns, validity = decoder.finish_with_validity()
-        except CorruptDataError as error:
+        except DataError as error:
             if error.defect is Defect.MISSING_FEATURE:
                 self._check_keys(list(keys))
             raise
@@ -614,10 +615,10 @@ class Dataset(Summarized):
         is_all = record_count >= len(self)
         try:
             first = (self if is_all else self[:record_count]).schema
-        except CorruptDataError:
+        except DataError:
             survey = SchemaSurvey()
             for record in self._readable(record_count):
-                with suppress(CorruptDataError):
+                with suppress(DataError):
                     start, length = np.zeros(1, np.int64), np.array([len(record)])
                     SchemaSurvey().update(record, start, length)  # raises before damage is counted
                     survey.update(record, start, length)
@@ -627,12 +628,12 @@ class Dataset(Summarized):
     def _readable(self, record_count: int) -> Iterator[bytes]:
         """Yield the first records, without damaged ones."""
         position = 0
-        with suppress(CorruptDataError):
+        with suppress(DataError):
             for record in self[:record_count].records():
                 yield record
                 position += 1
         for after in range(position, min(record_count, len(self))):
-            with suppress(CorruptDataError, OptionError):  # compressed shards have no random access
+            with suppress(DataError, OptionError):  # compressed shards have no random access
                 yield self._records.read_record(after)
 
     # -- features ------------------------------------------------------------------------------
@@ -864,7 +865,7 @@ def _seed(seed: int) -> int:
 def _decode(shard: Shard, number: int, payload: memoryview) -> Any:
     try:
         return decode_payload(payload)
-    except CorruptDataError as error:
+    except DataError as error:
         error.path, error.record = str(shard.location), number
         raise
 

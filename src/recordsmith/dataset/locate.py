@@ -51,6 +51,7 @@ from recordsmith.dataset.tfds.folder import (
 )
 from recordsmith.errors import (
     CorruptDataError,
+    DataError,
     Defect,
     FileAccessError,
     ForbiddenFileError,
@@ -352,7 +353,7 @@ def _locate_folder(folder: ListedFolder, around_defects: bool) -> Located:
     """Find the shards of a folder."""
     try:
         return _locate_finished(folder)
-    except CorruptDataError as error:
+    except DataError as error:
         if not around_defects:
             raise
         return replace(_locate_files(folder), ignored=(error,))

@@ -41,7 +41,7 @@ from recordsmith.dataset.shard_sequence import (
     payload_sizes,
 )
 from recordsmith.dataset.shards_ahead import blocks_of
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import CorruptDataError, DataError, OptionError
 from recordsmith.example import BytesArray
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 from recordsmith.work import Work
@@ -104,7 +104,7 @@ class LocatedBlock:
         """Add path and number to every CorruptDataError whose record counts from `first_row`."""
         try:
             yield
-        except CorruptDataError as error:
+        except DataError as error:
             if error.path is None:
                 shard, number = self.place(first_row + (error.record or 0))
                 error.path = str(shard.location)

@@ -36,7 +36,7 @@ from recordsmith.dataset.shard_index import (
     most_bytes,
     save_index,
 )
-from recordsmith.errors import CorruptDataError, Defect, OptionError, accessing, located
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
 from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,
@@ -401,7 +401,7 @@ class Shard:
         """
         self._check_plain()
         if self.is_remote:
-            with suppress(CorruptDataError):
+            with suppress(DataError):
                 payload = self._read_at(number)
                 if payload is not None:
                     return payload

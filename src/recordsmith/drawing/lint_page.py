@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from recordsmith.drawing.html_page import cards, paragraphs, text
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
@@ -147,7 +147,7 @@ class _Thumbnails:
             return ""
         try:
             pixels = fit_to_tile(decode_image(data), _TILE)
-        except CorruptDataError:
+        except DataError:
             return ""
         encoded = base64.b64encode(_jpeg(_with_annotations(pixels, features, box))).decode()
         return f'<img src="data:image/jpeg;base64,{encoded}" alt="{text(file, 100)}">'
@@ -156,7 +156,7 @@ class _Thumbnails:
 def _with_annotations(pixels: Pixels, features: Mapping[str, Any], box: Box | None) -> Pixels:
     mask = first_of(features.get(MASK))
     if isinstance(mask, bytes):
-        with suppress(CorruptDataError):
+        with suppress(DataError):
             pixels = blend_mask(pixels, decode_mask(mask))
     boxes = boxes_of(features)
     names = [_name(value) for value in values_of(features.get(OBJECT_TEXT))]

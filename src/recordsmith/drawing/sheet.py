@@ -20,7 +20,7 @@ from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, r
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import (
     blend_mask,
@@ -128,14 +128,14 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDat
                 break
         return found
     faults: Faults = {}
-    with suppress(CorruptDataError):  # an index cannot be built: only some records are readable
+    with suppress(DataError):  # an index cannot be built: only some records are readable
         read = selected.read_records(np.array(positions, np.int64), faults=faults)
         return [faults.get(row) or read[row] for row in range(len(positions))]
     records: list[bytes | CorruptDataError] = []
     for position in positions:
         try:
             records.append(selected.read_record(position))
-        except CorruptDataError as error:
+        except DataError as error:
             records.append(error)
     return records
 
@@ -182,14 +182,14 @@ def _draw(
     for position, record in zip(report.positions, records, strict=True):
         name, caption, colour = "", "", None
         try:
-            if isinstance(record, CorruptDataError):
+            if isinstance(record, DataError):
                 raise record
             example = decode_payload(record)
             if isinstance(example, SequenceExample):
                 raise _sequence_example()
             name = _tail(reader.name(example))
             scene = reader.read(example)
-        except CorruptDataError as error:
+        except DataError as error:
             report.problems.append(f"position {position}: {error}")
             pixels = message_tile(TILE, "cannot be shown", error.detail)
         else:

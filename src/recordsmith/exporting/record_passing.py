@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from recordsmith.dataset import Dataset, SelectedRecords
-from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
+from recordsmith.errors import DataError, OptionError, SourceError, located
 from recordsmith.example import Features, Schema, classify, decode_example
 from recordsmith.exporting.export_writer import (
     Exporter,
@@ -106,7 +106,7 @@ def _examples(records: SelectedRecords) -> Iterator[tuple[str, Features]]:
         with located(shard.location):
             try:
                 example = decode_example(payload)
-            except CorruptDataError as error:
+            except DataError as error:
                 error.record = number
                 kind = classify(payload)
                 if kind == "Example":

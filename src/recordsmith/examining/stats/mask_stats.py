@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.examining.stats.class_counts import name_of
 from recordsmith.examining.stats.sketches import Hashes
 from recordsmith.example import BytesArray
@@ -192,7 +192,7 @@ def decode_raw(dtype: str) -> DecodeMask:
 def _count_pixels(data: memoryview, count: int, decode: DecodeMask) -> CountedMask:
     try:
         values: npt.NDArray[np.uint16] = decode(data).reshape(-1)  # type: ignore[assignment]
-    except (CorruptDataError, ValueError):
+    except (DataError, ValueError):
         return CountedMask(count, *np.empty((2, 0), np.int64))
     pixels = np.zeros(1, np.int64)
     for start in range(0, len(values), _STRIP):

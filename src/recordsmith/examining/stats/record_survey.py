@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.examining.stats import feature_blocks
 from recordsmith.examining.stats.box_stats import BoxSurvey
 from recordsmith.examining.stats.duplicates import DuplicateSearch, DuplicateStats
@@ -134,7 +134,7 @@ def _counting(owners: Int64Array) -> Iterator[None]:
     """Change the record number of an error from that of a message to that of its owner."""
     try:
         yield
-    except CorruptDataError as error:
+    except DataError as error:
         if error.record is not None:
             error.record = int(owners[error.record])
         raise

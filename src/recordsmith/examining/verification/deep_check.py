@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
+from recordsmith.errors import CorruptDataError, DataError, Defect, RecordsmithError
 from recordsmith.examining.rules import SECTION_FIELDS, Rules
 from recordsmith.examining.verification import verify_report as report
 from recordsmith.examining.verification.image_check import check_example_images, needed_features
@@ -133,7 +133,7 @@ class ShardContents:
             try:
                 features = _features_of(select_features(payload, names.__contains__), parts)
                 decoded, wrong = check_example_images(features, keys)
-            except CorruptDataError as error:
+            except DataError as error:
                 decoded, wrong = 0, [error]
             except (RecordsmithError, MemoryError) as error:
                 decoded = 0

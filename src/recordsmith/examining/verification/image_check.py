@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
 from recordsmith.image import channel_count, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
@@ -93,7 +93,7 @@ def check_example_images(
             found: list[CorruptDataError] = []
             try:
                 _check(key, data, example, declared, found)
-            except CorruptDataError as error:
+            except DataError as error:
                 if error.defect is Defect.UNREADABLE_IMAGE:
                     found.clear()
                 found.append(error)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.examining.rules import SECTION_FIELDS, RulePayload
 from recordsmith.example import InnerSpans, classify, decode_example, inner_spans
 from recordsmith.example.payload import malformed_example_error
@@ -146,7 +146,7 @@ def explain_invalid_list(payload: memoryview) -> CorruptDataError | None:
             try:
                 decode_example(inner)
                 error = malformed_example_error()
-            except CorruptDataError as found:
+            except DataError as found:
                 error = found
             problem = error.problem
             error.problem = (

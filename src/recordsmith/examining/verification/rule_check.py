@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import PAYLOAD_NAMES, CorruptDataError, DataError, Defect
 from recordsmith.examining.rules import SECTION_FIELDS, Rules
 from recordsmith.examining.verification.record_parts import (
     RecordParts,
@@ -24,7 +24,7 @@ from recordsmith.examining.verification.section_check import SectionCheck
 from recordsmith.examining.verification.shard_features import ShardFeatures
 from recordsmith.example import decode_example
 from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.payload import PAYLOAD_KINDS, PAYLOAD_NAMES
+from recordsmith.example.payload import PAYLOAD_KINDS
 
 _NUMBERS: dict[str, int] = {name: number for number, name in enumerate(PAYLOAD_KINDS)}
 
@@ -113,7 +113,7 @@ def _not_expected(payload: memoryview, found: Any, expected: str) -> CorruptData
     if expected == "Example":
         try:
             decode_example(payload)
-        except CorruptDataError as error:  # distinguishes another type from a broken message
+        except DataError as error:  # distinguishes another type from a broken message
             return error
     if expected == "ELWC" and found in ("Example", "SequenceExample", "other"):
         wrong = explain_invalid_list(payload)

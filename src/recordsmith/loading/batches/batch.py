@@ -19,7 +19,7 @@ import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import RecordLocation
-from recordsmith.errors import CorruptDataError, option
+from recordsmith.errors import CorruptDataError, DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
@@ -234,7 +234,7 @@ class BatchJob:
                 if row not in failures:
                     try:
                         filling.fill(row)
-                    except CorruptDataError as error:
+                    except DataError as error:
                         self._rows.fail(row, error)
                         self._check(row)
         filled = perf_counter()
@@ -288,7 +288,7 @@ class BatchJob:
             return records.read_records(
                 self._positions, lambda count: self._allocate("", (count,), np.uint8)
             )
-        except CorruptDataError as error:
+        except DataError as error:
             if not self._maker.may_skip:
                 raise _with_skip_remedy(error) from error.__cause__
         kept, pieces = [], []
@@ -296,7 +296,7 @@ class BatchJob:
             try:
                 pieces.append(records.read_records(position[np.newaxis]).buffer.tobytes())
                 kept.append(row)
-            except CorruptDataError as error:
+            except DataError as error:
                 # its traceback would keep all of this batch in memory
                 self._faults.append((int(position), error.with_traceback(None)))
         self._select(np.array(kept, np.int64))
@@ -311,7 +311,7 @@ class BatchJob:
                 for name, feature in maker.value_features.items():
                     columns = presence if feature.presence_of() else self._columns
                     self._values |= feature.values(name, columns, self._positions)
-            except CorruptDataError as error:
+            except DataError as error:
                 row = error.record
                 if row is None:
                     raise
@@ -338,14 +338,14 @@ class BatchJob:
     def _check(self, row: int) -> None:
         """Raise the error of a row, unless its record may be skipped."""
         error = self._rows.failures[row]
-        if not isinstance(error, CorruptDataError):
+        if not isinstance(error, DataError):
             raise error
         if not self._maker.may_skip:
             raise _with_skip_remedy(self._located(error, row)) from error.__cause__
 
     def _located(self, error: Exception, row: int) -> CorruptDataError:
         """Return an error of a row with the location of its record."""
-        assert isinstance(error, CorruptDataError)
+        assert isinstance(error, DataError)
         where = self._locate(row)
         located = copy(error)
         located.path, located.record, located.offset = str(where.path), where.number, where.offset

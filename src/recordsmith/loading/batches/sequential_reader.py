@@ -20,7 +20,7 @@ import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import SelectedRecords, Shard
-from recordsmith.errors import CorruptDataError, Defect, accessing, located
+from recordsmith.errors import CorruptDataError, DataError, Defect, accessing, located
 from recordsmith.example import BytesArray
 from recordsmith.loading.batches.runs import Runs, step_parts
 from recordsmith.loading.order.schedule import Step
@@ -60,7 +60,7 @@ class SequentialRecords:
         payloads = []
         for at in positions.tolist():
             payload = found[at]
-            if isinstance(payload, CorruptDataError):
+            if isinstance(payload, DataError):
                 raise copy(payload)  # a raised error keeps the frames that it passed alive
             payloads.append(payload)
         return BytesArray.from_values(payloads)
