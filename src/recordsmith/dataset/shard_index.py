@@ -225,7 +225,7 @@ def _saved_indexes(
             if found is None:
                 continue
             if location.parent.name != INTERNAL_FOLDER:
-                from recordsmith.stores.local.cache_file import check_private  # takes 10 ms
+                from recordsmith.stores.cache.folder import check_private  # takes 10 ms
 
                 for folder in _cache_folders():
                     check_private(folder)
@@ -303,7 +303,7 @@ def put_index(location: Location, pieces: tuple[bytes | memoryview, ...]) -> Non
     if location.parent.name == INTERNAL_FOLDER:
         location.put(pieces)
         return
-    from recordsmith.stores.local.cache_file import make_private, make_private_folder
+    from recordsmith.stores.cache.folder import make_private, make_private_folder  # takes 10 ms
 
     for folder in _cache_folders():
         make_private_folder(folder)
