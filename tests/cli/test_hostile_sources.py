@@ -14,13 +14,15 @@ import os
 import shutil
 import signal
 import struct
+import subprocess
+import sys
 import tarfile
 import traceback
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -598,31 +600,61 @@ def labels_that_are_devices(folder: Path) -> None:
     (folder / "images" / "a.txt").symlink_to("/dev/zero")
 
 
+@pytest.fixture(scope="module")
+def limited() -> Iterator[subprocess.Popen[str]]:
+    """A new process that forks for each case: this one may have threads and libraries of others."""
+    pytest.importorskip("resource")
+    command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
+    repository = Path(__file__).parent.parent.parent
+    with subprocess.Popen(
+        command, cwd=repository, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 @pytest.mark.parametrize("name", CASES)
-def test_sources_do_not_crash_commands(tmp_path: Path, name: str) -> None:
+def test_sources_do_not_crash_commands(
+    tmp_path: Path, limited: subprocess.Popen[str], name: str
+) -> None:
     """In a process of its own, as native code may end it, with limits of memory and time."""
-    resource = pytest.importorskip("resource")
     folder, failure = tmp_path / "in", tmp_path / "failure.txt"
     folder.mkdir()
     (tmp_path / "canary.png").write_bytes(png() + CANARY)
     CASES[name](folder)
-    child = os.fork()
-    if child == 0:
-        try:
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-            limit = pages * resource.getpagesize() + ROOM_BYTES
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(SECONDS)
-            attack(folder, tmp_path)
-            os._exit(0)
-        except BaseException:
-            failure.write_text(traceback.format_exc())
-        finally:
-            os._exit(1)
-    status = os.waitpid(child, 0)[1]
+    assert limited.stdin is not None
+    assert limited.stdout is not None
+    print(tmp_path, file=limited.stdin, flush=True)
+    status = int(limited.stdout.readline())
     assert not status, failure.read_text() if failure.exists() else f"ended by signal {status}"
+
+
+def serve() -> None:
+    """Attack in the folders of standard input, one a line, and print how each attack ended."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            attack_within_limits(Path(line.rstrip("\n")))
+        print(os.waitpid(child, 0)[1], flush=True)
+
+
+def attack_within_limits(out: Path) -> NoReturn:
+    import resource
+
+    try:
+        os.dup2(2, 1)  # standard output is for the status
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + ROOM_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        signal.alarm(SECONDS)
+        attack(out / "in", out)
+        os._exit(0)
+    except BaseException:
+        (out / "failure.txt").write_text(traceback.format_exc())
+    finally:
+        os._exit(1)
 
 
 def attack(folder: Path, out: Path) -> None:

@@ -757,11 +757,6 @@ def records_of(dataset: Dataset) -> SelectedRecords:
     return dataset._records  # noqa: SLF001
 
 
-def has_arrow_types(dataset: Dataset) -> bool:
-    """Whether the manifest has the types of the Arrow table that was packed."""
-    return dataset._arrow_schema is not None  # noqa: SLF001
-
-
 def preview_schema(dataset: Dataset, record_count: int) -> tuple[Schema, bool]:
     """Return the known schema, or that of the first undamaged records; and if it covers all."""
     return dataset._preview_schema(record_count)  # noqa: SLF001

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.arrow.columns import is_list, kind_of_type, plain
+from recordsmith.arrow.columns import is_list, plain
 from recordsmith.buffers import offsets_from_lengths
 
 _NEEDS_QUOTES = '[",\r\n]'
@@ -96,7 +96,7 @@ def _texts(values: Any) -> Any:
     import pyarrow as pa
 
     is_type = pa.types
-    if kind_of_type(values.type) == "bytes" and "binary" in str(values.type):
+    if "binary" in str(values.type):
         encoded = [None if v is None else base64.b64encode(v) for v in values.to_pylist()]
         return pa.array(encoded, pa.binary()).cast(pa.string())
     if is_type.is_timestamp(values.type) and values.type.tz is not None:
