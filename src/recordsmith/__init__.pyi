@@ -14,6 +14,7 @@ from recordsmith.errors import Defect as Defect
 from recordsmith.errors import FileAccessError as FileAccessError
 from recordsmith.errors import FunctionError as FunctionError
 from recordsmith.errors import MissingExtraError as MissingExtraError
+from recordsmith.errors import NotAnExampleError as NotAnExampleError
 from recordsmith.errors import OptionError as OptionError
 from recordsmith.errors import RecordsmithError as RecordsmithError
 from recordsmith.errors import SourceError as SourceError

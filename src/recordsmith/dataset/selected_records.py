@@ -41,7 +41,7 @@ from recordsmith.dataset.shard_sequence import (
     payload_sizes,
 )
 from recordsmith.dataset.shards_ahead import blocks_of
-from recordsmith.errors import CorruptDataError, DataError, OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 from recordsmith.work import Work
@@ -479,7 +479,7 @@ def _cut_by_size(records: ShardSequence, positions: Int64Array) -> Iterator[Int6
 
 def _read_together(
     records: ShardSequence, positions: Int64Array
-) -> tuple[LocatedBlock, CorruptDataError | None]:
+) -> tuple[LocatedBlock, DataError | None]:
     """Return the records up to the first damaged one, and its error."""
     faults: Faults = {}
     payloads = _gathered(records, positions, faults=faults)

@@ -525,7 +525,7 @@ class Shard:
                 remedy="Iterate over the dataset, or write it uncompressed for random access.",
             )
 
-    def _changed_error(self, number: int) -> CorruptDataError:
+    def _changed_error(self, number: int) -> DataError:
         return CorruptDataError(
             Defect.SHARD_SIZE,
             f"record {number} has moved, because the file was changed since it was opened",
@@ -533,7 +533,7 @@ class Shard:
             path=self.location,
         )
 
-    def _count_error(self, found: int, expected: int) -> CorruptDataError:
+    def _count_error(self, found: int, expected: int) -> DataError:
         return CorruptDataError(
             Defect.RECORD_COUNT,
             "the shard was changed after it was packed or opened",

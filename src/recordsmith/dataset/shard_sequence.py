@@ -14,7 +14,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.frames import gather_together
 from recordsmith.dataset.open_shards import OpenShards
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, DataError
+from recordsmith.errors import DataError
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.work import Work, thread_count
 
@@ -33,7 +33,7 @@ class ShardGroup(NamedTuple):
     opened: OpenShards
 
 
-Faults: TypeAlias = dict[int, CorruptDataError]
+Faults: TypeAlias = dict[int, DataError]
 """The errors of damaged records, by their index in a request."""
 
 
@@ -125,7 +125,7 @@ def gather(
             the first one.
 
     Raises:
-        OptionError, CorruptDataError, FileAccessError: as `Shard.gather`.
+        OptionError, DataError, FileAccessError: as `Shard.gather`.
     """
     remote: list[ShardGroup] = []
     for group in groups:

@@ -300,7 +300,7 @@ def _decoded(data: bytes) -> Pixels:
 
 def _unreadable(
     problem: str, *, found: str = "", expected: str = "", feature: str | None = None
-) -> CorruptDataError:
+) -> DataError:
     return CorruptDataError(
         Defect.UNREADABLE_IMAGE, problem, found=found, expected=expected, feature=feature
     )

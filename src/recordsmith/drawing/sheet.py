@@ -115,12 +115,12 @@ def _choose(total: int, count: int, seed: int | None) -> list[int]:
     return [dice.randrange(start, stop) for start, stop in pairwise(ends)]
 
 
-def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDataError]:
+def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | DataError]:
     """The records at positions; compressed shards are read sequentially."""
     selected = records_of(dataset)
     if selected.compressed_shard() is not None:
         wanted = set(positions)
-        found: list[bytes | CorruptDataError] = []
+        found: list[bytes | DataError] = []
         for position, record in enumerate(dataset.records()):
             if position in wanted:
                 found.append(record)
@@ -131,7 +131,7 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDat
     with suppress(DataError):  # an index cannot be built: only some records are readable
         read = selected.read_records(np.array(positions, np.int64), faults=faults)
         return [faults.get(row) or read[row] for row in range(len(positions))]
-    records: list[bytes | CorruptDataError] = []
+    records: list[bytes | DataError] = []
     for position in positions:
         try:
             records.append(selected.read_record(position))
@@ -170,7 +170,7 @@ def _no_images(schema: Schema) -> str:
 def _draw(
     dataset: Dataset,
     reader: SceneReader,
-    records: Sequence[bytes | CorruptDataError],
+    records: Sequence[bytes | DataError],
     report: SheetReport,
     columns: int,
     subtitle: str,
@@ -271,7 +271,7 @@ def _tail(name: str) -> str:
     return name.replace("\\", "/").rpartition("/")[2]
 
 
-def _sequence_example() -> CorruptDataError:
+def _sequence_example() -> DataError:
     return CorruptDataError(
         Defect.NOT_AN_EXAMPLE, "the record is a SequenceExample, not an Example"
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 from recordsmith.drawing.html_page import cards, paragraphs, text
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import DataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
 from recordsmith.examining.verification.defect_explanations import explain
 from recordsmith.wire import Compression
@@ -127,7 +127,7 @@ def _legend(report: VerifyReport) -> str:
 
 
 def _bar(shard: ShardFindings, name: str) -> str:
-    bins: dict[int, list[CorruptDataError]] = defaultdict(list)
+    bins: dict[int, list[DataError]] = defaultdict(list)
     for error in shard.defects:
         share = _share(shard, error)
         if share is not None:
@@ -151,7 +151,7 @@ def _bar(shard: ShardFindings, name: str) -> str:
     )
 
 
-def _share(shard: ShardFindings, error: CorruptDataError) -> float | None:
+def _share(shard: ShardFindings, error: DataError) -> float | None:
     """The position of a defect in the file, from 0 to 1; None if it affects the whole file."""
     if error.defect is Defect.NOT_A_TFRECORD and not shard.seen_count:
         return None
@@ -163,7 +163,7 @@ def _share(shard: ShardFindings, error: CorruptDataError) -> float | None:
     return None
 
 
-def _tip(errors: Sequence[CorruptDataError]) -> str:
+def _tip(errors: Sequence[DataError]) -> str:
     first = errors[0]
     place = "" if first.record is None else f"record {first.record:,}: "
     more = f" and {len(errors) - 1:,} more" if len(errors) > 1 else ""
@@ -172,7 +172,7 @@ def _tip(errors: Sequence[CorruptDataError]) -> str:
 
 def _list(
     title: str,
-    errors: Iterable[CorruptDataError],
+    errors: Iterable[DataError],
     total: int,
     names: Mapping[str, str],
     compressions: Mapping[str, Compression],
@@ -195,7 +195,7 @@ def _list(
     )
 
 
-def _row(error: CorruptDataError, names: Mapping[str, str], compression: Compression | None) -> str:
+def _row(error: DataError, names: Mapping[str, str], compression: Compression | None) -> str:
     """`compression`: if set, add a note on how offsets are counted."""
     name = names[error.path] if error.path else ""
     position = "" if error.record is None else f"{error.record:,}"

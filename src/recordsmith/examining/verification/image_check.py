@@ -80,17 +80,17 @@ def needed_features(image_keys: Collection[str]) -> set[str]:
 
 def check_example_images(
     example: Mapping[str, Any], image_keys: Collection[str]
-) -> tuple[int, list[CorruptDataError]]:
+) -> tuple[int, list[DataError]]:
     """Decode the images of an Example; return how many were decoded, and their defects."""
     count = 0
-    errors: list[CorruptDataError] = []
+    errors: list[DataError] = []
     for key in image_keys:
         values = example.get(key)
         if not isinstance(values, list):
             continue
         declared = find_declared(key, example, image_keys)
         for number, data in enumerate(values):
-            found: list[CorruptDataError] = []
+            found: list[DataError] = []
             try:
                 _check(key, data, example, declared, found)
             except DataError as error:
@@ -118,7 +118,7 @@ def _check(
     data: bytes,
     example: Mapping[str, Any],
     declared: Declared,
-    found: list[CorruptDataError],
+    found: list[DataError],
 ) -> None:
     """Raise the first fatal defect; add defects that allow further checks to `found`."""
 

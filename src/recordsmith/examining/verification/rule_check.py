@@ -43,7 +43,7 @@ class RuleCheck:
 
     def check_records(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-    ) -> Iterator[CorruptDataError]:
+    ) -> Iterator[DataError]:
         """Yield the defects of the payloads buffer[starts[i]:starts[i] + lengths[i]]; the record
         number of an error is `i`.
         """
@@ -87,7 +87,7 @@ class RuleCheck:
         """Free memory after the last record; keep what is compared with other shards."""
         self.seen.finish(has_rules=self._rules is not None)
 
-    def _foreign_payloads(self, kinds: npt.NDArray[np.uint8]) -> Iterator[CorruptDataError]:
+    def _foreign_payloads(self, kinds: npt.NDArray[np.uint8]) -> Iterator[DataError]:
         """Yield records of another type than the first ones, in a shard without Examples."""
         for row in np.flatnonzero(kinds != _NUMBERS[str(self.payload)]).tolist():
             yield CorruptDataError(
@@ -108,7 +108,7 @@ def _most_common(kinds: npt.NDArray[np.uint8]) -> str:
     return PAYLOAD_KINDS[int(counts.argmax())]
 
 
-def _not_expected(payload: memoryview, found: Any, expected: str) -> CorruptDataError | None:
+def _not_expected(payload: memoryview, found: Any, expected: str) -> DataError | None:
     """Make the error for a payload of another type; None if it may be of the expected type."""
     if expected == "Example":
         try:

@@ -19,7 +19,7 @@ import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import RecordLocation
-from recordsmith.errors import CorruptDataError, DataError, option
+from recordsmith.errors import DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
@@ -81,7 +81,7 @@ class BatchResult:
 
     batch: dict[str, Any]
     after: EpochProgress
-    faults: tuple[tuple[int, CorruptDataError], ...]
+    faults: tuple[tuple[int, DataError], ...]
     cost: BatchCost
 
 
@@ -184,7 +184,7 @@ class BatchJob:
         self._allocate = allocate
         self._positions = step.positions
         self._random_numbers = RandomNumbers(maker.seed, step.epoch, step.places)
-        self._faults: list[tuple[int, CorruptDataError]] = []
+        self._faults: list[tuple[int, DataError]] = []
         self._columns: dict[str, Column] = {}  # of the records
         self._values: dict[str, Column] = {}  # of the batch, without pixels
         self._fillings: dict[str, Filling] = {}
@@ -343,7 +343,7 @@ class BatchJob:
         if not self._maker.may_skip:
             raise _with_skip_remedy(self._located(error, row)) from error.__cause__
 
-    def _located(self, error: Exception, row: int) -> CorruptDataError:
+    def _located(self, error: Exception, row: int) -> DataError:
         """Return an error of a row with the location of its record."""
         assert isinstance(error, DataError)
         where = self._locate(row)
@@ -392,7 +392,7 @@ class BatchJob:
             return mapped_batch(function, batch, generator, f"epoch {step.epoch}, {places}")
 
 
-def _with_skip_remedy(error: CorruptDataError) -> CorruptDataError:
+def _with_skip_remedy(error: DataError) -> DataError:
     """Add how to skip the record to an error of `_located`, which is a copy."""
     error.advise(_SKIP_REMEDY)
     return error
