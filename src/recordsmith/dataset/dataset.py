@@ -35,6 +35,7 @@ from recordsmith.errors import (
     DataError,
     Defect,
     MissingExtraError,
+    NotAnExampleError,
     OptionError,
     option,
     suggest_names,
@@ -162,7 +163,8 @@ class Dataset(Summarized):
             IndexError: a position is out of range.
             OptionError: the shard is compressed, so it can only be read in order; or the index is
                 something else.
-            CorruptDataError: the record is damaged or not an Example.
+            CorruptDataError: the record is damaged.
+            NotAnExampleError: the record is neither an Example nor a SequenceExample.
         """
         if isinstance(index, slice):
             return self._with(self._records.positions.cut(index))
@@ -352,7 +354,8 @@ class Dataset(Summarized):
 
         Raises:
             OptionError: no record has a feature of that name.
-            CorruptDataError: a record is damaged or not an Example, or a feature does not match
+            NotAnExampleError: the records are not Examples.
+            CorruptDataError: a record is damaged, or a feature does not match
                 its FeatureSpec.
 
         Example:
@@ -661,7 +664,7 @@ class Dataset(Summarized):
             raise OptionError(option="keys", value=keys, expected="a list of names")
         elif keys is None:
             if self._known_schema.payload not in ("Example", "mixed", "none"):
-                raise self._not_examples()
+                raise NotAnExampleError(self.schema.payload, "Examples")
             self._known_schema.check_complete("select the features that you need")
             features = self._known_features.items()
             wanted = dict.fromkeys(key for key, feature in features if feature.kind != "none")
@@ -689,7 +692,7 @@ class Dataset(Summarized):
         """Raise an OptionError for a feature that no record has."""
         known = self._known_features
         if "features" not in self._known_schema.sections and len(self):
-            raise self._not_examples()
+            raise NotAnExampleError(self.schema.payload, "Examples")
         for key in keys:
             if key not in known and self._known_schema.is_complete:
                 none = "records have no features" if len(self) else "the dataset is empty"
@@ -697,13 +700,6 @@ class Dataset(Summarized):
                 raise OptionError(
                     f"no record has a feature {key!r}; {hint}", option="keys", value=key
                 )
-
-    def _not_examples(self) -> OptionError:
-        return OptionError(
-            f"the records are {self.schema.payload}, not Examples, so they have no columns",
-            value=self.schema.payload,
-            remedy="Read them one by one, or as bytes with records().",
-        )
 
     def _summary(self) -> Summary:
         count = self._records.known_record_count

@@ -20,7 +20,7 @@ from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, r
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError
+from recordsmith.errors import DataError, NotAnExampleError, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import (
     blend_mask,
@@ -148,14 +148,13 @@ def _reader(dataset: Dataset, records: Sequence[bytes]) -> SceneReader:
     schema = survey.finish()
     reader = SceneReader(schema.features, dataset.class_names)
     if reader.image_key is None and records:
+        if schema.payload not in ("Example", "mixed"):
+            raise NotAnExampleError(schema.payload, "Examples with images")
         raise OptionError(_no_images(schema))
     return reader
 
 
 def _no_images(schema: Schema) -> str:
-    if schema.payload not in ("Example", "mixed"):
-        kind = "" if schema.payload == "other" else f"{schema.payload}, "
-        return f"the records are {kind}not Examples, so there are no images to draw"
     names = ", ".join(sorted(schema.features)[:8]) or "no features"
     return (
         "the examples have no images: expected image/encoded, another bytes feature with images, "
@@ -186,7 +185,7 @@ def _draw(
                 raise record
             example = decode_payload(record)
             if isinstance(example, SequenceExample):
-                raise _sequence_example()
+                raise NotAnExampleError("SequenceExample")
             name = _tail(reader.name(example))
             scene = reader.read(example)
         except DataError as error:
@@ -269,9 +268,3 @@ def _order(total: int, positions: Sequence[int], split: str | None, seed: int | 
 def _tail(name: str) -> str:
     """The last part of a path."""
     return name.replace("\\", "/").rpartition("/")[2]
-
-
-def _sequence_example() -> DataError:
-    return CorruptDataError(
-        Defect.NOT_AN_EXAMPLE, "the record is a SequenceExample, not an Example"
-    )

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, DataError, Defect, NotAnExampleError, OptionError
 from recordsmith.example.codec import as_values, too_many_axes
 from recordsmith.example.conversion import as_column
@@ -145,7 +145,8 @@ class ColumnDecoder:
         The buffer is kept only for borrowed columns.
 
         Raises:
-            CorruptDataError: malformed-example, not-an-example, missing-feature,
+            NotAnExampleError: a payload is not an Example.
+            CorruptDataError: malformed-example, missing-feature,
                 feature-kind-mismatch or feature-shape-mismatch; `record` counts the payloads of
                 this call. The decoder cannot be used again.
         """
@@ -158,7 +159,7 @@ class ColumnDecoder:
             code, row, column, found = self._builder.append(buffer, starts, lengths)
             if code != _GOOD:
                 self._has_failed = True
-                payload = memoryview(buffer)[int(starts[row]) :][: int(lengths[row])]
+                payload = as_view(buffer)[int(starts[row]) :][: int(lengths[row])]
                 error = self._error(code, column, found, payload)
                 error.record = row
                 raise error

@@ -67,7 +67,7 @@ def _find_unlisted(folder: ListedFolder, manifest: Manifest, split: str | None) 
             number = parse_shard_name(entry.file)
             if number is not None:
                 counts[number.split] = (name, len(entries))
-    extra = []
+    extra: list[DataError] = []
     for name in (entry.name for entry in folder.objects):
         number = parse_shard_name(name)
         if number is None or name in listed:
@@ -114,7 +114,7 @@ def _find_mixed_sets(located: Located) -> list[DataError]:
         if number is not None:
             of_split = sets.setdefault((shard.location.parent, number.split), {})
             of_split.setdefault(number.shard_count, []).append(shard.location)
-    extra = []
+    extra: list[DataError] = []
     for (_, split), by_count in sets.items():
         if len(by_count) < 2:
             continue
@@ -237,7 +237,7 @@ def _differences(
         ]
     if not findings.is_good or findings.checksum is None:
         return []
-    differences = [
+    differences: list[DataError] = [
         CorruptDataError(
             Defect.SHARD_CHECKSUM,
             "the checksum of the shard differs from the manifest",

@@ -145,7 +145,7 @@ def explain_invalid_list(payload: memoryview) -> DataError | None:
                 continue
             try:
                 decode_example(inner)
-                error = malformed_example_error()
+                error: DataError = malformed_example_error()
             except DataError as found:
                 error = found
             problem = error.problem
