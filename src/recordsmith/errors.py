@@ -3,7 +3,9 @@
     RecordsmithError
     ├── OptionError(ValueError)          the caller: an argument or option is invalid
     ├── SourceError(ValueError)          the source: images or annotations that cannot be packed
-    ├── CorruptDataError(ValueError)     the data: a defect, with path, record and offset
+    ├── DataError(ValueError)            the data: with path, record and offset
+    │   ├── CorruptDataError(DataError)  damage: a defect
+    │   └── NotAnExampleError(DataError) intact records of another type than was asked for
     ├── FileAccessError(OSError)         the environment: unreadable, full, in use
     │   ├── MissingFileError(FileNotFoundError)
     │   └── ForbiddenFileError(PermissionError)
@@ -452,7 +454,11 @@ class NotAnExampleError(DataError):
             Defect.NOT_AN_EXAMPLE,
             f"the records are {many}" if expected else f"the payload is {one}, not an Example",
             expected=expected,
-            remedy=_READERS.get(payload, _OTHER_READERS),
+            remedy=(
+                "Read it with decode_sequence_example."
+                if payload == "SequenceExample" and not expected
+                else _READERS.get(payload, _OTHER_READERS)
+            ),
         )
         self.args = (payload, expected)
         self.payload = payload

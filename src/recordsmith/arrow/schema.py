@@ -51,7 +51,8 @@ def arrow_schema(
     Raises:
         MissingExtraError: pyarrow is not installed.
         NotAnExampleError: the records are not Examples, SequenceExamples or ELWC.
-        OptionError: no record has one of the columns; a feature has several kinds or a name that is not UTF-8.
+        OptionError: no record has one of the columns; a feature has several kinds or a name that
+            is not UTF-8.
 
     Example:
         >>> arrow_schema(Schema("Example", 1, {"features": {"a": FeatureSchema("int64", 1, 1, 1)}}))

@@ -56,7 +56,7 @@ from recordsmith.cli.wording import (
     option_in_shell,
 )
 from recordsmith.errors import (
-    DataError,
+    CorruptDataError,
     FileAccessError,
     RecordsmithError,
     SourceError,
@@ -204,7 +204,7 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             console.print_error(first + advice_for(error, command.__name__, kwargs), *others)
             if isinstance(error, FileAccessError):
                 console.print_aside(_soon(complete_shards_text, "", command.__name__, kwargs))
-            is_defect = isinstance(error, (DataError, SourceError))
+            is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _INVALID_COMMAND) from None
         except KeyboardInterrupt as stop:
             advice = _soon(how_to_resume, _RERUN, command.__name__, kwargs, before)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from recordsmith.dataset import Dataset, SelectedRecords
 from recordsmith.errors import DataError, OptionError, SourceError, located
-from recordsmith.example import Features, Schema, classify, decode_example
+from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import (
     Exporter,
     ExportWriter,
@@ -108,17 +108,5 @@ def _examples(records: SelectedRecords) -> Iterator[tuple[str, Features]]:
                 example = decode_example(payload)
             except DataError as error:
                 error.record = number
-                kind = classify(payload)
-                if kind == "Example":
-                    raise
-                raise _wrong_kind(kind, str(shard.location), number) from error
+                raise
         yield shard.split, example
-
-
-def _wrong_kind(kind: str, path: str, number: int) -> OptionError:
-    what = {"SequenceExample": "a SequenceExample", "ELWC": "a ranking list", "Event": "an Event"}
-    return OptionError(
-        f"{path}, record {number} is {what.get(kind, 'not an Example')}, and only Examples can be "
-        "exported",
-        remedy="Read it with recordsmith.open.",
-    )
