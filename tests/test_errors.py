@@ -90,8 +90,10 @@ MESSAGES: list[tuple[RecordsmithError, str]] = [
     (DataError(Defect.EMPTY_FILE, "it is empty", path="a"), "a: empty-file: it is empty"),
     (
         NotAnExampleError("Event", "Examples"),
-        "the records are TensorBoard events; expected Examples. Read this log with TensorBoard, or "
-        "its records as bytes with records().",
+        (
+            "the records are TensorBoard events; expected Examples. Read this log with "
+            "TensorBoard, or its records as bytes with records()."
+        ),
     ),
     (
         CorruptDataError(Defect.RECORD_COUNT, "records of the shard", found="5", path="a"),
@@ -174,7 +176,7 @@ def test_tree_is_as_drawn_in_the_docstring() -> None:
 
 
 def test_no_error_is_of_two_kinds() -> None:
-    """A handler of one kind catches no other: only those of DataError and FileAccessError have a base."""
+    """A handler of one kind catches no other: only DataError and FileAccessError have kinds."""
     kinds = set(CLASSES.values()) - {RecordsmithError, DataError, FileAccessError}
     for error in EXAMPLES:
         assert sum(isinstance(error, kind) for kind in kinds) == (type(error) in kinds)

@@ -419,9 +419,8 @@ def test_plain_bytes_are_read_as_records(place: Location) -> None:
     with raises(rs.NotAnExampleError, payload="other") as caught:
         next(iter(dataset[1:]))
     assert caught.value.record == 1
-    with pytest.raises(rs.OptionError) as refused:
+    with raises(rs.NotAnExampleError, payload="other"):
         dataset.batches(2, ["x"])
-    assert refused.value.value == "'other'"
 
 
 def test_sequences_have_no_columns(place: Location) -> None:

@@ -177,7 +177,7 @@ def test_damaged_examples_have_a_tile_with_the_reason(tmp_path: Path, images: Mo
 
 def test_records_without_images(tmp_path: Path) -> None:
     cases = {
-        "other": (b"no Example", "another message or plain data"),
+        "other": (b"no Example", "are other messages or plain data"),
         "sequence": (rs.encode_sequence_example({"a": 1}, {"b": [[1]]}), "are SequenceExamples"),
         "example": (rs.encode_example({"age": 1, "name": "x"}), "found age, name"),
         "empty": (rs.encode_example({}), "found no features"),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import CorruptDataError, NotAnExampleError
+from recordsmith.errors import NotAnExampleError
 from recordsmith.example import (
     classify,
     decode_example,
@@ -337,5 +337,5 @@ def test_fields_of_a_later_version_do_not_make_another_message_an_example(
         unknown + r.delimited(2, context),
     ):
         assert classify(payload) != "Example"
-        with pytest.raises(CorruptDataError):
+        with raises(NotAnExampleError, payload=classify(payload)):
             decode_example(payload)
