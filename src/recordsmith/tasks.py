@@ -5,7 +5,10 @@ Tasks and results are plain JSON values, so that they travel to any machine, and
 
 from __future__ import annotations
 
+import base64
 import importlib
+import io
+import pickle
 import platform
 import re
 import traceback
@@ -34,11 +37,19 @@ _JOBS = {
     "pack": "recordsmith.packing.pack_task",
     "reshard": "recordsmith.reshaping.resharding.reshard_task",
     "salvage": "recordsmith.reshaping.salvaging.salvage_task",
-    "stats": "recordsmith.examining.stats.stats_task",
+    "stats": "recordsmith.examining.stats.stats_report",
     "verify": "recordsmith.examining.verification.verify_task",
 }
 """The module of each job; its `run_task` runs the content of a task and returns a document."""
 
+_PLAIN_VALUES = {
+    ("collections", "Counter"),
+    ("numpy", "dtype"),
+    ("numpy", "ndarray"),
+    ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "scalar"),
+}
+"""What numbers, arrays and counters are pickled with."""
 
 _FIELDS = {"job": str, "plan": str, "number": int, "name": str, "size": int, "content": Mapping}
 """The types of the fields of a task in JSON."""
@@ -204,6 +215,38 @@ def in_order(results: Iterable[tuple[int, Document]]) -> Iterator[Document]:
         while wanted in waiting:
             yield waiting.pop(wanted)
             wanted += 1
+
+
+def result_to_text(result: object) -> str:
+    """Return a result of our own classes as text, for a document that an engine sends."""
+    return base64.b64encode(pickle.dumps(result, 4)).decode()
+
+
+def result_from_text(text: str, home: str) -> Any:
+    """Restore a result of the classes whose modules begin with `home`, of arrays and of counters.
+
+    Nothing else is restored, as some engines send documents through files.
+    """
+    return _ResultUnpickler(io.BytesIO(base64.b64decode(text)), home).load()
+
+
+class _ResultUnpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, home: str) -> None:
+        super().__init__(file)
+        self._home = home
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module.replace("numpy.core", "numpy._core"), name) in _PLAIN_VALUES:
+            return super().find_class(module, name)
+        kind = super().find_class(module, name) if module.startswith(self._home) else None
+        if isinstance(kind, type) and kind.__module__.startswith(self._home):
+            return kind
+        raise OptionError(
+            "the engine returned something that is not a result of this job",
+            option="results",
+            value=f"{module}.{name}",
+            remedy=_SAME_VERSION,
+        )
 
 
 def missing_error(numbers: Iterable[int]) -> OptionError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
+from recordsmith.drawing.content_page import STYLE, content_page
 from recordsmith.drawing.html_page import check_html_path, write_html
 from recordsmith.drawing.lint_page import lint_page
-from recordsmith.drawing.stats_page import stats_page
 from recordsmith.drawing.verify_page import verify_page
 from recordsmith.errors import OptionError
 from recordsmith.examining.stats import StatsReport
@@ -55,7 +55,12 @@ def save_html(
     path = as_location(out)
     check_html_path(path, overwrite=overwrite)
     if isinstance(report, StatsReport):
-        page = stats_page(report, title or "dataset")
+        title = title or "dataset"
+        page: tuple[str, str, Iterable[str]] = (
+            title,
+            STYLE,
+            [content_page(report.content(), title)],
+        )
     elif isinstance(report, VerifyReport):
         page = verify_page(report, title or "Verification")
     elif isinstance(report, LintReport):
