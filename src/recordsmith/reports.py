@@ -7,11 +7,14 @@ A job describes its report once, as a `ReportContent`. `cli.report_text` prints 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from recordsmith.words import count as format_count
+from recordsmith.words import first_of
+
+Level: TypeAlias = Literal["good", "note", "bad", "quiet"]
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,32 @@ class Finding:
     places: tuple[Place, ...] = ()
 
 
-class FindingGroup(NamedTuple):
-    """Findings that differ only in their feature. `about` names the first of these features."""
+class Example(NamedTuple):
+    """An example of a finding in a line, and what draws it: JPEG files; None for nothing."""
+
+    text: str
+    draw: Callable[[], Sequence[bytes]] | None = None
+
+
+@dataclass(frozen=True)
+class ShownFinding:
+    """A finding as it is shown.
+
+    about: the features that it is about.
+    severity: such as error; empty if all findings are alike. `level` is its colour.
+    count: how many places have it; 0 if it is one.
+    examples: the first of these places; places: those of records.
+    """
 
     kind: str
-    about: str
     text: str
-    cure: str
-    places: tuple[Place, ...]
+    cure: str = ""
+    about: str = ""
+    severity: str = ""
+    level: Level = "note"
+    count: int = 0
+    examples: Sequence[Example] = ()
+    places: Sequence[Place] = ()
 
 
 class Bar(NamedTuple):
@@ -66,7 +87,22 @@ class Histogram(NamedTuple):
     counts: Sequence[int]
 
 
-Cell: TypeAlias = str | Bar | Histogram
+class Strip(NamedTuple):
+    """A cell that shows a file from its first byte to its last.
+
+    level: whether it is good.
+    marks: where something is, from 0 to 1, with what is there.
+    skipped_from: from where on it was not read; 1 for nothing.
+    is_whole: whether it is bad as a whole.
+    """
+
+    level: Level
+    marks: Sequence[tuple[float, str]]
+    skipped_from: float = 1
+    is_whole: bool = False
+
+
+Cell: TypeAlias = str | Bar | Histogram | Strip
 
 
 @dataclass(frozen=True)
@@ -78,7 +114,8 @@ class ReportTable:
     optional: headings of columns that a narrow terminal leaves out, in this order.
     wide: headings of columns that only a page has.
     note: below the table.
-    terminal_rows: how many rows a terminal shows.
+    terminal_rows: how many rows a terminal shows; 0 for a table of pages.
+    more: how many rows there are in addition to these.
     """
 
     title: str
@@ -89,30 +126,31 @@ class ReportTable:
     wide: Sequence[str] = ()
     note: str = ""
     terminal_rows: int = 200
+    more: int = 0
 
 
 @dataclass(frozen=True)
 class ReportContent:
     """What a report shows.
 
-    summary: what was read, in a line.
+    summary: what was read, in a line, which may begin with the verdict.
     verdict: the result, in a few words; `level` is how good it is.
     figures: the main figures with their names.
-    notes: sentences about what the report does not have.
+    notes: sentences, such as what the report does not have.
     """
 
     summary: str
     verdict: str
-    level: Literal["good", "note", "bad"]
+    level: Level
     figures: Sequence[tuple[str, str]]
     tables: Sequence[ReportTable]
-    findings: Sequence[Finding]
+    findings: Sequence[ShownFinding]
     notes: Sequence[str] = ()
 
 
 def group_findings(
-    findings: Iterable[Finding], max_features: int, max_of_kind: int
-) -> Iterator[FindingGroup]:
+    findings: Iterable[Finding], max_features: int = 5, max_of_kind: int = 10
+) -> Iterator[ShownFinding]:
     """Group findings that differ only in their feature; a last group counts those of a kind."""
     groups: dict[tuple[str, str, str, tuple[Place, ...]], list[str]] = {}
     for finding in findings:
@@ -125,10 +163,8 @@ def group_findings(
             hidden[kind] += max(1, len(features))
             continue
         shown[kind] += 1
-        names = [name if len(name) <= 80 else f"{name[:79]}…" for name in features[:max_features]]
-        more = len(features) - len(names)
-        about = ", ".join(names) + (f" and {more:,} more" if more else "")
-        yield FindingGroup(kind, about, text, cure, places)
+        names = [name if len(name) <= 80 else f"{name[:79]}…" for name in features]
+        yield ShownFinding(kind, text, cure, first_of(names, max_features), places=places)
     for kind, number in hidden.items():
-        more_text = f"and {format_count(number, 'more such finding')}; the JSON report lists all."
-        yield FindingGroup(kind, "", more_text, "", ())
+        more = f"and {format_count(number, 'more such finding')}; the JSON report lists all."
+        yield ShownFinding(kind, more)

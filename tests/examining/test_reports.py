@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -19,11 +20,14 @@ from recordsmith.drawing import content_page
 from recordsmith.example.keys import BOX, HEIGHT, MASK, WIDTH
 from recordsmith.reports import (
     Bar,
+    Example,
     Finding,
     Histogram,
     Place,
     ReportContent,
     ReportTable,
+    ShownFinding,
+    Strip,
     group_findings,
 )
 from recordsmith.stores import Location
@@ -47,11 +51,27 @@ CONTENT = ReportContent(
             wide=("only wide",),
             note=f"a note on `code` and {EVIL}",
         ),
+        ReportTable(
+            "files",
+            ("file", "where"),
+            [("a", Strip("bad", [(0.5, "defect"), (0.5, "other"), (0.9, "last")], 0.95))],
+            terminal_rows=0,
+        ),
         ReportTable("", ("row",), [(f"row {number}",) for number in range(40)], terminal_rows=30),
     ],
     findings=[
-        Finding("odd", EVIL, "`x` is odd.", "Fix it.", (Place("a.tfrecord", 3),)),
-        Finding("other", None, "the dataset is other."),
+        ShownFinding("odd", "`x` is odd.", "Fix it.", EVIL, places=[Place("a.tfrecord", 3)]),
+        ShownFinding(
+            "drawn",
+            "it is `drawn`.",
+            severity="error",
+            level="bad",
+            count=1234,
+            examples=[
+                *(Example(f"example {number}", lambda: [b"jpeg", b"other"]) for number in range(2)),
+                *(Example(f"{EVIL} {number}") for number in range(9)),
+            ],
+        ),
     ],
     notes=["more notes"],
 )
@@ -70,7 +90,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_startendtag(tag, attrs)
-        if tag != "meta":
+        if tag not in ("meta", "img"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -99,16 +119,24 @@ def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[Any], 
 def test_a_page_is_complete_and_text_stays_text() -> None:
     page = Page(content_page.content_page(CONTENT, EVIL))
     assert page.open == []
-    assert not {"script", "link", "img", "iframe", "a"} & set(page.tags)
+    assert not {"script", "link", "iframe", "a"} & set(page.tags)
     assert {name for name, _ in page.attributes} <= {
-        "class", "width", "height", "x", "y", "role",
+        "class", "width", "height", "x", "y", "role", "src", "alt",
     }  # fmt: skip
     shown = "<script>alert('x')</script>\\x1b[2J\"'&"
-    assert page.words.count(shown) == 7
-    assert page.tags.count("rect") == 4
-    for words in ("only wide", "row 39", "the dataset is other", "a.tfrecord, record 3", "0 to 1"):
+    assert page.words.count(shown) == 7 + 9
+    assert page.tags.count("rect") == 4 + 4
+    for words in (
+        "only wide", "row 39", "a.tfrecord, record 3", "0 to 1", "error, 1,234", "and 1,223 more",
+        "defect and 1 more", "skipped",
+    ):  # fmt: skip
         assert words in page.words
-    assert page.tags.count("code") == 4  # two kinds, two texts in backticks
+    assert page.tags.count("code") == 5  # two kinds, three texts in backticks
+    assert page.tags.count("figure") == 2
+    sources = {value for name, value in page.attributes if name == "src"}
+    assert sources == {
+        f"data:image/jpeg;base64,{base64.b64encode(data).decode()}" for data in (b"jpeg", b"other")
+    }
 
 
 def test_a_terminal_has_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,15 +150,18 @@ def test_a_terminal_has_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "row 29" in lines
     assert "  … and 10 more (all of them with --json)" in lines
     assert not any(words in shown for words in ("only wide", "row 30"))
-    assert any(re.match(r"  odd: .*: `x` is odd\. Fix it\.", line) for line in lines)
-    assert "    show it: `recordsmith head a.tfrecord --at 3`" in lines
+    assert any(re.match(r"odd: .*: `x` is odd\.", line) for line in lines)
+    assert {"  Fix it.", "  show it: `recordsmith head a.tfrecord --at 3`"} <= {*lines}
+    assert {"error: drawn (1,234): it is `drawn`.", "  example 1"} <= {*lines}
+    assert "  … and 1,229 more (the first 11 with --json)" in lines
+    assert "files" not in lines
 
 
 def test_findings_are_grouped() -> None:
     findings = [Finding("constant", f"f{n}", "same") for n in range(7)]
     findings[3:3] = [Finding("nan", "x", "one"), Finding("constant", "g", "other")]
     findings += [Finding("sparse", f"f{n}", f"in {n}") for n in range(9)]
-    groups = [(kind, about, text) for kind, about, text, *_ in group_findings(findings, 3, 2)]
+    groups = [(found.kind, found.about, found.text) for found in group_findings(findings, 3, 2)]
     assert groups[:5] == [
         ("constant", "f0, f1, f2 and 4 more", "same"),
         ("nan", "x", "one"),

@@ -6,30 +6,49 @@ from collections.abc import Sequence
 
 from recordsmith.cli import console
 from recordsmith.cli.wording import how_to_show
-from recordsmith.reports import Bar, Cell, Histogram, ReportContent, ReportTable, group_findings
+from recordsmith.reports import Bar, Cell, Histogram, ReportContent, ReportTable, ShownFinding
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24
 _LONGEST_CELL = 48
-_FEATURES_SHOWN = 5  # with the same finding
-_SHOWN_OF_KIND = 5
+_EXAMPLES = 5
 
 
 def print_report(content: ReportContent) -> None:
     """Print what a report shows; the findings come last."""
-    console.print_line(content.summary, title=content.summary.partition(" in ")[0])
+    summary = content.summary
+    is_verdict = summary.startswith(content.verdict)
+    console.print_line(
+        summary, title=content.verdict if is_verdict else summary.partition(" in ")[0]
+    )
     for table in content.tables:
-        _print_table(table)
+        if table.terminal_rows:
+            _print_table(table)
     for note in content.notes:
         print()
         console.print_line(note)
-    print()
-    print(console.bold(content.verdict))
-    for group in group_findings(content.findings, _FEATURES_SHOWN, _SHOWN_OF_KIND):
-        about = f"{group.about}: " if group.about else ""
-        console.print_line(f"{group.kind}: {about}{group.text} {group.cure}".rstrip(), "  ")
-        for command in how_to_show((place.path, place.record) for place in group.places):
-            console.print_line(command, "    ")
+    if not is_verdict:
+        print()
+        console.print_line(content.verdict, title=content.verdict)
+    for finding in content.findings:
+        print()
+        _print_finding(finding)
+
+
+def _print_finding(finding: ShownFinding) -> None:
+    title = f"{finding.severity}: {finding.kind}" if finding.severity else finding.kind
+    title += f" ({finding.count:,})" if finding.count else ""
+    about = f"{finding.about}: " if finding.about else ""
+    console.print_line(f"{title}: {about}{finding.text}", title=title)
+    for example in finding.examples[:_EXAMPLES]:
+        console.print_line(example.text, "  ")
+    if finding.count > _EXAMPLES:
+        left_out = finding.count - min(_EXAMPLES, len(finding.examples))
+        print(f"  {console.and_more(left_out, len(finding.examples), _EXAMPLES, finding.count)}")
+    if finding.cure:
+        console.print_line(finding.cure, "  ")
+    for command in how_to_show((place.path, place.record) for place in finding.places):
+        console.print_line(command, "  ")
 
 
 def _print_table(table: ReportTable) -> None:
@@ -40,7 +59,7 @@ def _print_table(table: ReportTable) -> None:
     rows = [[_text(row[column]) for column in columns] for row in table.rows[: table.terminal_rows]]
     heads = [table.heads[column] for column in columns]
     console.print_table(heads, rows, table.numbers, table.optional)
-    more = len(table.rows) - len(rows)
+    more = len(table.rows) - len(rows) + table.more
     if more:
         print(f"  {console.and_more(more, len(table.rows), len(rows))}")
     if table.note:
@@ -52,7 +71,7 @@ def _text(cell: Cell) -> str:
         return "█" * max(1, round(_BAR * cell.share))
     if isinstance(cell, Histogram):
         return _bars(cell.counts)
-    return console.shortened_in_middle(cell, _LONGEST_CELL)
+    return console.shortened_in_middle(cell, _LONGEST_CELL) if isinstance(cell, str) else ""
 
 
 def _bars(counts: Sequence[int]) -> str:

@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 
 from recordsmith.drawing.content_page import STYLE, content_page
 from recordsmith.drawing.html_page import check_html_path, write_html
-from recordsmith.drawing.lint_page import lint_page
-from recordsmith.drawing.verify_page import verify_page
+from recordsmith.drawing.thumbnails import Thumbnails
+from recordsmith.drawing.verify_page import verify_content
 from recordsmith.errors import OptionError
 from recordsmith.examining.stats import StatsReport
 from recordsmith.examining.verification import VerifyReport
@@ -54,24 +54,22 @@ def save_html(
     """
     path = as_location(out)
     check_html_path(path, overwrite=overwrite)
-    if isinstance(report, StatsReport):
-        title = title or "dataset"
-        page: tuple[str, str, Iterable[str]] = (
-            title,
-            STYLE,
-            [content_page(report.content(), title)],
-        )
-    elif isinstance(report, VerifyReport):
-        page = verify_page(report, title or "Verification")
-    elif isinstance(report, LintReport):
-        page = lint_page(report, title or "Source")
-    elif isinstance(report, DrawnReport):
+    if isinstance(report, DrawnReport):
         page = report.html_page(title)
+        write_html(path, *page, overwrite=overwrite)
+        return path
+    if isinstance(report, StatsReport):
+        title, content = title or "dataset", report.content()
+    elif isinstance(report, VerifyReport):
+        content = verify_content(report)
+        title = f"{title or 'Verification'}: {content.verdict}"
+    elif isinstance(report, LintReport):
+        title, content = title or "Source", report.content(Thumbnails(report).draw)
     else:
         raise OptionError(
             option="report",
             value=report,
             expected="the result of recordsmith.stats, verify, lint or forecast",
         )
-    write_html(path, *page, overwrite=overwrite)
+    write_html(path, title, STYLE, [content_page(content, title)], overwrite=overwrite)
     return path

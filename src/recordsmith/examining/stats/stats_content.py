@@ -13,7 +13,14 @@ from recordsmith.examining.stats.image_stats import ImageStats
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberSample, NumberStats
 from recordsmith.examining.stats.record_builder import MAX_FEATURES, MAX_LEFT_OUT
-from recordsmith.reports import Bar, Cell, Histogram, ReportContent, ReportTable
+from recordsmith.reports import (
+    Bar,
+    Cell,
+    Histogram,
+    ReportContent,
+    ReportTable,
+    group_findings,
+)
 from recordsmith.words import count as format_count
 from recordsmith.words import size as format_size
 
@@ -62,7 +69,7 @@ def stats_content(report: StatsReport) -> ReportContent:
             (f"{sum(map(len, report.sections.values())):,}", "features"),
         ),
         tables=[table for table in _tables(report) if table.rows],
-        findings=report.findings,
+        findings=[*group_findings(report.findings)],
         notes=[*_notes(report)],
     )
 
