@@ -153,7 +153,7 @@ def test_a_terminal_has_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(re.match(r"odd: .*: `x` is odd\.", line) for line in lines)
     assert {"  Fix it.", "  show it: `recordsmith head a.tfrecord --at 3`"} <= {*lines}
     assert {"error: drawn (1,234): it is `drawn`.", "  example 1"} <= {*lines}
-    assert "  … and 1,229 more (the first 11 with --json)" in lines
+    assert "  … and 1,224 more (the first 11 with --json)" in lines
     assert "files" not in lines
 
 
@@ -235,6 +235,15 @@ def test_what_has_no_statistics(
         ):  # fmt: skip
             assert words in shown
         assert "at least 6" not in shown
+
+
+def test_differences_have_a_page(write: Any, tmp_path: Path, show: Any) -> None:
+    a = write(tmp_path / "a.tfrecord", [{"id": n, "x": 1} for n in range(5)])
+    b = write(tmp_path / "b.tfrecord", [{"id": n, "x": n // 4 + 1} for n in (9, 1, 2, 3, 4)])
+    printed, page = show(rs.diff(a, b))
+    for shown in (printed, Page(page).words):
+        for words in ("different", "3 records in both, 1 changed", "only in A", "x: 1 -> 2"):
+            assert words in shown
 
 
 def test_an_existing_page_is_kept_without_overwrite(

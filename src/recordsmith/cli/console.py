@@ -29,7 +29,6 @@ __all__ = [
     "and_more",
     "bold",
     "count",
-    "fitting_path",
     "not_quiet",
     "only_json",
     "place",
@@ -162,21 +161,11 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
 
 def print_path(path: str, indent: str = "") -> None:
     """Print a path on a line of its own, on a terminal shortened in the middle to fit."""
-    print(f"{indent}{fitting_path(path, len(indent))}")
-
-
-def fitting_path(path: str, other: int, paths: int = 1) -> str:
-    """Return a path, on a terminal shortened in the middle to fit.
-
-    Args:
-        path: the path.
-        other: the characters of the line that are not of paths.
-        paths: the number of paths in the line.
-    """
     shown = printable(path)
-    if not sys.stdout.isatty():
-        return shown
-    return shortened_in_middle(shown, max(_SHORTEST_PATH, (width(_LONGEST_LINE) - other) // paths))
+    if sys.stdout.isatty():
+        fitting = max(_SHORTEST_PATH, width(_LONGEST_LINE) - len(indent))
+        shown = shortened_in_middle(shown, fitting)
+    print(f"{indent}{shown}")
 
 
 def width(most: int) -> int:

@@ -11,7 +11,7 @@ from recordsmith.reports import Bar, Cell, Histogram, ReportContent, ReportTable
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24
 _LONGEST_CELL = 48
-_EXAMPLES = 5
+_EXAMPLES = 10
 
 
 def print_report(content: ReportContent) -> None:
@@ -54,7 +54,7 @@ def _print_finding(finding: ShownFinding) -> None:
 def _print_table(table: ReportTable) -> None:
     print()
     if table.title:
-        print(console.bold(console.printable(table.title)))
+        console.print_line(table.title, title=table.title)
     columns = [number for number, head in enumerate(table.heads) if head not in table.wide]
     rows = [[_text(row[column]) for column in columns] for row in table.rows[: table.terminal_rows]]
     heads = [table.heads[column] for column in columns]

@@ -10,6 +10,7 @@ from recordsmith.drawing.html_page import check_html_path, write_html
 from recordsmith.drawing.thumbnails import Thumbnails
 from recordsmith.drawing.verify_page import verify_content
 from recordsmith.errors import OptionError
+from recordsmith.examining.diff import DiffReport
 from recordsmith.examining.stats import StatsReport
 from recordsmith.examining.verification import VerifyReport
 from recordsmith.linting import LintReport
@@ -26,7 +27,7 @@ class DrawnReport(Protocol):
 
 
 def save_html(
-    report: StatsReport | VerifyReport | LintReport | DrawnReport,
+    report: StatsReport | VerifyReport | DiffReport | LintReport | DrawnReport,
     out: PlaceLike,
     *,
     title: str | None = None,
@@ -35,8 +36,8 @@ def save_html(
     """Write a report as one self-contained HTML page.
 
     Args:
-        report: the result of `stats`, `verify`, `lint` or `forecast`. The page of `lint` has small
-            copies of images, which are read again.
+        report: the result of `stats`, `verify`, `diff`, `lint` or `forecast`. The page of `lint`
+            has small copies of images, which are read again.
         out: the file, with the suffix .html or .htm.
         title: the heading, such as the folder of the dataset.
         overwrite: replace an existing file.
@@ -58,8 +59,8 @@ def save_html(
         page = report.html_page(title)
         write_html(path, *page, overwrite=overwrite)
         return path
-    if isinstance(report, StatsReport):
-        title, content = title or "dataset", report.content()
+    if isinstance(report, (StatsReport, DiffReport)):
+        title, content = title or "Report", report.content()
     elif isinstance(report, VerifyReport):
         content = verify_content(report)
         title = f"{title or 'Verification'}: {content.verdict}"
@@ -69,7 +70,7 @@ def save_html(
         raise OptionError(
             option="report",
             value=report,
-            expected="the result of recordsmith.stats, verify, lint or forecast",
+            expected="the result of recordsmith.stats, verify, diff, lint or forecast",
         )
     write_html(path, title, STYLE, [content_page(content, title)], overwrite=overwrite)
     return path
