@@ -17,7 +17,7 @@ from recordsmith.words import size as format_size
 if TYPE_CHECKING:
     from recordsmith.examining.diff.diff_report import DiffReport
 
-_SPLITS_SHOWN = 10
+_SPLITS_SHOWN = 3
 _FEATURES_SHOWN = 20  # of a record
 
 
