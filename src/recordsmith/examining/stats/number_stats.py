@@ -17,7 +17,7 @@ from recordsmith.summaries import Report
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 TOP_VALUES = 10
 _BINS = 20
-_ADDED_AT_ONCE = 1 << 13
+_ADDED_AT_ONCE = 1 << 12
 _FLOAT_UNIT = 172  # each float32 is a multiple of 2**-172, and its mantissa times 2**24 an integer
 
 
