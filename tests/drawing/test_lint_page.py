@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.drawing import content_page
+from recordsmith.drawing import report_page
 from recordsmith.stores import Location
 
 from ..linting.planted import LAYOUTS, fruit_folders, photo, save, voc_pets, write_xml
@@ -89,7 +89,7 @@ def test_the_page_is_bounded(tmp_path: Path, place: Location, monkeypatch: objec
     for number in range(60):
         save(tmp_path / "many/a" / f"{number}.jpg", photo(7))
     report = rs.lint(rs.ImageFolder(tmp_path / "many"))
-    assert len(_images(_page(report, place))) == 2 * content_page._DRAWN_EXAMPLES
+    assert len(_images(_page(report, place))) == 2 * report_page._DRAWN_EXAMPLES
 
 
 def test_a_page_of_files_that_are_gone_has_no_images(tmp_path: Path, place: Location) -> None:

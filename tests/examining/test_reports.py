@@ -16,7 +16,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.cli import report_text
-from recordsmith.drawing import content_page
+from recordsmith.drawing import report_page
 from recordsmith.example.keys import BOX, HEIGHT, MASK, WIDTH
 from recordsmith.reports import (
     Bar,
@@ -117,7 +117,7 @@ def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[Any], 
 
 
 def test_a_page_is_complete_and_text_stays_text() -> None:
-    page = Page(content_page.content_page(CONTENT, EVIL))
+    page = Page(report_page.content_page(CONTENT, EVIL))
     assert page.open == []
     assert not {"script", "link", "iframe", "a"} & set(page.tags)
     assert {name for name, _ in page.attributes} <= {
