@@ -68,7 +68,7 @@ CONTENT = ReportContent(
             level="bad",
             count=1234,
             examples=[
-                *(Example(f"example {number}", lambda: [b"jpeg", b"other"]) for number in range(2)),
+                *(Example(f"{EVIL} drawn {n}", lambda: [b"jpeg", b"other"]) for n in range(2)),
                 *(Example(f"{EVIL} {number}") for number in range(9)),
             ],
         ),
@@ -124,7 +124,7 @@ def test_a_page_is_complete_and_text_stays_text() -> None:
         "class", "width", "height", "x", "y", "role", "src", "alt",
     }  # fmt: skip
     shown = "<script>alert('x')</script>\\x1b[2J\"'&"
-    assert page.words.count(shown) == 7 + 9
+    assert page.words.count(shown) == 7 + 11
     assert page.tags.count("rect") == 4 + 4
     for words in (
         "only wide", "row 39", "a.tfrecord, record 3", "0 to 1", "error, 1,234", "and 1,223 more",
@@ -133,6 +133,7 @@ def test_a_page_is_complete_and_text_stays_text() -> None:
         assert words in page.words
     assert page.tags.count("code") == 5  # two kinds, three texts in backticks
     assert page.tags.count("figure") == 2
+    assert any(name == "alt" and shown in (value or "") for name, value in page.attributes)
     sources = {value for name, value in page.attributes if name == "src"}
     assert sources == {
         f"data:image/jpeg;base64,{base64.b64encode(data).decode()}" for data in (b"jpeg", b"other")
@@ -152,7 +153,7 @@ def test_a_terminal_has_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert not any(words in shown for words in ("only wide", "row 30"))
     assert any(re.match(r"odd: .*: `x` is odd\.", line) for line in lines)
     assert {"  Fix it.", "  show it: `recordsmith head a.tfrecord --at 3`"} <= {*lines}
-    assert {"error: drawn (1,234): it is `drawn`.", "  example 1"} <= {*lines}
+    assert {"error: drawn (1,234): it is `drawn`."} <= {*lines}
     assert "  … and 1,224 more (the first 11 with --json)" in lines
     assert "files" not in lines
 
@@ -252,9 +253,10 @@ def test_an_existing_page_is_kept_without_overwrite(
     report = rs.stats(write(tmp_path / "a.tfrecord", [{"x": 1}]))
     path = place / "page.html"
     path.put(b"mine")
-    with pytest.raises(rs.OptionError) as caught:
-        rs.save_html(report, path)
-    assert caught.value.option == "overwrite"
+    for out, option in ((path, "overwrite"), (place / "report.txt", "out")):
+        with pytest.raises(rs.OptionError) as caught:
+            rs.save_html(report, out)
+        assert caught.value.option == option
     assert path.read() == b"mine"
     rs.save_html(report, path, overwrite=True)
     assert path.read().startswith(b"<!doctype html>")
