@@ -362,3 +362,22 @@ def test_images(write, tmp_path: Path, images: ModuleType) -> None:
     findings = {finding.kind: finding.places for finding in found.findings}
     assert {"declared-size", "unreadable-images"} <= findings.keys()
     assert findings["declared-size"] == (Place(path, 1),)
+
+
+def test_what_is_sampled_is_called_so(
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recordsmith.examining.stats.sampling.SAMPLE_SIZE", 20)
+    records = [{"id": n, "label": n % 3, "same": 7, "text": "x", "some": f"{n}"} for n in range(99)]
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
+    features, numbers, texts, *_ = found.content().tables[1:]
+    distinct = {row[0]: row[4] for row in features.rows}
+    assert distinct == {
+        "id": "20 or more", "label": "3", "same": "1", "text": "1 or more", "some": "20 or more",
+    }  # fmt: skip
+    assert "20 values" in numbers.note
+    assert "20 values" in texts.note
+    constant = {finding.feature: finding.text for finding in found.findings}
+    assert constant["same"].startswith("all values are")
+    assert constant["text"].startswith("all values of the sample")
+    assert len(found.classes["label"].splits["a"]) == 3

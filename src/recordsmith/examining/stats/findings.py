@@ -296,7 +296,9 @@ def _useless_values(key: str, feature: FeatureStats) -> Iterator[Finding]:
         and not feature.missing
         and key not in _USUALLY_CONSTANT
     ):
-        text = "all values are equal: a model learns nothing from this feature."
+        is_sampled = isinstance(values, BytesStats) and values.sample.size < values.count
+        every = "all values of the sample" if is_sampled else "all values"
+        text = f"{every} are equal: a model learns nothing from this feature."
         yield Finding("constant", key, text, "Drop it with `recordsmith edit --drop`.")
 
 

@@ -200,7 +200,7 @@ def _top(values: Sequence[tuple[str, int]], sample: NumberSample | BytesSample) 
     if sample.distinct > 1 and len({count for _, count in values}) < 2:
         return ""
     often = [f"{name} {count / sample.size:.1%}" for name, count in values if count > 1]
-    return ", ".join(often[:_TOP_SHOWN])
+    return ", ".join(often[:2])
 
 
 def _images(key: str, values: BytesStats, images: ImageStats) -> ReportTable:
@@ -315,8 +315,12 @@ def _distinct(values: NumberStats | BytesStats) -> str:
     sample, total = values.sample, values.count
     if sample is None:
         return "0"
-    finite = values.finite if isinstance(values, NumberStats) else total
-    return f"{sample.distinct:,}" if sample.size == finite else f"{sample.distinct:,} or more"
+    is_exact = sample.size == total
+    if isinstance(values, NumberStats) and values.min is not None and values.max is not None:
+        are_whole = isinstance(values.min, int)  # then there may be no others
+        is_exact = sample.size == values.finite or values.min == values.max
+        is_exact |= are_whole and values.max - values.min + 1 == sample.distinct
+    return f"{sample.distinct:,}" if is_exact else f"{sample.distinct:,} or more"
 
 
 def _span(numbers: NumberStats) -> str:
