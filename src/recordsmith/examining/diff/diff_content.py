@@ -39,7 +39,7 @@ def diff_content(report: DiffReport) -> ReportContent:
         level="good" if report.is_equal else "note",
         figures=[(f"{count:,}", what) for count, what in [(report.same_count, "in both"), *counts]],
         tables=[_datasets(report), *_changed_features(report)],
-        findings=[found for found in _findings(report) if found.examples],
+        findings=[finding for finding in _findings(report) if finding.examples],
         notes=[*_notes(report)],
     )
 
@@ -116,8 +116,10 @@ def _findings(report: DiffReport) -> Iterator[ShownFinding]:
         ("A", "B", report.left_only_count, report.left_only),
         ("B", "A", report.right_only_count, report.right_only),
     ):
-        lines = [_place(found.place) + (f": {found.key}" if found.key else "") for found in records]
-        places = [found.place for found in records]
+        lines = [
+            _place(record.place) + (f": {record.key}" if record.key else "") for record in records
+        ]
+        places = [record.place for record in records]
         yield _listed(f"only in {side}", f"records that {other} lacks", lines, count, places)
 
 
@@ -164,7 +166,7 @@ def _differing_names(a: Sequence[str | None] | None, b: Sequence[str | None] | N
     if a is None or b is None:
         return [f"only {'B' if a is None else 'A'} has them"]
     return [
-        f"{label}: {_arrow(one, other, 'none')}"
-        for label, (one, other) in enumerate(zip_longest(a, b))
-        if one != other
+        f"{label}: {_arrow(name, other_name, 'none')}"
+        for label, (name, other_name) in enumerate(zip_longest(a, b))
+        if name != other_name
     ]

@@ -103,10 +103,10 @@ class BytesBuilder(Builder):
         self._sizes.add(values.lengths, hashes)
         self._contents += contents
         chosen = self._sample.choose(hashes)
-        found = values[chosen]
+        sampled = values[chosen]
         strings = [
             (key, len(view), bytes(view[:PREVIEW_BYTES]))
-            for key, view in zip(found.hashes().tolist(), found.views(), strict=True)
+            for key, view in zip(sampled.hashes().tolist(), sampled.views(), strict=True)
         ]
         self._sample.add(hashes[chosen], np.fromiter(strings, object, len(strings)))
 

@@ -116,17 +116,17 @@ def make_findings(
     yield from _odd_shards(shards)
 
 
-def _label_numbers(key: str, found: ClassStats, names: ClassNames | None) -> Iterator[Finding]:
+def _label_numbers(key: str, classes: ClassStats, names: ClassNames | None) -> Iterator[Finding]:
     """Yield labels that are not class numbers."""
     labels = sorted(
-        {int(counted.label) for counts in found.splits.values() for counted in counts}
-        if found.is_numbered
+        {int(counted.label) for counts in classes.splits.values() for counted in counts}
+        if classes.is_numbered
         else ()
     )
     if not labels:
         return
     low, outputs = labels[0], labels[-1] + 1
-    values = sum(counted.count for counts in found.splits.values() for counted in counts)
+    values = sum(counted.count for counts in classes.splits.values() for counted in counts)
     if low < 0:
         yield Finding(
             "label-negative",
@@ -165,14 +165,16 @@ def _label_numbers(key: str, found: ClassStats, names: ClassNames | None) -> Ite
         )
 
 
-def _missing_classes(key: str, found: ClassStats) -> Iterator[Finding]:
-    every = {counted.label: str(counted) for counts in found.splits.values() for counted in counts}
+def _missing_classes(key: str, classes: ClassStats) -> Iterator[Finding]:
+    names = {
+        counted.label: str(counted) for counts in classes.splits.values() for counted in counts
+    }
     lacking = []
-    for split, counts in found.splits.items():
+    for split, counts in classes.splits.items():
         there = {counted.label for counted in counts}
-        ordered: list[Any] = sorted(label for label in every if label not in there)
+        ordered: list[Any] = sorted(label for label in names if label not in there)
         if ordered:
-            missing = [every[label] for label in ordered]
+            missing = [names[label] for label in ordered]
             lacking.append(
                 f"split {split!r} lacks {format_count(len(missing), 'class', 'classes')} of the "
                 f"other splits: {first_of(missing, _NAMED)}"
@@ -182,13 +184,13 @@ def _missing_classes(key: str, found: ClassStats) -> Iterator[Finding]:
         yield Finding("class-missing", key, f"{'; '.join(lacking)}.", cure)
 
 
-def _imbalance(key: str, found: ClassStats) -> Iterator[Finding]:
+def _imbalance(key: str, classes: ClassStats) -> Iterator[Finding]:
     """Yield labels of which one is much more frequent than another, with the worst split."""
-    ratios = {split: found.imbalance(split) or 0 for split in found.splits}
+    ratios = {split: classes.imbalance(split) or 0 for split in classes.splits}
     worst = max(ratios, key=ratios.__getitem__)
     if ratios[worst] < _IMBALANCE:
         return
-    counts = found.splits[worst]
+    counts = classes.splits[worst]
     most, least = counts[0], counts[-1]
     share = most.count / sum(counted.count for counted in counts)
     others = [
@@ -217,8 +219,8 @@ def _contradictions(
         texts.setdefault(f"label {label} has the texts", []).append(f"{text!r:.80} ({count:,})")
         labels.setdefault(f"text {text!r:.80} has the labels", []).append(f"{label} ({count:,})")
     problems = []
-    for found in (texts, labels):
-        several = [f"{what} {_listed(its)}" for what, its in found.items() if len(its) > 1]
+    for names_of in (texts, labels):
+        several = [f"{what} {_listed(its)}" for what, its in names_of.items() if len(its) > 1]
         problems += [first_of(several, _TEXTS_SHOWN)] if several else []
     names = {label: name for label, name in enumerate(class_names or ()) if name is not None}
     if any(label in names and text in names.values() for label, text in pairs):
@@ -312,14 +314,14 @@ def _wrong_images(key: str, images: ImageStats) -> Iterator[Finding]:
             f"{format_count(images.unreadable, 'value')} {begin} like an image but cannot be read.",
             "Run `recordsmith verify --deep` to list the records.",
         )
-    found = images.formats | images.variants
+    formats = images.formats | images.variants
     problems = [
-        f"{format_count(found[name], 'image')} {_are(found[name])} {name}: {problem}"
+        f"{format_count(formats[name], 'image')} {_are(formats[name])} {name}: {problem}"
         for name, problem in _HARD_TO_READ.items()
-        if found.get(name)
+        if formats.get(name)
     ]
     if problems:
-        can_convert = found.keys() & _HARD_TO_READ.keys() != {_DEEP}
+        can_convert = formats.keys() & _HARD_TO_READ.keys() != {_DEEP}
         yield Finding(
             "image-format",
             key,
@@ -367,7 +369,7 @@ def _wrong_masks(key: str, masks: MaskStats) -> Iterator[Finding]:
             "damaged, or with colours instead of grey levels or palette indices.",
             "Run `recordsmith verify --deep` to list the records.",
         )
-    if {found.label for found in masks.classes} in ({255}, {0, 255}):
+    if {mask_class.label for mask_class in masks.classes} in ({255}, {0, 255}):
         yield Finding(
             "mask-0-255",
             key,

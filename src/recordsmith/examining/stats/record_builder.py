@@ -134,22 +134,22 @@ class RecordBuilder(Builder):
         for section, inner in (("context", contexts), ("examples", examples)):
             places = lists.places[inner.owners]
             with _counting(inner.owners):
-                found = Messages(lists.buffer, inner.starts, inner.lengths, places)
-                self._add_messages(section, found)
+                messages = Messages(lists.buffer, inner.starts, inner.lengths, places)
+                self._add_messages(section, messages)
 
     def _add_contexts(self, sequences: Messages) -> None:
         """Add contexts; the context field of a SequenceExample has the same bytes as an Example."""
         buffer, starts, lengths, places = sequences
-        found = field_spans(buffer, starts, lengths, 1)
-        fields = field_sizes(found.lengths)
-        begins = found.starts + found.lengths - fields
-        is_plain = (np.bincount(found.owners, minlength=len(starts)) == 1)[found.owners]
+        spans = field_spans(buffer, starts, lengths, 1)
+        fields = field_sizes(spans.lengths)
+        begins = spans.starts + spans.lengths - fields
+        is_plain = (np.bincount(spans.owners, minlength=len(starts)) == 1)[spans.owners]
         is_plain &= np.frombuffer(as_view(buffer), np.uint8)[begins] == _CONTEXT_TAG
-        owners = found.owners[is_plain]
+        owners = spans.owners[is_plain]
         with _counting(owners):
             plain = Messages(buffer, begins[is_plain], fields[is_plain], places[owners])
             self._add_messages("context", plain)
-        for row in np.setdiff1d(found.owners, owners):
+        for row in np.setdiff1d(spans.owners, owners):
             context = context_as_example(sequences.payload(row))
             with _counting(np.array([row])):
                 self._add_messages("context", Messages.of(context, places[row]))
@@ -164,22 +164,26 @@ class RecordBuilder(Builder):
         takes = partial(self._takes, section)
         spans = messages.buffer, messages.starts, messages.lengths
         wide = np.flatnonzero(have_many_entries(*spans, field, feature_blocks.FEATURES_AT_A_TIME))
-        at, size, count = 0, len(messages.starts), len(messages.starts)
-        while at < count:
-            until = int(wide[np.searchsorted(wide, at)]) if len(wide) and wide[-1] >= at else count
-            if until == at:
-                some = select_features(messages.payload(at), takes, [field])
-                piece, part = slice(at, at + 1), Messages.of(some, messages.places[at])
+        start, size, count = 0, len(messages.starts), len(messages.starts)
+        while start < count:
+            stop = (
+                int(wide[np.searchsorted(wide, start)])
+                if len(wide) and wide[-1] >= start
+                else count
+            )
+            if stop == start:
+                some = select_features(messages.payload(start), takes, [field])
+                piece, part = slice(start, start + 1), Messages.of(some, messages.places[start])
             else:
-                piece = slice(at, min(at + size, until))
+                piece = slice(start, min(start + size, stop))
                 part = messages.some(piece)
-            with _counting(np.arange(at, count)):
+            with _counting(np.arange(start, count)):
                 blocks = read(part.buffer, part.starts, part.lengths, takes)
             if blocks is None:
                 size = max(1, size // 2)
                 continue
             self._add_section(section, blocks, part.places)
-            at = piece.stop
+            start = piece.stop
 
     def _takes(self, section: str, key: str) -> bool:
         """Return whether a feature gets statistics: the first ones of each section do."""

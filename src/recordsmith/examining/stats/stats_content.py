@@ -225,12 +225,12 @@ def _images(key: str, values: BytesStats, images: ImageStats) -> ReportTable:
 
 def _variants(images: ImageStats, image_format: str) -> str:
     """Return which of the images of a format are progressive, tiled, animated, …"""
-    found = [
+    variants = [
         f"{count:,} {name.removesuffix(image_format).rstrip()}"
         for name, count in images.variants.items()
         if name.endswith(f" {image_format}")
     ]
-    return f" ({', '.join(found)})" if found else ""
+    return f" ({', '.join(variants)})" if variants else ""
 
 
 def _boxes(boxes: BoxStats) -> ReportTable:
@@ -268,8 +268,8 @@ def _different_classes(report: StatsReport) -> dict[str, ClassStats]:
 
     def counts(key: str) -> dict[str, Counter[object]]:
         return {
-            split: Counter({found.name or found.label: found.count for found in classes})
-            for split, classes in report.classes[key].splits.items()
+            split: Counter({label.name or label.label: label.count for label in labels})
+            for split, labels in report.classes[key].splits.items()
         }
 
     repeated = {
@@ -277,7 +277,7 @@ def _different_classes(report: StatsReport) -> dict[str, ClassStats]:
         for key, text_key in TEXT_OF_LABEL.items()
         if {key, text_key} <= report.classes.keys() and counts(key) == counts(text_key)
     }
-    return {key: found for key, found in report.classes.items() if key not in repeated}
+    return {key: classes for key, classes in report.classes.items() if key not in repeated}
 
 
 def _classes(key: str, classes: ClassStats) -> ReportTable:
@@ -292,15 +292,15 @@ def _classes(key: str, classes: ClassStats) -> ReportTable:
 
 
 def _masks(key: str, masks: MaskStats) -> ReportTable:
-    ordered = sorted(masks.classes, key=lambda found: -found.pixels)
+    ordered = sorted(masks.classes, key=lambda mask_class: -mask_class.pixels)
     rows = [
         (
-            str(found),
-            f"{found.pixels / masks.pixels:.2%}",
-            f"{found.masks:,}",
-            Bar(found.pixels / ordered[0].pixels),
+            str(mask_class),
+            f"{mask_class.pixels / masks.pixels:.2%}",
+            f"{mask_class.masks:,}",
+            Bar(mask_class.pixels / ordered[0].pixels),
         )
-        for found in ordered
+        for mask_class in ordered
     ]
     decoded = format_count(masks.count, "mask")
     if masks.sampled < masks.count:

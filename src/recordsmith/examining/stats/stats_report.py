@@ -246,8 +246,8 @@ def _report(
     classes = {}
     for key, splits in sorted(whole.classes.items()):
         is_named = key in NUMBERED_KEYS or len(whole.classes) == 1
-        if (found := class_stats(splits, class_names if is_named else None)) is not None:
-            classes[key] = found
+        if (stats_of_key := class_stats(splits, class_names if is_named else None)) is not None:
+            classes[key] = stats_of_key
     masks = {
         key: built.finish(class_names if key == MASK else None)
         for key, built in sorted(whole.masks.items())
