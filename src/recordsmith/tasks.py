@@ -14,10 +14,12 @@ import re
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from recordsmith import errors
 from recordsmith.errors import Defect, OptionError, RecordsmithError
+
+_Result = TypeVar("_Result")
 
 VERSION = 1
 """Changes if a worker of another version would write other bytes or return other results, or cannot
@@ -47,9 +49,8 @@ _PLAIN_VALUES = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),
     ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "scalar"),
 }
-"""What numbers, arrays and counters are pickled with."""
+"""What arrays and counters are pickled with."""
 
 _FIELDS = {"job": str, "plan": str, "number": int, "name": str, "size": int, "content": Mapping}
 """The types of the fields of a task in JSON."""
@@ -222,12 +223,30 @@ def result_to_text(result: object) -> str:
     return base64.b64encode(pickle.dumps(result, 4)).decode()
 
 
-def result_from_text(text: str, home: str) -> Any:
-    """Restore a result of the classes whose modules begin with `home`, of arrays and of counters.
+def result_from_text(text: str, kind: type[_Result]) -> _Result:
+    """Restore a result of a class, which has objects of its package, arrays and counters.
 
     Nothing else is restored, as some engines send documents through files.
     """
-    return _ResultUnpickler(io.BytesIO(base64.b64decode(text)), home).load()
+    home = kind.__module__.rpartition(".")[0] + "."
+    try:
+        result = _ResultUnpickler(io.BytesIO(base64.b64decode(text)), home).load()
+    except RecordsmithError:
+        raise
+    except Exception as error:  # malformed pickles raise errors of any class
+        raise _not_a_result(f"{type(error).__name__}: {error}") from error
+    if not isinstance(result, kind):
+        raise _not_a_result(type(result).__name__)
+    return result
+
+
+def _not_a_result(value: str) -> OptionError:
+    return OptionError(
+        "the engine returned something that is not a result of this job",
+        option="results",
+        value=value,
+        remedy=_SAME_VERSION,
+    )
 
 
 class _ResultUnpickler(pickle.Unpickler):
@@ -241,12 +260,7 @@ class _ResultUnpickler(pickle.Unpickler):
         kind = super().find_class(module, name) if module.startswith(self._home) else None
         if isinstance(kind, type) and kind.__module__.startswith(self._home):
             return kind
-        raise OptionError(
-            "the engine returned something that is not a result of this job",
-            option="results",
-            value=f"{module}.{name}",
-            remedy=_SAME_VERSION,
-        )
+        raise _not_a_result(f"{module}.{name}")
 
 
 def missing_error(numbers: Iterable[int]) -> OptionError:

@@ -219,6 +219,21 @@ def test_texts_that_repeat_the_names_of_labels_are_not_shown(
         assert (f"classes in {TEXT}" in shown) == is_shown
 
 
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([1.0, 2.0, 2.0], "2"),
+        ([1.0, float("nan")], "1 finite"),
+        ([float("inf")], "0 finite"),
+    ],
+)
+def test_distinct_numbers_are_finite(tmp_path: Path, numbers: list[float], text: str) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_columns({"x": np.array(numbers, np.float32)})
+    tables = rs.stats(tmp_path / "a.tfrecord").content().tables
+    assert [t.rows[0][t.heads.index("distinct")] for t in tables if "distinct" in t.heads] == [text]
+
+
 def test_what_has_no_statistics(
     write: Any, tmp_path: Path, show: Any, reference: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

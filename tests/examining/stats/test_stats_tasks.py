@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import io
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ import recordsmith as rs
 from recordsmith import tasks
 from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
+from recordsmith.examining.stats.record_builder import RecordBuilder
+from recordsmith.examining.stats.stats_report import RunResult
 from recordsmith.example.keys import IMAGE, MASK
 
 from ...json_engine import JsonEngine, KilledProcesses, plain
@@ -116,10 +120,28 @@ def test_samples_do_not_depend_on_the_division(
     assert plain(rs.stats(folder)) == plain(alone)
 
 
-def test_results_restore_only_classes_of_their_job() -> None:
-    for harmful in (os.system, Shard, Processes):
-        with pytest.raises(rs.OptionError):
-            tasks.result_from_text(tasks.result_to_text(harmful), f"{STATS}.")
+class _Harmful:
+    def __reduce__(self) -> Any:
+        return os.system, ("exit 1",)
+
+
+def _pickled(code: bytes) -> str:
+    return base64.b64encode(code).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *map(tasks.result_to_text, (os.system, _Harmful(), Shard, Processes, np.float64(1))),
+        *map(tasks.result_to_text, (np.arange(3), Counter("a"), RecordBuilder, None)),
+        _pickled(b"\x80\x04\x8c\x28recordsmith.examining.stats.stats_report\x8c\x07np.load\x93."),
+        _pickled(b"\x80\x04"),
+        "no base64",
+    ],
+)
+def test_only_results_of_the_job_are_restored(text: str) -> None:
+    with raises(rs.OptionError, option="results"):
+        tasks.result_from_text(text, RunResult)
 
 
 def test_some_records(folder: Path) -> None:

@@ -34,7 +34,7 @@ class NumberSample(Report):
 
     size: how many numbers are in the sample; all figures are exact if these are all.
     std: standard deviation, with their number as divisor.
-    distinct: how many different numbers it has; the numbers outside may have more.
+    distinct: how many different finite numbers it has; the numbers outside may have more.
     top: the most frequent numbers.
     quantiles: by share; 0.5 is the median.
     edges, histogram: edges of bins of equal width from `min` to `max`, and the count in each bin:

@@ -52,11 +52,11 @@ class ValueSample:
     def __init__(self) -> None:
         self._pieces: list[tuple[Hashes, npt.NDArray[Any]]] = []
         self._count = 0
-        self._limit = np.uint64(2**64 - 1)
+        self._limit = 2**64 - 1
 
     def choose(self, hashes: Hashes) -> Int64Array:
         """Return the indices of the values that may belong to the sample."""
-        return np.flatnonzero(hashes <= self._limit)
+        return np.flatnonzero(hashes <= np.uint64(self._limit))
 
     def add(self, hashes: Hashes, values: npt.NDArray[Any]) -> None:
         """Add values that were chosen, with their hashes."""
@@ -72,7 +72,7 @@ class ValueSample:
             if len(hashes) > SAMPLE_SIZE:
                 chosen = np.argpartition(hashes, SAMPLE_SIZE - 1)[:SAMPLE_SIZE]
                 hashes, values = hashes[chosen], values[chosen]
-                self._limit = hashes.max()
+                self._limit = int(hashes.max())
             self._pieces, self._count = [(hashes, values)], len(hashes)
 
     def merge(self, other: ValueSample) -> None:

@@ -311,16 +311,23 @@ def _masks(key: str, masks: MaskStats) -> ReportTable:
 
 
 def _distinct(values: NumberStats | BytesStats) -> str:
-    """Return the number of different values in the sample."""
-    sample, total = values.sample, values.count
-    if sample is None:
-        return "0"
-    is_exact = sample.size == total
-    if isinstance(values, NumberStats) and values.min is not None and values.max is not None:
-        are_whole = isinstance(values.min, int)  # then there may be no others
-        is_exact = sample.size == values.finite or values.min == values.max
-        is_exact |= are_whole and values.max - values.min + 1 == sample.distinct
-    return f"{sample.distinct:,}" if is_exact else f"{sample.distinct:,} or more"
+    """Return the number of different values in the sample; NaN and infinities are not counted."""
+    if isinstance(values, BytesStats):
+        is_exact, suffix = values.sample.size == values.count, ""
+        distinct = values.sample.distinct
+    else:
+        distinct, is_exact = _distinct_numbers(values)
+        suffix = " finite" if values.finite < values.count else ""
+    return f"{distinct:,}{suffix}" if is_exact else f"{distinct:,} or more{suffix}"
+
+
+def _distinct_numbers(values: NumberStats) -> tuple[int, bool]:
+    """Return how many different finite numbers are in the sample, and whether there are no more."""
+    sample, low, high = values.sample, values.min, values.max
+    if sample is None or low is None or high is None:
+        return 0, True
+    is_range_full = isinstance(low, int) and high - low + 1 == sample.distinct
+    return sample.distinct, sample.size == values.finite or low == high or is_range_full
 
 
 def _span(numbers: NumberStats) -> str:

@@ -42,7 +42,6 @@ from recordsmith.tasks import (
 from recordsmith.work import Progress, Work, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
-_HOME = "recordsmith.examining.stats."
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,7 +201,7 @@ def _read_on(
     )
     with closing(completed(engine, tasks, work.advance)) as documents:
         for document in in_order(documents):
-            yield result_from_text(document["result"], _HOME)
+            yield result_from_text(document["result"], RunResult)
 
 
 def run_task(task: Task) -> Document:
