@@ -119,8 +119,7 @@ def stats(
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
-        Statistics of features, classes, images, masks, boxes and duplicates, and findings on likely
-        problems.
+        Statistics of features, classes, images, masks and boxes, and findings on likely problems.
 
     Raises:
         CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
