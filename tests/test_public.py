@@ -14,7 +14,7 @@ import pytest
 import recordsmith
 
 FRAMEWORKS = ("grain", "jax", "keras", "tensorflow", "torch")
-HEAVY = ("cv2", "PIL", "typer", "rich", "google.protobuf", *FRAMEWORKS)
+HEAVY = ("cv2", "PIL", "jinja2", "typer", "rich", "google.protobuf", *FRAMEWORKS)
 
 
 def _typed_imports() -> dict[str, str]:
