@@ -9,11 +9,12 @@ SOURCES := pyproject.toml $(shell find src -name '*.pyx' -o -name '*.pxd' -o -na
 # for `make soak`
 SECONDS ?= 600
 
-.PHONY: help demo test soak coverage check bench clean
+.PHONY: help demo test test-slow test-all soak coverage check bench clean
 
 help:
 	@echo 'make demo       install, then draw flowers, pack, verify, inspect, load, preview'
-	@echo 'make test       install with test extras, run the tests on all processors'
+	@echo 'make test       install with test extras, run the fast tests on all processors'
+	@echo 'make test-all   the slow tests, too: servers with faults, kills, training'
 	@echo 'make check      format, lint, types, layers (CI runs it, too)'
 	@echo 'make soak       tests and fuzzers with new random inputs, for SECONDS=600'
 	@echo 'make coverage   the tests with line coverage, in build/coverage/html'
@@ -43,7 +44,12 @@ demo: $(VENV)/installed
 	@echo '. $(RUN)/activate adds the command recordsmith to your shell.'
 
 test: $(VENV)/test-extras
-	$(RUN)/python -m pytest -n auto --dist worksteal
+	$(RUN)/python -m pytest -n auto --dist worksteal -m 'not slow'
+
+test-slow: $(VENV)/test-extras
+	$(RUN)/python -m pytest -n auto --dist worksteal -m slow
+
+test-all: test test-slow
 
 soak: $(VENV)/test-extras
 	$(RUN)/python tests/soak/run.py --seconds $(SECONDS)

@@ -102,6 +102,7 @@ def test_the_readmes_commands_run(flowers: Path) -> None:
     assert Path("out/labels.txt").read_text() == "0:daisy\n1:rose\n2:tulip\n"
 
 
+@pytest.mark.slow
 def test_the_readmes_training_code_runs(flowers: Path) -> None:
     if find_spec("torch") is None:
         pytest.skip("needs torch")
@@ -142,6 +143,7 @@ def test_the_page_about_buckets_runs(
     assert 0 < sum(path.stat().st_size for path in Path("cache").rglob("*")) <= 1 << 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["packing.md", "forecast.md", "exporting.md", "stats.md", "arrow.md", "lint.md"]
 )

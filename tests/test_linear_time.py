@@ -27,6 +27,7 @@ def case(run: Case) -> Case:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_time_grows_with_the_input(name: str, tmp_path: Path) -> None:
     pytest.importorskip("resource")

@@ -117,6 +117,7 @@ def template(
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("job", JOBS)

@@ -34,6 +34,7 @@ def test_all_equals_the_imports_for_type_checkers() -> None:
     assert len(recordsmith.__all__) <= 92
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "module"), _typed_imports().items())
 def test_each_name_comes_from_its_module(name: str, module: str) -> None:
     home = importlib.import_module(module)

@@ -99,6 +99,7 @@ def comparable(document: Any) -> Any:
     return [comparable(one) for one in document] if isinstance(document, list) else document
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*IN_ORDER, *SHUFFLED])
 def test_statistics_inspect_and_schema(dataset: rs.Dataset, tmp_path: Path, name: str) -> None:
     if name in SHUFFLED:
@@ -194,6 +195,7 @@ def test_verify_reads_whole_files(dataset: rs.Dataset) -> None:
         assert caught.value.option == "dataset"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_ORDER)
 def test_reshard_and_edit(dataset: rs.Dataset, tmp_path: Path, name: str) -> None:
     part = IN_ORDER[name](dataset)

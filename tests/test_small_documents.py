@@ -64,6 +64,7 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_document_without_end_is_refused(
     name: str, tmp_path: Path, numbered: SimpleNamespace

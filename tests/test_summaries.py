@@ -41,6 +41,7 @@ def test_reports_show_their_fields(report: Example, expected: str) -> None:
     assert repr(report) == expected
 
 
+@pytest.mark.slow
 def test_reports_of_many_shards_are_short_and_escaped(tmp_path: Path) -> None:
     folder = tmp_path / "in<b>"
     folder.mkdir()

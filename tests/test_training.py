@@ -159,6 +159,7 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@pytest.mark.slow
 def test_torch_resumes_with_and_without_workers(folders: Folders) -> None:
     folder, undisturbed = folders("stopped"), folders("undisturbed")
     whole, *parts = run_calls(
@@ -183,6 +184,7 @@ def test_torch_resumes_with_and_without_workers(folders: Folders) -> None:
     assert equal(saved, expected)
 
 
+@pytest.mark.slow
 def test_jax_resumes_with_the_loader_and_with_grain(folders: Folders) -> None:
     has_grain = importlib.util.find_spec("grain") is not None
     calls, compared = [], []
@@ -204,6 +206,7 @@ def test_jax_resumes_with_the_loader_and_with_grain(folders: Folders) -> None:
             np.testing.assert_array_equal(saved[name], expected[name])
 
 
+@pytest.mark.slow
 def test_ddp_resumes_with_another_number_of_processes(drawn: Path) -> None:
     skip_without("torch")
 
@@ -224,6 +227,7 @@ def test_ddp_resumes_with_another_number_of_processes(drawn: Path) -> None:
     assert epochs_in(stopped) + epochs_in(resumed) == epochs_in(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
 def test_keras_learns_on_each_backend(drawn: Path, backend: str) -> None:
     skip_without(backend)
@@ -236,6 +240,7 @@ def test_keras_learns_on_each_backend(drawn: Path, backend: str) -> None:
     assert 100 * float(scores[-1]) > 2 * CHANCE
 
 
+@pytest.mark.slow
 def test_tensorflow_learns_from_records_without_a_loader(drawn: Path) -> None:
     output = run_alone("tensorflow_feature_spec", drawn, 10)
     assert "image/encoded       FixedLenFeature(shape=(), dtype=tf.string" in output
@@ -245,6 +250,7 @@ def test_tensorflow_learns_from_records_without_a_loader(drawn: Path) -> None:
 # -- meadows ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_segmentation_learns(tmp_path: Path) -> None:
     output = run_alone("torch_segmentation", tmp_path, 6, images=80)
     check_learned(output, 6, bar=25)  # 14 are right where all is taken for meadow
@@ -252,6 +258,7 @@ def test_segmentation_learns(tmp_path: Path) -> None:
         assert page.width > page.height > 96
 
 
+@pytest.mark.slow
 def test_patches_learn(tmp_path: Path) -> None:
     output = run_alone("torch_patches", tmp_path, 10, images=6)
     check_learned("".join(output.splitlines(keepends=True)[1:-1]), 10, bar=20)
@@ -261,6 +268,7 @@ def test_patches_learn(tmp_path: Path) -> None:
             assert min(page.size) > 600
 
 
+@pytest.mark.slow
 def test_detection_learns(tmp_path: Path) -> None:
     output = run_alone("torch_detection", tmp_path, 6, images=100)
     check_learned(output, 6, bar=30)

@@ -102,6 +102,7 @@ def test_the_readme_lists_each_script_and_scripts_are_short() -> None:
 # -- images and masks ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_images_and_masks_are_unchanged(ran: dict[str, Ran]) -> None:
     assert ran["voc_pairs"].lines == ["True True"] * 6
     assert kinds(ran["voc_pairs"].folder / "pairs") == {
@@ -355,6 +356,7 @@ def test_a_terminal_shows_the_progress_bar(tmp_path: Path, terminal: Any) -> Non
 # -- the command line ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_commands_write_the_same_bytes(
     ran: dict[str, Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

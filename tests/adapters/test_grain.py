@@ -20,6 +20,7 @@ needs_grain = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_grain
 def test_in_a_process_of_its_own() -> None:
     done = subprocess.run(
@@ -33,6 +34,7 @@ def test_in_a_process_of_its_own() -> None:
     assert int(passed[1]) > 25
 
 
+@pytest.mark.slow
 @needs_grain
 def test_the_page(run_page: Any) -> None:
     run_page("grain.md")

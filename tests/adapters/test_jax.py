@@ -29,6 +29,7 @@ def devices(count: int) -> dict[str, str]:
     return {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
 
 
+@pytest.mark.slow
 @needs_jax
 def test_with_four_devices() -> None:
     done = subprocess.run(

@@ -187,6 +187,7 @@ REFUSED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
 def test_fit_evaluate_and_predict(run_program: Any, path: Path, backend: str) -> None:
     for needed in ("keras", backend):
@@ -225,6 +226,7 @@ def test_an_iteration_is_taken_back(path: Path, broken_after: int) -> None:
     assert looked_at.state_dict() == after
 
 
+@pytest.mark.slow
 def test_the_page(run_page: Any) -> None:
     pytest.importorskip("tensorflow", exc_type=ImportError)
     run_page("keras.md")

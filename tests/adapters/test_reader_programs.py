@@ -106,6 +106,7 @@ def needs(*packages: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
 
 
+@pytest.mark.slow
 @needs("tensorflow")
 def test_tensorflow(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
     paths = [f"{packed}/*.tfrecord", *map(str, write_odd_files(tmp_path, images))]
@@ -129,6 +130,7 @@ def test_tensorflow_reads_what_others_wrote(run_program: Run, shared_data: Path)
     assert shown.splitlines() == [f"{row['records']} records" for row in chosen]
 
 
+@pytest.mark.slow
 @needs("torch")
 def test_torch(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
     values, looks, *_ = write_odd_files(tmp_path, images)

@@ -506,9 +506,11 @@ DISTRIBUTED = """
 """
 
 
+@pytest.mark.slow
 def test_distribution_xla_and_the_end_of_the_program(tf: Any, path: Path, run_program: Any) -> None:
     assert run_program(DISTRIBUTED, path).split() == ["done"]
 
 
+@pytest.mark.slow
 def test_the_page(tf: Any, run_page: Any) -> None:
     run_page("tensorflow.md")

@@ -132,6 +132,7 @@ def runs(process: int) -> bool:
 # -- what workers give -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_workers_give_what_the_loader_alone_gives(run: Any, train: rs.Dataset) -> None:
     """Each epoch has an order of its own, also where torch draws the same seed every time."""
     found = run("""
@@ -169,6 +170,7 @@ def test_workers_give_what_the_loader_alone_gives(run: Any, train: rs.Dataset) -
     assert found["none"] == [[], []]
 
 
+@pytest.mark.slow
 def test_workers_that_are_spawned(run: Any, train: rs.Dataset) -> None:
     found = run("""
         stream = under(batches(loader()), begin="spawn", persist=True)
@@ -180,6 +182,7 @@ def test_workers_that_are_spawned(run: Any, train: rs.Dataset) -> None:
     assert found == {"spawn": alone(train, 2), "forkserver": alone(train, 2)}
 
 
+@pytest.mark.slow
 def test_iterations_that_are_broken_off_or_go_on_side_by_side(run: Any, train: rs.Dataset) -> None:
     found = run("""
         for persist in (False, True):
@@ -267,6 +270,7 @@ def test_batches_and_examples_arrive_as_they_were_sent(run: Any, train: rs.Datas
 # -- stopping and going on -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_workers_go_on_where_others_stopped(run: Any, train: rs.Dataset) -> None:
     """With another number of workers, or of epochs behind them; and further epochs after that."""
     steps = (0, 1, 8, 9, 13)
@@ -299,6 +303,7 @@ def test_workers_go_on_where_others_stopped(run: Any, train: rs.Dataset) -> None
         assert alone(train, 2, state=state) == [again[0][2], again[0][4]]
 
 
+@pytest.mark.slow
 def test_the_main_process_knows_what_it_cannot_know(run: Any, train: rs.Dataset) -> None:
     found = run("""
         own = loader()
@@ -319,6 +324,7 @@ def test_the_main_process_knows_what_it_cannot_know(run: Any, train: rs.Dataset)
     assert "load_state_dict was called after" in found["late"]
 
 
+@pytest.mark.slow
 def test_a_loader_knows_that_workers_read_it(run: Any, train: rs.Dataset) -> None:
     """Also after the stream is gone, until the loader itself has loaded a state."""
     found = run("""
@@ -340,6 +346,7 @@ def test_a_loader_knows_that_workers_read_it(run: Any, train: rs.Dataset) -> Non
     assert found["alone"] == first[3:]
 
 
+@pytest.mark.slow
 def test_a_stateful_data_loader_resumes_anywhere(run: Any, train: rs.Dataset) -> None:
     pytest.importorskip("torchdata.stateful_dataloader")
     found = run("""
@@ -386,6 +393,7 @@ def test_a_stateful_data_loader_resumes_anywhere(run: Any, train: rs.Dataset) ->
         assert "state_after(n)" in found[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", ["fork", "forkserver", "spawn"])
 def test_a_worker_that_starts_late_makes_its_share(run: Any, train: rs.Dataset, begin: str) -> None:
     """The other one has ended by then, as near the end of an epoch."""
@@ -399,6 +407,7 @@ def test_a_worker_that_starts_late_makes_its_share(run: Any, train: rs.Dataset, 
     assert (found["rest"], found["then"]) == (first[6:], second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", ["fork", "forkserver", "spawn"])
 def test_workers_end_with_a_main_process_that_is_killed(
     run_program: Any, packed: Path, begin: str
@@ -420,6 +429,7 @@ def test_workers_end_with_a_main_process_that_is_killed(
 # -- what goes wrong -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_worker_is_told(run: Any, train: rs.Dataset, tmp_path: Path) -> None:
     shard = tmp_path / "damaged.tfrecord"
     with rs.ShardWriter(shard) as writer:
@@ -489,6 +499,7 @@ def test_an_iteration_is_not_used_in_two_processes(run: Any, train: rs.Dataset) 
         assert epoch == following
 
 
+@pytest.mark.slow
 def test_the_page_says_what_happens(run_page: Any) -> None:
     run_page("pytorch.md")
 
@@ -496,6 +507,7 @@ def test_the_page_says_what_happens(run_page: Any) -> None:
 # -- ranks -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ranks_share_every_record_and_others_go_on(run: Any, train: rs.Dataset) -> None:
     """Two ranks read an epoch and some of the next one, with workers and without; three read the
     rest of that, and the epoch after it.
@@ -566,6 +578,7 @@ def test_ranks_share_every_record_and_others_go_on(run: Any, train: rs.Dataset) 
     assert [step[0] for step in whole + begun] == list(of_first)[:10]
 
 
+@pytest.mark.slow
 def test_what_the_system_refuses_a_worker_is_told(run_program: Any, packed: Path) -> None:
     program = HEAD + textwrap.dedent("""
         def gone(worker):

@@ -61,6 +61,7 @@ def wrapped(case: tuple[Any, st.SearchStrategy[Any]]) -> st.SearchStrategy[tuple
     return st.sampled_from(choices)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=400)
 def test_every_type_becomes_the_same_values(data: Any) -> None:

@@ -66,6 +66,7 @@ def test_directed_queries(rows: rs.Dataset, sql: str, expected: list[Any]) -> No
     assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == expected
 
 
+@pytest.mark.slow
 def test_random_queries_match_those_of_a_file() -> None:
     different: list[str] = []
     outcomes = queries.compare(random.Random(7), 80, different.append)

@@ -117,6 +117,7 @@ def _tables(draw: st.DrawFn) -> Any:
     return pa.table(columns)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(_tables())
 def test_any_table_has_its_types_again(

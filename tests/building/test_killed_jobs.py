@@ -125,6 +125,7 @@ JOBS: dict[str, tuple[Job, list[Job]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_killed_at_every_change(name: str) -> None:
@@ -241,6 +242,7 @@ def test_killed_exports() -> None:
         assert changes > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_killed_again_and_again(seed: int) -> None:

@@ -38,6 +38,7 @@ JOBS: dict[str, tuple[bool, Callable[[Path, Location], object]]] = {
 """Name -> whether there is an earlier result, and the job; each writes objects in parts."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_failed_parts_leave_nothing(s3: S3, tmp_path: Path, name: str) -> None:
     replaces, job = JOBS[name]
@@ -105,6 +106,7 @@ def wanted(s3: S3) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [[], [0], [3], [0, 1, 2, 3]])
 def test_only_missing_shards_are_written(s3: S3, wanted: Any, missing: list[int]) -> None:
     paths = [f"/{SHARDS[number]}[?]" for number in missing] or ["dataset.json"]

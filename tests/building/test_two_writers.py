@@ -50,6 +50,7 @@ FIRST = content(prepared(first), "out")
 SECOND = content(prepared(second), "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_dataset", [False, True])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_same_plan(overwrite: bool, has_dataset: bool) -> None:
@@ -71,6 +72,7 @@ def test_other_plan_is_refused() -> None:
         assert content(store, "out") == (SECOND if refused[0] else FIRST), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [(first, over(second)), (over(first), over(second))])
 @pytest.mark.parametrize("has_dataset", [False, True])
 def test_other_plan_takes_over(jobs: Any, has_dataset: bool) -> None:
@@ -88,6 +90,7 @@ def test_other_plan_takes_over(jobs: Any, has_dataset: bool) -> None:
             assert result is None or is_busy(result) or isinstance(result, OptionError), seed
 
 
+@pytest.mark.slow
 def test_readers_see_whole_datasets() -> None:
     """While a dataset appears, and while records are added."""
 

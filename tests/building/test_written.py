@@ -103,6 +103,7 @@ def test_replaced_by_a_late_task_of_another_plan(tmp_path: Path) -> None:
     assert visible(tmp_path / "out") == packed(as_folder(tmp_path / "plain"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_finishing_again(tmp_path: Path, overwrite: bool) -> None:

@@ -165,6 +165,7 @@ def test_odd_names(run, images: Path, tmp_path: Path) -> None:
     assert run("verify", f"{out}/*.tfrecord").code == 0
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_control_characters(run_process, images: Path) -> None:
     out = images.parent / "out"
     for arguments in (
@@ -228,6 +229,7 @@ def test_signals_leave_no_partial_output(images: Path, name: str, code: int) -> 
     assert not out.exists() or [path.name for path in out.iterdir()] == [".recordsmith"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_renaming_is_finished_before_a_signal_ends_the_job(
     images: Path, name: str, code: int

@@ -469,6 +469,7 @@ def ran(command: tuple[str, ...], folder: Path, out: Path) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", CASES)
 def test_commands_do_not_crash(tmp_path: Path, numbered: Any, name: str) -> None:

@@ -614,6 +614,7 @@ def limited() -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 @pytest.mark.parametrize("name", CASES)
 def test_sources_do_not_crash_commands(

@@ -14,6 +14,7 @@ import recordsmith as rs
 COPIED = re.compile(r"^ *(`[^`]+`[,;.]?|[^ ]*/[^ ]*)$")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_lines_fit(packed: Path, terminal: Any, columns: int) -> None:
     far = packed.parent / "a folder with a rather long name" / "and another long name inside it"

@@ -130,6 +130,7 @@ def test_an_address_that_the_user_passes_is_followed(server: Server, run: Run) -
         server.requests.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("scheme", ["http", "s3"])
 def test_an_address_in_a_source(

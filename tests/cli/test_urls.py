@@ -122,6 +122,7 @@ def test_all_commands_are_in_the_table() -> None:
     assert {*NAMES} == group.commands.keys() - DIFFERENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_same_from_and_to_a_bucket(
     run: Any, data: dict[str, str], bucket: tuple[str, dict[str, Any]], tmp_path: Path, name: str

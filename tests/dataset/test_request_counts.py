@@ -249,6 +249,7 @@ def test_first_batch_of_1000_shards(numbered: SimpleNamespace) -> None:
         assert store.asked.count(("read", key)) == 1
 
 
+@pytest.mark.slow
 def test_the_first_batch_comes_after_few_rounds(numbered: SimpleNamespace) -> None:
     """A listing, the manifest, the note; the indexes of all shards; the records of the batch."""
     store = CountingStore(0.05)
@@ -262,6 +263,7 @@ def test_the_first_batch_comes_after_few_rounds(numbered: SimpleNamespace) -> No
     assert 5 <= store.rounds <= 8
 
 
+@pytest.mark.slow
 def test_the_records_of_a_selection_are_read_together(numbered: SimpleNamespace) -> None:
     store = CountingStore(0.05)
     store.concurrency = 32
@@ -581,6 +583,7 @@ def test_packing_reads_each_image_of_a_bucket_once(store: CountingStore, tmp_pat
 # -- a real server ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_jobs_make_as_many_requests_as_the_page_states(s3: S3, tmp_path: Path) -> None:
     """`docs/how-to/cloud.md`, for the command line, where a source is 60 images."""
     for number in range(60):

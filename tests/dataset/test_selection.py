@@ -194,6 +194,7 @@ def is_compressed(dataset: rs.Dataset) -> bool:
     return any(shard.compression != "none" for shard in dataset.shards)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(steps=st.lists(ALL_STEPS, max_size=4))
 def test_any_composition_equals_that_of_a_list(dataset: rs.Dataset, steps: list[Step]) -> None:

@@ -109,6 +109,7 @@ FOREIGN = {
 """What the engine changes in a result."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOREIGN)
 def test_results_that_do_not_belong_to_the_plan(job: Job, tmp_path: Path, name: str) -> None:
     with raises(rs.OptionError, option="results"):
@@ -141,6 +142,7 @@ def _replace(shard: Path) -> None:
         note.write_text(json.dumps(json.loads(note.read_text()) | {"plan": "0" * 32}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [_remove, _replace])
 def test_shards_of_workers_that_are_not_here(
     job: Job, tmp_path: Path, change: Callable[[Path], None]
@@ -221,6 +223,7 @@ def test_the_machine_of_a_failed_task_is_named(flowers: Path, tmp_path: Path) ->
 # -- other versions --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHER_VERSIONS)
 def test_workers_of_another_version(
     name: str, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -316,6 +319,7 @@ def locked(tmp_path: Path) -> Iterator[Callable[..., None]]:
     lock()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="capabilities are those of Linux")
 @pytest.mark.parametrize("where", ["above", "final names", "hidden folder"])
 def test_a_driver_without_rights(
@@ -365,6 +369,7 @@ def bucket_url(s3: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     return "s3://bucket"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("engine", [JsonEngine(), Processes(2)], ids=["json", "processes"])
 def test_a_bucket_that_refuses(

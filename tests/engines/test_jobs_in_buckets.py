@@ -79,6 +79,7 @@ def test_indexes(folder: str) -> None:
     assert found[0][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["webdataset", "npz", "tfds"])
 def test_export(folder: str, bucket: tuple[str, dict[str, Any]], format: str) -> None:
     """Tasks have no credentials, and what an attempt has not completed is not there."""

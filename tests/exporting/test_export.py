@@ -559,6 +559,7 @@ def test_killed_job_leaves_no_partial_output_and_the_next_cleans_up(
     assert sorted(os.listdir(tmp_path)) == ["out", "records", "undisturbed"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("stage", ["new", "empty", "earlier"])
 def test_killed_before_any_change_of_the_file_system(
@@ -613,6 +614,7 @@ def test_killed_before_any_change_of_the_file_system(
     assert step > 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("is_there", [False, True])
 def test_only_the_same_job_replaces_what_a_job_killed_at_its_end_has_written(
@@ -733,6 +735,7 @@ def test_hostile_entries_of_a_note_are_ignored(records: Path, tmp_path: Path) ->
 Told = Callable[[int, int], None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["coco", "npz", "webdataset", "folder"])
 def test_memory_does_not_grow_with_the_records(write: Any, tmp_path: Path, format: str) -> None:
     """Twenty-five megabytes of records; what Python holds at its highest stays far below."""

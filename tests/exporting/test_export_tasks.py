@@ -179,6 +179,7 @@ def test_images(images_in_shards: Path, tmp_path: Path, format: str) -> None:
     assert local[0]["record_count"] == 17
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", DIVISIBLE)
 def test_rows(rows: Path, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     local, on_engine = export_both(rows, tmp_path, format)
@@ -188,6 +189,7 @@ def test_rows(rows: Path, tmp_path: Path, format: str, monkeypatch: pytest.Monke
     assert engine.killed == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", DIVISIBLE)
 @pytest.mark.parametrize(
     "select",

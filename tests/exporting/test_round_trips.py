@@ -340,6 +340,7 @@ def any_examples(draw: st.DrawFn) -> list[dict[str, Any]]:
     return examples
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(any_examples())
 def test_webdataset_of_any_features(examples: list[dict[str, Any]]) -> None:

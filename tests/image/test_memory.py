@@ -79,6 +79,7 @@ def _png_head(height: int, width: int) -> bytes:
     return SIGNATURE + encode_chunk(b"IHDR", head) + encode_chunk(b"IEND", b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 def test_decoding_takes_no_more_than_estimated(tmp_path: Path) -> None:
     plain = Image.new("RGB", (SIDE, SIDE), (10, 20, 30))

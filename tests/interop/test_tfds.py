@@ -79,6 +79,7 @@ def _reshard(source: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way", [_export, _export_on_engine, _pack_with_keys, _export_unpacked, _reshard]
 )

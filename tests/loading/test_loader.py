@@ -454,6 +454,7 @@ def flat(batches: Any) -> list[dict[str, Any]]:
     return [{name: column.tolist() for name, column in batch.items()} for batch in batches]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize(
     ("shuffle", "world_size", "last_batch"),

@@ -31,6 +31,7 @@ def many(tmp_path_factory: pytest.TempPathFactory, images: ModuleType) -> Path:
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 def test_killed_at_random_moments(many: Path, tmp_path: Path, killed_jobs: Any) -> None:
     killed, wrong = killed_jobs.interruptions(
@@ -40,6 +41,7 @@ def test_killed_at_random_moments(many: Path, tmp_path: Path, killed_jobs: Any) 
     assert killed > 0  # how many, and whether work was kept, depends on the machine
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="copies a process")
 @pytest.mark.parametrize(("name", "count"), [("simultaneous_packs", 30), ("killed_exports", 12)])
 def test_a_few_of_the_long_trials(name: str, count: int) -> None:

@@ -283,6 +283,7 @@ def aftermath(
     return _aftermath(flowers, out, setup, options, undisturbed)
 
 
+@pytest.mark.slow
 @needs_fork
 def test_killed_while_publishing_leaves_no_partial_dataset(
     aftermath: Aftermath,

@@ -77,6 +77,7 @@ def _content(listing: Listing, plan: Plan) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     samples=_samples(),

@@ -311,6 +311,7 @@ def test_damaged_inputs_leave_the_dataset_unchanged(packed: Location, more: Loca
 # ---- killed ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize(("options", "stride"), [({}, 1), ({"split": "test"}, 4)])
 def test_killed_before_any_change_of_the_file_system(

@@ -14,6 +14,7 @@ import recordsmith as rs
 FOLDERS = 12
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize(
     ("compression", "options"),

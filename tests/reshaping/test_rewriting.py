@@ -124,6 +124,7 @@ def by_hand(reference_edits: ModuleType, payload: bytes, edit: dict[str, Any]) -
         return error  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece_bytes", [60, rewriting._PIECE_BYTES])
 def test_payloads_of_any_writer_become_those_of_plain_python(
     wire: SimpleNamespace,

@@ -14,6 +14,7 @@ pytest.importorskip("obstore")
 PROGRAM = Path(__file__).with_name("remote_jobs.py")
 
 
+@pytest.mark.slow
 def test_jobs_that_are_killed_or_whose_requests_fail() -> None:
     command = [PROGRAM, "--kills=6", "--faults=40", "--seed=5", "--processes=1"]
     run = subprocess.run(

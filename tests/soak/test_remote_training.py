@@ -15,6 +15,7 @@ pytest.importorskip("obstore")
 PROGRAM = Path(__file__).with_name("remote_training.py")
 
 
+@pytest.mark.slow
 def test_training_that_is_killed_and_resumed() -> None:
     command = [PROGRAM, "--count=2", "--images=1500", "--seed=1"]
     run = subprocess.run(

@@ -87,6 +87,7 @@ def test_one_command_runs_the_fuzzers() -> None:
 NEEDS = {"remote_training.py": "torch", "queries.py": "duckdb"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_takes_a_seed_and_a_count(name: str) -> None:
     if name in NEEDS:
@@ -112,6 +113,7 @@ def test_a_failure_is_reported_with_its_command(capfd: pytest.CaptureFixture[str
     assert "raise SystemExit(3)" in out.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grace_seconds", [None, 0.1])
 def test_what_does_not_end_is_stopped(grace_seconds: float | None) -> None:
     def commands(*_: Any) -> Any:

@@ -515,6 +515,7 @@ print(ends["read"] > 0, ends["refused"] > 0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.arrow", "t.arrows", "t.parquet"])
 def test_a_file_with_a_wrong_byte_is_read_or_refused(tmp_path: Path, name: str) -> None:
     table = pa.table(

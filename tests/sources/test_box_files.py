@@ -202,6 +202,7 @@ def _much_cvat(root: Path, shapes: str) -> Path:
 ENTRY = '{"image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "words"),
     [  # each would take a hundred bytes and more for each byte, or time without end
@@ -752,6 +753,7 @@ def _hostile(root: Path, kind: str) -> tuple[Source, Path]:
     return source, file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "open images", "cvat", "labelme", "coco"])
 @pytest.mark.parametrize("policy", ["stop", "clip"])
 def test_changed_bytes_are_read_or_reported(tmp_path: Path, kind: str, policy: str) -> None:

@@ -127,6 +127,7 @@ def test_compressed_and_plain_shards_together(tmp_path: Path) -> None:
     assert _payloads(Shards(str(tmp_path / "*.tfrecord"))) == expected
 
 
+@pytest.mark.slow
 def test_more_shards_than_stay_mapped(tmp_path: Path) -> None:
     for number in range(300):
         _write(tmp_path / f"{number:03d}.tfrecord", [b"x%d" % number])

@@ -238,6 +238,7 @@ def _packed(source: Source, out: Path) -> tuple[dict[str, bytes], tuple[str, ...
     return {path.name: path.read_bytes() for path in out.glob("*.tfrecord")}, report.splits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_bytes_from_every_store(
     case: str, place: PlaceLike, tmp_path: Path, images: ModuleType

@@ -673,6 +673,7 @@ def test_memory_of_a_cell_without_end(tmp_path: Path, quote: str) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_memory_of_short_rows_with_faults(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('x,y\n1,"' + "\n1" * 300_000)
@@ -819,6 +820,7 @@ def _stored(cell: str, kind: str) -> Any:
     return OverflowError if math.isinf(value) and re.search("[0-9]", cell) else value
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.sampled_from(_UNUSUAL), min_size=1, max_size=3, unique=True).flatmap(

@@ -128,6 +128,7 @@ def rounds(proxy: FaultProxy, outcome: Outcome) -> Iterator[int]:
             break
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HTTP_KINDS)
 @pytest.mark.parametrize("name", [*OF_CONNECTIONS, *OF_DATA])
 def test_records(servers: Servers, reference: Any, kind: str, name: str) -> None:
@@ -159,6 +160,7 @@ def test_records(servers: Servers, reference: Any, kind: str, name: str) -> None
         assert proxy.counters.fault_count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HTTP_KINDS)
 @pytest.mark.parametrize("name", OF_CONNECTIONS)
 def test_listings(servers: Servers, kind: str, name: str) -> None:
@@ -173,6 +175,7 @@ def test_listings(servers: Servers, kind: str, name: str) -> None:
         assert proxy.counters.fault_count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in HTTP_KINDS if kind != "web"])
 @pytest.mark.parametrize("name", OF_CONNECTIONS)
 def test_objects_are_written_whole_or_not_at_all(servers: Servers, kind: str, name: str) -> None:

@@ -98,6 +98,7 @@ def listing(
     ).encode()
 
 
+@pytest.mark.slow
 def test_stated_sizes_take_no_memory() -> None:
     def claim(request: Request) -> None:
         size = 1 << 60
@@ -130,6 +131,7 @@ def test_more_than_requested_is_not_collected() -> None:
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before < _MOST_MEMORY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "names"),
     [
@@ -173,6 +175,7 @@ def test_odd_versions_make_no_request_invalid(tag: str) -> None:
         assert caught.value.errno == errno.ESTALE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["more", "none", "same"])
 def test_lists_without_end(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "_LISTING_SECONDS", 0.5)
@@ -247,6 +250,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call", ["bucket.read()", "bucket.put(b'')", "bucket.list_entries()", "list(bucket.list())"]
 )

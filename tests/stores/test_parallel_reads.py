@@ -93,6 +93,7 @@ class _Reads:
         return memory[: len(found)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_reader_that_jumps_has_the_right_bytes(seed: int) -> None:
     generator, reads = random.Random(seed), _Reads(6 * REQUEST_BYTES + 5)
@@ -145,6 +146,7 @@ def test_a_read_that_failed_can_be_repeated() -> None:
     assert failures > 0
 
 
+@pytest.mark.slow
 def test_readers_share_what_is_read_ahead() -> None:
     readers = [ReadAhead(_Reads(64 << 20), 64 << 20) for _ in range(4)]
     places = [0] * 4

@@ -140,6 +140,7 @@ def serving(status: int, location: str = "") -> Iterator[str]:
         server.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target",
     [400, 401, 403, 404, 416, 451, 500, 301,

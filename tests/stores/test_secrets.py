@@ -55,6 +55,7 @@ def test_the_server_repeats_them(s3: S3) -> None:
         assert all(secret in str(failed.value) for secret in (SECRETS["session_token"], "AKIA"))
 
 
+@pytest.mark.slow
 def test_commands(s3: S3, tmp_path: Path) -> None:
     """All of them find the credentials in the environment."""
     source, url = tmp_path / "rows.csv", "s3://bucket/out"
@@ -106,6 +107,7 @@ JOBS: dict[str, Callable[[Any, Path], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 @pytest.mark.parametrize("fault", ["", "403", "400", *FAULTS])
 def test_calls(s3: S3, tmp_path: Path, name: str, fault: str) -> None:

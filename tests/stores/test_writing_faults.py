@@ -121,6 +121,7 @@ OPERATIONS: dict[str, tuple[str, str, Callable[[ObjectStore], Any], dict[str, by
 """Name -> method and path of the request that fails once, what is done, and the objects then."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("fault", ["reset", "500", "503", "lost", "done-500"])
 def test_a_request_that_fails_once_is_repeated(
@@ -157,6 +158,7 @@ def test_a_large_object_is_copied_by_the_server(s3: S3, store: ObjectStore) -> N
     assert (len(checks), s3.objects()) == (1, {"x": LARGE, "y": LARGE})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["delimiter=&|list-type=2&prefix", "continuation-token"])
 @pytest.mark.parametrize("most", [2, 6, 1 << 20])
 def test_a_listing_that_fails_is_never_short(

@@ -336,6 +336,7 @@ def test_as_long_as_an_expression_can_be() -> None:
         parse_where("a == 1 or " * 100_001 + "a == 1")
 
 
+@pytest.mark.slow
 def test_long_without_being_deep() -> None:
     text = " or ".join(f"a == {number}" for number in range(1000))
     assert chosen(text, {"a": 999}, {"a": 1000}) == [True, False]

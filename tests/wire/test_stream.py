@@ -207,6 +207,7 @@ def test_truncated_at_every_byte(compression: str, reference: Any) -> None:
                 assert f"{len(payloads)} complete records" in str(defects[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", PACKERS)
 def test_every_flipped_bit(compression: str, reference: Any) -> None:
     """Never a wrong payload, and never a lost one without a reported defect."""

@@ -66,6 +66,7 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 # -- order, split, resume --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 @pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])

@@ -330,6 +330,7 @@ def test_jobs_may_close_their_engine() -> None:
         closed.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_cycle", [False, True])
 @pytest.mark.parametrize("taken", [0, 1])
 def test_an_engine_nobody_uses_is_collected(has_cycle: bool, taken: int) -> None:
@@ -409,6 +410,7 @@ def python(script: str, sleep: float = 0.001) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [0, 1, 8])
 @pytest.mark.parametrize("sleep", [0.0, 0.002, 0.3])
 def test_a_program_ends_in_mid_iteration(threads: int, sleep: float) -> None:
@@ -438,6 +440,7 @@ def test_a_program_ends_although_a_function_does_not() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [0, 2, 8])
 @pytest.mark.parametrize("sleep", [0.0005, 0.5])
 def test_ctrl_c(threads: int, sleep: float) -> None:

@@ -58,6 +58,7 @@ def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 # -- order, split, resume --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 @pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
@@ -77,6 +78,7 @@ def test_resuming_at_any_step_changes_nothing(
     assert len(read) == 2 * (5 if last_batch == "drop" else 6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 @pytest.mark.parametrize("batch_size", [1, 3, 50])

@@ -12,6 +12,7 @@ import pytest
 PROGRAM = Path(__file__).parents[2] / "soak" / "killed_caches.py"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_kills_leave_a_cache_that_is_right() -> None:
     done = subprocess.run(

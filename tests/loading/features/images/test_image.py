@@ -63,6 +63,7 @@ LARGEST_DIFFERENCE = 0.02  # levels of 255, of one pixel: float32 has no more in
 MEAN_DIFFERENCE = 0.0002
 
 
+@pytest.mark.slow
 def test_exact_is_tensorflows_decode_jpeg_and_resize(
     tf: Any, records: _Records, images: ModuleType, shared_data: Path
 ) -> None:

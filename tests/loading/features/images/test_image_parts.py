@@ -58,6 +58,7 @@ def _batches(dataset: rs.Dataset, image: rs.Image, threads: int = 0) -> list[Any
     return [batch["image"] for batch in loader]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("fit", FITS, ids=lambda fit: "-".join(map(str, fit.values())))
 @pytest.mark.parametrize(
