@@ -37,7 +37,6 @@ BASE_COMMIT = "6c76153"
 """The commit whose speed later changes are held to, as a sum over all of them."""
 
 
-
 @dataclass(frozen=True)
 class Job:
     """What is measured, and what happens before each run outside the measurement."""
