@@ -25,11 +25,11 @@ from .places import KINDS, new_place
 from .servers.s3 import QUICK, S3
 from .servers.servers import Servers, shared_servers
 
-# in CI the inputs are the same every time; `make soak` tries new ones, more of them, by its seeds
+# the inputs are the same every time; `make soak` tries new ones, more of them, by its seeds
 hypothesis.settings.register_profile(
     "default",
     deadline=None,
-    derandomize="CI" in os.environ,
+    derandomize=True,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],  # the machine may be
 )

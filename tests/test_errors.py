@@ -29,6 +29,7 @@ from recordsmith.errors import (
     RecordsmithError,
     SourceError,
     located,
+    naming_options,
     option,
 )
 
@@ -151,7 +152,9 @@ def test_json_has_the_fields_that_are_set() -> None:
 
 def test_each_interface_has_its_own_names_of_options() -> None:
     error = OptionError(option="boxes", value="x", expected=f"{option('boxes', 'clip')} or none")
-    lines = error.lines_for(lambda name, value: f"--{name} {value}")
+    with naming_options(lambda name, value: f"--{name} {value}"):
+        lines = error.lines
+    assert error.lines == ("boxes must be boxes='clip' or none, got 'x'",)
     assert lines == ("--boxes None must be --boxes 'clip' or none, got 'x'",)
 
 

@@ -64,6 +64,29 @@ def test_printable(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("typed", "known", "similar"),
+    [
+        ("verfy", ["pack", "verify"], "verify"),
+        ("theads", ["threads", "check-images"], "threads"),
+        ("lable", ["label", "image"], "label"),
+        ("trian", ["train", "test"], "train"),
+        ("colors", ["colours"], "colours"),
+        ("catt", ["dog", "cat"], "cat"),
+        ("imgs", ["images", "masks"], "images"),
+        ("flower", ["flowers", "other"], "flowers"),
+        ("version", ["verify", "inspect"], None),
+        ("test", ["text", "train"], None),
+        ("cat", ["bat", "car"], None),
+        ("nothing", ["other", "nested"], None),
+        ("detach", ["detect", "edit"], None),
+        ("", ["a"], None),
+    ],
+)
+def test_only_near_names_are_suggested(typed: str, known: list[str], similar: str | None) -> None:
+    assert words.similar_name(typed, known) == similar
+
+
+@pytest.mark.parametrize(
     ("number", "sentence", "text"),
     [
         (41, "JPEGs are progressive, slow", "41 JPEGs are progressive, slow"),

@@ -22,7 +22,7 @@ def main() -> None:
 
 def _silence_c_libraries() -> None:
     """Keep image decoders from printing to standard error: they name no file, and errors follow."""
-    with suppress(OSError, ValueError):  # closed
+    with suppress(AttributeError, OSError, ValueError):  # closed, or None
         sys.stderr.flush()
         own = os.dup(sys.stderr.fileno())
         sys.stderr = open(  # noqa: SIM115 - as long as the process

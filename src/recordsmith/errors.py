@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, TypeAlias
 
-from recordsmith.words import printable
+from recordsmith.words import printable, similar_name
 
 
 class Defect(str, Enum):
@@ -152,9 +152,23 @@ def option_in_python(name: str, value: str | None) -> str:
     return name if value is None else f"{name}={value}"
 
 
-def with_options(text: str, name_option: OptionName = option_in_python) -> str:
-    """Text with the names that an interface has for the options that it mentions."""
-    return _OPTION.sub(lambda match: name_option(match[1], match[2]), text)
+_name_option: OptionName = option_in_python
+
+
+@contextmanager
+def naming_options(name_option: OptionName) -> Iterator[None]:
+    """Use the names that an interface has for options in all messages of this process."""
+    global _name_option  # noqa: PLW0603
+    before, _name_option = _name_option, name_option
+    try:
+        yield
+    finally:
+        _name_option = before
+
+
+def with_options(text: str) -> str:
+    """Text with the names of the options that it mentions; see `naming_options`."""
+    return _OPTION.sub(lambda match: _name_option(match[1], match[2]), text)
 
 
 class RecordsmithError(Exception):
@@ -177,11 +191,12 @@ class RecordsmithError(Exception):
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines of the message, before control characters are escaped."""
-        return self.lines_for(option_in_python)
+        return tuple(map(with_options, self._lines()))
 
-    def lines_for(self, name_option: OptionName) -> tuple[str, ...]:
-        """The same with the names that another interface has for options."""
-        return tuple(with_options(line, name_option) for line in self._lines())
+    @property
+    def unnamed(self) -> str:
+        """The lines in one, for another process, whose interface names the options."""
+        return "; ".join(self._lines())
 
     def __str__(self) -> str:
         if self.problem.startswith(f"Caught {type(self).__name__} in "):
@@ -195,7 +210,7 @@ class RecordsmithError(Exception):
         """Add a sentence about what to do."""
         self.remedy = f"{self.remedy} {remedy}".lstrip()
 
-    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The class, the message and the fields that are set, as a JSON-able dict."""
 
         def named(value: Any) -> Any:
@@ -203,14 +218,14 @@ class RecordsmithError(Exception):
                 return [*map(named, value)]
             if not isinstance(value, str) or isinstance(value, Defect):
                 return value
-            return with_options(value, name_option)
+            return with_options(value)
 
         fields = {
             name: named(value)
             for name, value in vars(self).items()
             if not name.startswith("_") and value not in (None, "", ())
         }
-        message = "\n".join(map(printable, self.lines_for(name_option)))
+        message = "\n".join(map(printable, self.lines))
         return {"error": type(self).__name__, "message": message, **fields}
 
     def _lines(self) -> tuple[str, ...]:
@@ -423,8 +438,8 @@ class FileAccessError(RecordsmithError, OSError):
         self.operation = operation
         self.reason = reason
 
-    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
-        return super().to_json(name_option) | {"errno": self.errno}
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"errno": self.errno}
 
     def _clause(self) -> str:
         return self.problem or _joined(f"cannot {self.operation} {self.path}", self.reason)
@@ -491,18 +506,16 @@ _LONGEST_NAME = 80
 
 def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MOST_NAMES) -> str:
     """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
-    import difflib
-
     known = list(known)
     # names come from files: they may be many, long, and hold line breaks
     likely = [one for one in known if len(one) <= 2 * len(str(name)) + _MOST_NAMES]
     likely = likely[:_MOST_COMPARED]
     last_parts = {one.rpartition("/")[2]: one for one in reversed(likely)}
-    close = difflib.get_close_matches(str(name), likely, 1) or [
-        last_parts[part] for part in difflib.get_close_matches(str(name), last_parts, 1)
-    ]
-    if close:
-        return f"did you mean {close[0]!r}?"
+    similar = similar_name(str(name), likely)
+    if similar is None and (part := similar_name(str(name), last_parts)) is not None:
+        similar = last_parts[part]
+    if similar is not None:
+        return f"did you mean {similar!r}?"
     if not known:
         return none
     shown = [

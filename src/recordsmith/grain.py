@@ -21,6 +21,7 @@ from recordsmith.loading.adapters import RaggedParts, Rank, check_loader, check_
 from recordsmith.loading.batches.user_functions import Map
 from recordsmith.loading.examples import decoded_or_plain
 from recordsmith.loading.features.declaration import Features
+from recordsmith.loading.number_options import is_same
 
 try:
     import grain
@@ -213,7 +214,7 @@ class GrainIteration(grain.DatasetIterator):
         if not isinstance(state, Mapping) or set(state) != names:
             raise OptionError(option="state", value=state, expected="a state from get_state()")
         own, found = (self._worker, self._worker_count), (state["worker"], state["worker_count"])
-        if state["taken"] and own != found:
+        if state["taken"] and not is_same(found, own):
             raise OptionError(
                 f"the state is from process {found[0]} of {found[1]}, but this is process {own[0]} "
                 f"of {own[1]}",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_LEAST_SIMILAR = 0.76  # one wrong letter of five, two swapped of five
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 _NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
 _SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
@@ -31,6 +32,13 @@ def note_text(number: int, sentence: str) -> str:
         rest = rest.replace(" their ", " its ").replace(" with them", " with it")
         sentence = f"{noun} {_SINGULAR.get(verb, verb)}{rest}"
     return f"{number:,} {sentence}"
+
+
+def similar_name(typed: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was likely meant; None if each differs in too much."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(typed, known, 1, _LEAST_SIMILAR)), None)
 
 
 def parse_size(text: str) -> int | None:

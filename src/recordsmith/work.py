@@ -96,8 +96,12 @@ class Work:
         """Yield the results in order, with at most `ahead` items in progress.
 
         Raises the first error in the order of the items. A caller that may not consume all results
-        must close the generator.
+        must close the generator. With `ahead=1`, no item overlaps another: all run in the caller's
+        thread.
         """
+        if ahead == 1:
+            yield from (self._begin(function, item) for item in items)
+            return
         with self._pool() as pool:
             waiting: deque[Future[_Result]] = deque()
             for item in items:

@@ -104,9 +104,8 @@ def test_any_table_has_its_types_again(
     found.validate(full=True)
     assert found.schema.types == table.schema.types
     assert found.schema.names == table.schema.names
-    assert json.dumps(found.to_pydict(), default=repr) == json.dumps(
-        table.to_pydict(), default=repr
-    )
+    for name in table.schema.names:  # as text: Python has no nanoseconds without pandas
+        assert found[name].combine_chunks().to_string() == table[name].combine_chunks().to_string()
 
 
 def test_columns_that_lost_digits_keep_the_types_of_features(tmp_path: Path) -> None:

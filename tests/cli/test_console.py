@@ -142,6 +142,23 @@ class _Terminal(io.StringIO):
         return True
 
 
+def test_tables_do_not_cut_numbers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = [f"{913.09 + number:.2f}" for number in range(60)]
+    console.print_table(["list"], [[f"[{', '.join(numbers)}]"]])
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.endswith("…")
+    shown = row.strip("[…").rstrip(", ").split(", ")
+    assert shown == numbers[: len(shown)]
+    assert len(shown) > 20
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "40")
+    console.print_table(["name", "values"], [["a long name " * 4, "1,234.5678 to 98,765.4321"]])
+    assert "1,234.5678 to 98,765.4321" in terminal.getvalue()
+
+
 @pytest.mark.parametrize("speed", [True, False])
 def test_a_second_bar_if_the_total_grows(monkeypatch: pytest.MonkeyPatch, *, speed: bool) -> None:
     """The bar never moves backwards, and the speed counts only what is read."""

@@ -73,7 +73,7 @@ def test_an_option_has_one_metavar() -> None:
             for opt in (opt for opt in param.opts if opt.startswith("-")):
                 metavars.setdefault(opt, set()).add(str(param.metavar))
     several = {opt for opt, names in metavars.items() if len(names) > 1}
-    assert several <= {"--sample", "--skip-errors"}
+    assert several <= {"--only", "--sample", "--skip-errors"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

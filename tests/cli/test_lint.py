@@ -78,6 +78,20 @@ def test_the_cure_names_options_of_the_command_line(tmp_path: Path) -> None:
     assert run("lint", tmp_path, "--boxes", "clip").exit_code == 0
 
 
+def test_checks_are_selected(tmp_path: Path) -> None:
+    fruit_folders(tmp_path)
+    for fault in FRUIT_FAULTS:
+        fault.plant(tmp_path)
+    two = ("--only", "cmyk", "--only", "alpha")
+    found = json.loads(run("lint", tmp_path, *two, "--json").stdout)["findings"]
+    assert [f["check"] for f in found] == ["cmyk", "alpha"]
+    assert run("lint", tmp_path, *two, "--ignore", "cmyk", "--ignore", "alpha").exit_code == 0
+    wrong = run("lint", tmp_path, "--ignore", "cmik")
+    assert wrong.exit_code == 2
+    assert "'cmik' in --ignore" in wrong.stderr
+    assert "cmyk" in wrong.stderr
+
+
 def test_all_options_of_sources_are_accepted(tmp_path: Path) -> None:
     parameters = {*inspect.signature(lint).parameters}
     assert {name for kind in FORMATS.values() for name in kind.options} <= parameters

@@ -17,6 +17,7 @@ from recordsmith.errors import MOST_PROBLEMS
 _ONLY_IN_PYTHON = {
     "--any-rank",
     "--blend",
+    "--box-format",
     "--default",
     "--defaults",
     "--dtype",
@@ -261,6 +262,10 @@ def test_the_printed_options_read_the_same(run, tmp_path: Path) -> None:
     typed = shlex.split(printed[1])
     assert typed[:2] == ["--format", "pairs"]
     assert run("pack", folder, tmp_path / "two", *typed).code == 0
+    assert run("detect", folder, *typed).out.splitlines()[1] == printed[1]
+    rs.pack(str(folder), tmp_path / "three")
+    for name in (path.name for path in (tmp_path / "one").iterdir() if path.is_file()):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "three" / name).read_bytes()
     one, two = (
         [example["image/encoded"] for example in rs.open(tmp_path / name)]
         for name in ("one", "two")
@@ -280,6 +285,11 @@ def test_detect_names_all_readings(run, tmp_path: Path) -> None:
             "--format files --images images",
             "--format folder",
         ]
+    chosen = run("detect", folder, "--format", "files", "--images", "images")
+    assert chosen.out.splitlines()[1].strip() == "--format files --images images"
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(folder, tmp_path / "out")
+    assert len(caught.value.problems) == 2
 
 
 def test_tables_have_rows(run, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "upgrade": (("upgrade", "DATA"),),
 }
 NAMES = sorted({command[0] for commands in COMMANDS.values() for command in commands})
-DIFFERENT = {"bench", "cache", "demo", "version"}
+DIFFERENT = {"bench", "cache", "demo"}
 """Commands that measure, or take no path of data."""
 
 

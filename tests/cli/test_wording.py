@@ -10,6 +10,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.cli.wording import option_in_shell
 
+from ..linting.planted import photo, rotated, save, voc_pets, write_xml
+
 
 @pytest.fixture
 def shard(tmp_path: Path) -> Path:
@@ -97,3 +99,36 @@ def test_messages_contain_the_options_of_the_interface(run, shard: Path, tmp_pat
     document = run("edit", shard.parent, out, "--json").document
     assert document["error"] == "OptionError"
     assert "--drop" in document["message"]
+
+
+@pytest.mark.parametrize("engine", [(), ("--engine", "processes:1")])
+def test_messages_about_samples_name_options_as_typed(
+    run, tmp_path: Path, engine: tuple[str, ...]
+) -> None:
+    voc_pets(tmp_path / "pets")
+    write_xml(tmp_path / "pets", "03", [("cat", 10, 12, 97, 50)])
+    for options in ((), ("--skip-errors",)):
+        outcome = run("pack", tmp_path / "pets", tmp_path / "out", *options, *engine)
+        message = outcome.out if options else outcome.err
+        assert "--boxes clip" in message
+        assert "boxes=" not in message
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(rs.Voc(tmp_path / "pets"), tmp_path / "other")
+    assert "boxes='clip'" in caught.value.problems[0]
+
+
+def test_notices_name_options_as_typed(run, tmp_path: Path) -> None:
+    images = tmp_path / "images"
+    save(images / "a/0.jpg", photo(0), exif=rotated())
+    save(images / "a/1.jpg", photo(1), progressive=True)
+    printed = run("pack", images, tmp_path / "out").out
+    assert "decodes; --upright rotates" in printed
+    assert "decode; --baseline converts" in printed
+    notes = " ".join(rs.pack(rs.ImageFolder(images), tmp_path / "other").notes)
+    assert "orientation='apply' rotates" in notes
+    assert "baseline=True converts" in notes
+
+
+def test_what_is_counted_is_printed(run, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 9)
+    assert " of encoded rows, " in run("pack", tmp_path / "t.csv", tmp_path / "out").out

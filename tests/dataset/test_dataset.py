@@ -635,9 +635,9 @@ def test_a_repr_shows_how_records_were_chosen(place: Location, numbered: SimpleN
     assert "3 shards, records not counted yet" in repr(chosen)
     assert repr(data.splits) == "Splits('train': 5 records, 'test': 1 record)"
     assert "'train'" in repr(chosen.splits)
-    with pytest.raises(KeyError, match="'tset' does not exist; did you mean 'test'"):
-        data.splits["tset"]
-    assert data.splits.get("tset") is None
+    with pytest.raises(KeyError, match="'tests' does not exist; did you mean 'test'"):
+        data.splits["tests"]
+    assert data.splits.get("tests") is None
 
 
 # -- validity ------------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ def test_walking_in_pieces(
 ) -> None:
     """Small records in blocks, large ones by header; damage and truncation end the walk."""
     lengths = [len(payload) for payload in PAYLOADS]
-    monkeypatch.setattr(frames_module, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(frames_module, "_WALKED_BYTES", block_bytes)
     monkeypatch.setattr(frames_module, "_HEADERS_AT_A_TIME", headers)
     whole = path.read_bytes()
 

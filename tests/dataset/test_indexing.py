@@ -178,6 +178,13 @@ def test_folders_that_cannot_be_written(
     (folder / ".recordsmith").write_text("a file, where a folder should be")
     (file,) = rs.index(folder / "a.tfrecord").files
     assert file.path == str(index_locations(folder / "a.tfrecord")[1])
+    cached = Path(file.path)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (cached, cached.parent)] == [0o600, 0o700]
+    assert not rs.index(folder / "a.tfrecord").new_count
+    cached.parent.parent.chmod(0o777)  # others may have replaced it
+    with pytest.raises(rs.FileAccessError) as caught:
+        rs.index(folder / "a.tfrecord")
+    assert caught.value.path == str(folder / ".recordsmith" / "a.tfrecord.index")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "a.tfrecord"))
     with pytest.raises(rs.FileAccessError) as caught:
         rs.index(folder / "a.tfrecord", overwrite=True)
@@ -239,6 +246,7 @@ def test_shards_are_indexed_and_counted_in_threads(
     for number, count in enumerate(counts):
         (tmp_path / f"{number}.tfrecord").write_bytes(encode_record(b"x") * count)
     monkeypatch.setattr("recordsmith.work.processor_count", lambda: 2)
+    monkeypatch.setattr("recordsmith.dataset.indexing._THREAD_BYTES", 1)
     both, walk = threading.Barrier(2, timeout=20), Shard.walk
 
     def met(shard: Shard, *tell: Any) -> Any:

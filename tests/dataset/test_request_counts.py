@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -608,6 +609,23 @@ def test_jobs_make_as_many_requests_as_the_page_states(s3: S3, tmp_path: Path) -
     assert count("verify", "s3://bucket/packed-6") == 3 + 1 + 6  # and labels.txt
     few, many = reshard(1), reshard(5)
     assert (many - few) / 4 == pytest.approx(17, abs=1)
-    assert few - 17 == pytest.approx(60, abs=10)
+    assert few - 17 - 2 * 2 == pytest.approx(50, abs=5)
     few, many = (count("append", tmp_path / "local", f"s3://bucket/packed-{n}") for n in (2, 6))
     assert (many - few, few - 17 - 2 * 22) == (4 * 22, pytest.approx(70, abs=10))
+    # shards of more than 1 MiB, and of more than 8 MiB
+    noise = np.random.default_rng(0)
+    for number in range(180):
+        cv2.imwrite(
+            str(tmp_path / "flowers" / "a" / f"{number}.png"),
+            noise.integers(0, 256, (180, 200, 3), np.uint8),
+        )
+    mib = sum(path.stat().st_size for path in tmp_path.glob("flowers/*/*")) / 2**20
+    assert pack(1) == pytest.approx(40 + 17 + 7 + mib + mib / 8 + 1, rel=0.1)
+    assert pack(3) == pytest.approx(40 + 3 * (17 + 7) + mib, rel=0.1)
+    for old, new, inside in ((3, 1, 0), (1, 4, 3)):
+        found = count(
+            "reshard", f"s3://bucket/packed-{old}", f"s3://bucket/s{new}", "--shards", new
+        )
+        parts = mib / 8 + 1 if new == 1 else 0
+        expected = 50 + 2 * old + mib + new * (17 + 7) + parts + 10 * inside
+        assert found == pytest.approx(expected, rel=0.1)

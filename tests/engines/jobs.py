@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,26 @@ def pack_table(path: Path, out: Any, **options: Any) -> None:
     """Pack it into two splits of several shards."""
     splits = {"train": 0.75, "test": 0.25}
     rs.pack(rs.Table(path), out, splits=splits, shards=SHARDS // 2, seed=3, **options)
+
+
+def pack_by_command(path: Path, out: Path, engine: str | None) -> None:
+    """Pack it by a command in a process of its own; check that standard output is only JSON."""
+    program = Path(__file__).parent / "noisy.py"
+    options = ["--splits", "train=0.75,test=0.25", "--shards", str(SHARDS // 2), "--seed", "3"]
+    options += ["--json", *(["--engine", engine] if engine else [])]
+    folders = [str(program.parent), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, str(program), "pack", str(path), str(out), *options],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == ROWS
+    for kind in ("Python", "C", "a process"):
+        assert done.stderr.count(f"noise of {kind}\n") >= 2
 
 
 def checksums(out: Any) -> dict[str, int]:

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -34,12 +35,13 @@ def flowers(tmp_path: Path, images: ModuleType) -> Path:
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
     """Two shards that do not compress."""
+    noise = random.Random(0)
     folder = tmp_path / "records"
     folder.mkdir()
     for name in "ab":
         with rs.ShardWriter(folder / f"{name}.tfrecord") as writer:
             for number in range(150):
-                writer.write_example({"id": number, "data": os.urandom(5000)})
+                writer.write_example({"id": number, "data": noise.randbytes(5000)})
     return folder
 
 

@@ -21,6 +21,7 @@ from recordsmith.engines.processes import _Running
 from recordsmith.tasks import Document, Task, failed_error, run_document, run_on
 
 from ..raising import raises
+from .jobs import checksums, pack_by_command
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -96,6 +97,14 @@ def test_the_bytes_are_those_of_threads(
     assert files(tmp_path / "tasks") == files(tmp_path / "threads")
     assert seen == sorted(seen)
     assert len(seen) >= 2
+
+
+@pytest.mark.parametrize("engine", [None, "processes:2"])
+def test_standard_output_is_only_json(
+    engine: str | None, source: Path, wanted: dict[str, int], tmp_path: Path
+) -> None:
+    pack_by_command(source, tmp_path / "out", engine)
+    assert checksums(tmp_path / "out") == wanted
 
 
 class Killing(Processes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -218,3 +219,21 @@ def test_text_is_what_can_be_printed() -> None:
     assert as_text("zoë\t\r\n".encode()) == "zoë\t\r\n"
     assert as_text(b"\x1b[2J") is None
     assert as_text(b"\xff") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ("a\u00a0b\u200d\u0085".encode(), "text"),
+        (b"a\tb\r\n", "text"),
+        (b"ab\x7f", "raw"),
+        (b"ab\x1b", "raw"),
+        (b"ab\xff", "raw"),
+    ],
+)
+def test_text_is_what_schemas_call_text(value: bytes, content: str, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example({"x": value})
+    assert rs.open(tmp_path / "a.tfrecord").schema.features["x"].content == content
+    (field,) = decode_fields(bytes([10, len(value)]) + value)
+    assert (field.content == "text") == (content == "text")

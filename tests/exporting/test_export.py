@@ -585,22 +585,55 @@ def test_killed_before_any_change_of_the_file_system(
         if fails:  # a run that fails: everything is as it was before, or is complete
             with pytest.raises(KeyboardInterrupt):
                 rs.export(records, out, "npz", overwrite=True, progress=_stop)
-            assert files(out) == visible() if out.exists() else not before
+            assert not (out / ".export.partial").exists()
+            assert out.exists() or not before
             assert visible() == (wanted if is_complete else before), step
             restored += visible() == before
             finished += visible() == wanted
-        elif step % 7 == 0 and not is_complete:
+        elif step % 7 == 0 or is_complete:  # also the next run is killed
             killed_jobs.killed_before(step // 2 + 1, export)
-        if stage != "earlier" and is_complete:
-            with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
-                export()
-        else:
-            assert export().record_count == 5
+        assert export().record_count == 5
         assert files(out) == wanted, step
+        assert ".export.begun.json" not in os.listdir(out), step
         assert sorted(os.listdir(tmp_path)) == ["out", "records"], step
     assert restored > 0
     assert finished > 0
     assert step > 10
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.parametrize("is_there", [False, True])
+def test_only_the_same_job_replaces_what_a_job_killed_at_its_end_has_written(
+    records: Path, tmp_path: Path, is_there: bool, files: Any, killed_jobs: Any
+) -> None:
+    out = tmp_path / "out"
+
+    def job() -> ExportReport:
+        return rs.export(records, out, "csv")
+
+    def kill_before(step: int) -> bool:
+        for path in (out, *tmp_path.glob(".out*")):
+            shutil.rmtree(path, ignore_errors=True)
+        if is_there:
+            out.mkdir()
+        return bool(killed_jobs.killed_before(step, job))
+
+    last = next(step for step in range(1, 1000) if not kill_before(step)) - 1
+    for dataset, name, foreign in (
+        (records, "npz", None),
+        (records / "train*", "csv", None),
+        (records, "csv", out / "mine"),
+    ):
+        assert kill_before(last)
+        if foreign is not None:
+            foreign.write_text("x")
+        before = files(out)
+        with raises(rs.OptionError, option="out", value=out, match="is not empty"):
+            rs.export(dataset, out, name)
+        assert files(out) == before
+    (out / "mine").unlink()
+    job()
+    assert {*before} - {*files(out)} == {".export.begun.json", "mine"}
 
 
 def _stop(_done: int, _total: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 import recordsmith as rs
 
@@ -90,6 +90,18 @@ def fruit_folders(root: Path) -> rs.ImageFolder:
                 seed += 1
                 save(root / split / name / f"{number:02d}.jpg", photo(seed))
     return rs.ImageFolder(root)
+
+
+def digit(seed: int) -> Image.Image:
+    """A handwritten figure of 28 x 28 pixels: one of six shapes, drawn with a shaky hand."""
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(6)
+    corners = np.random.default_rng(100 + shape).uniform(4, 24, (2 + shape, 2))
+    corners += rng.normal(0, 0.8, corners.shape) + rng.normal(0, 0.4, 2)
+    drawn = Image.new("L", (112, 112))
+    line = [(x, y) for x, y in (corners * 4).tolist()]
+    ImageDraw.Draw(drawn).line(line, fill=255, width=int(rng.integers(6, 14)), joint="curve")
+    return drawn.resize((28, 28), Image.LANCZOS)
 
 
 def _cut(path: Path) -> None:
@@ -180,7 +192,7 @@ FRUIT_FAULTS = (
         _copy("train/apple/06.jpg", "train/cherry/other.jpg"),
     ),
     Fault(
-        "conflicting-labels",
+        "similar-images",  # no copy, so another class is not a conflict
         "val/cherry/small.jpg",
         lambda r: save(
             r / "val/cherry/small.jpg", Image.open(r / "val/apple/07.jpg").resize((64, 40))
@@ -321,7 +333,7 @@ COCO_FAULTS = (
     ),
     Fault(
         "annotation-without-image",
-        "instances_train.json/19",
+        "instances_train.json",
         lambda r: (r / "images/19.jpg").unlink(),
     ),
 )

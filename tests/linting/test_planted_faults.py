@@ -21,7 +21,17 @@ from recordsmith.stores import Location, MemoryStore, write_atomically
 from recordsmith.work import Work
 
 from ..raising import raises
-from .planted import LAYOUTS, encoded, fruit_folders, photo, save, voc_pets, write_xml
+from .planted import (
+    FRUIT_FAULTS,
+    LAYOUTS,
+    digit,
+    encoded,
+    fruit_folders,
+    photo,
+    save,
+    voc_pets,
+    write_xml,
+)
 
 ALSO_FOUND = {
     "folders": {  # the copies that make the planted class names
@@ -31,7 +41,6 @@ ALSO_FOUND = {
         ("identical-images", "val/cherry/01.jpg"),
         ("identical-images", "train/cherry/other.jpg"),
         ("missing-class", "'bananna'"),
-        ("similar-images", "val/cherry/small.jpg"),
     }
 }
 FILES = Path(__file__).parent.parent / "conformance" / "files"
@@ -134,6 +143,103 @@ def test_images_that_share_a_template_are_no_copies(tmp_path: Path) -> None:
         save(tmp_path / "a" / f"{number:03d} small.jpg", _alike(0.25, number).resize((72, 48)))
     (found,) = rs.lint(rs.ImageFolder(tmp_path)).findings
     assert (found.check, found.count) == ("similar-images", 20)
+
+
+def test_images_with_few_details_are_similar_by_chance(tmp_path: Path) -> None:
+    for number in range(1000):
+        save(tmp_path / "a" / f"{number:04d}.png", digit(number), "PNG")
+    (note,) = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (note.check, note.severity, note.count) == (Check.ALIKE_IMAGES, Severity.NOTE, 1)
+    assert int(note.examples[0].found.split()[0]) > 100  # reported if the distance is not limited
+    for number in range(100):
+        save(tmp_path / "a" / f"{number:04d} again.jpg", digit(number), quality=70)
+    found, note = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (found.check, note.check) == (Check.SIMILAR_IMAGES, Check.ALIKE_IMAGES)
+    assert 95 <= found.count <= 105
+    true = [e for e in found.examples if e.file[:6] == e.other[:6]]
+    assert len(true) >= 0.95 * len(found.examples)
+
+
+def test_photos_among_images_with_few_details(tmp_path: Path) -> None:
+    for number in range(300):
+        save(tmp_path / "a" / f"{number:04d}.png", digit(number), "PNG")
+        save(tmp_path / "b" / f"{number:04d}.jpg", photo(number))
+    for number in range(60):
+        again = photo(number).resize((72, 48)) if number % 2 else photo(number)
+        save(tmp_path / "b" / f"{number:04d} again.jpg", again, quality=70)
+    (found,) = rs.lint(rs.ImageFolder(tmp_path), only=["similar-images"]).findings[:1]
+    copies = [e for e in found.examples if e.file.startswith("b/") and e.file[:6] == e.other[:6]]
+    assert len(copies) == 60
+    assert found.count <= 70
+
+
+def test_copies_have_the_same_pixels(tmp_path: Path) -> None:
+    shown = photo(1)
+    save(tmp_path / "a/0.png", shown, "PNG")
+    save(tmp_path / "b/0.png", shown, "PNG", compress_level=1)  # other bytes
+    save(tmp_path / "b/1.jpg", shown, quality=80)  # other pixels
+    report = rs.lint(rs.ImageFolder(tmp_path))
+    assert found_by(report, Severity.ERROR, Severity.WARNING) == {
+        ("identical-images", "b/0.png"),
+        ("conflicting-labels", "b/0.png"),
+        ("similar-images", "b/1.jpg"),
+    }
+
+
+def test_an_opaque_alpha_channel_is_fine(tmp_path: Path) -> None:
+    save(tmp_path / "a/0.png", photo(1).convert("RGBA"), "PNG")
+    assert [str(f.check) for f in rs.lint(rs.ImageFolder(tmp_path)).findings] == ["rare-class"]
+
+
+def test_notes_are_counted_as_findings(tmp_path: Path) -> None:
+    for number in range(6):
+        save(tmp_path / str(number) / "0.jpg", photo(number))
+    report = rs.lint(rs.ImageFolder(tmp_path))
+    assert [(str(f.check), f.count) for f in report.findings] == [("rare-class", 6)]
+    assert report.note_count == 1
+
+
+def test_checks_are_selected_by_name(tmp_path: Path) -> None:
+    source = fruit_folders(tmp_path)
+    for fault in FRUIT_FAULTS:
+        fault.plant(tmp_path)
+    everything = rs.lint(source)
+    checks = {str(found.check) for found in everything.findings}
+    ignored = rs.lint(source, ignore=["cmyk", "similar-images"])
+    assert {str(f.check) for f in ignored.findings} == checks - {"cmyk", "similar-images"}
+    for names in (["cmyk"], ["similar-images"], ["conflicting-labels", "alpha"]):
+        found = rs.lint(source, only=names).findings
+        assert found == [f for f in everything.findings if f.check in names]
+    headers = rs.lint(source, only=["exif-orientation"])
+    assert [str(f.check) for f in headers.findings] == ["exif-orientation"]
+    assert headers.image_count == 0
+    assert rs.lint(source, only=["cmyk"], ignore=["cmyk"]).findings == []
+    for option in ("ignore", "only"):
+        with raises(rs.OptionError, option=option, value="cmik") as caught:
+            rs.lint(source, **{option: ["cmik"]})
+        assert {*caught.value.expected.removeprefix("one of ").split(", ")} == {*map(str, Check)}
+
+
+def test_places_in_tables_name_the_image_and_the_line(tmp_path: Path) -> None:
+    names = ["0.jpg", "1.jpg", "2.jpg", "0.jpg"]
+    for number, name in enumerate(names[:3]):
+        save(tmp_path / "images" / name, photo(number % 2))
+    rows = [f"images/{name},{label}\n" for label, name in enumerate(names)]
+    (tmp_path / "labels.csv").write_text("".join(["path,label\n", *rows]))
+    source = rs.Table(tmp_path, image_column="path", label_column="label")
+    (found,) = rs.lint(source, only=["conflicting-labels"]).findings
+    assert [(e.file, e.place, e.found) for e in found.examples] == [
+        (
+            "images/2.jpg",
+            "labels.csv, line 4",
+            "other labels than the same image images/0.jpg (labels.csv, line 2)",
+        ),
+        (
+            "images/0.jpg",
+            "labels.csv, line 5",
+            "other labels than the same image images/0.jpg (labels.csv, line 2)",
+        ),
+    ]
 
 
 def test_letters_and_numbered_names_are_classes_on_purpose(tmp_path: Path) -> None:
@@ -283,8 +389,8 @@ def test_flaws_travel_between_processes() -> None:
     assert restored.error().problem.check is Check.ANNOTATION_WITHOUT_IMAGE  # type: ignore[attr-defined]
 
 
-def test_a_path_is_not_a_source() -> None:
-    with raises(rs.OptionError, option="source", value="flowers"):
-        rs.lint("flowers")  # type: ignore[arg-type]
+def test_invalid_arguments() -> None:
+    with raises(rs.OptionError, option="source", value=5):
+        rs.lint(5)  # type: ignore[arg-type]
     with raises(rs.OptionError, option="threads", value=0):
         rs.lint(rs.ImageFolder("flowers"), threads=0)

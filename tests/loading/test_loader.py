@@ -20,6 +20,7 @@ import pytest
 import recordsmith as rs
 
 from ..places import new_place
+from ..raising import raises
 
 pytestmark = pytest.mark.usefixtures("_nothing_stays")
 ID = {"id": rs.Scalar("id")}
@@ -533,6 +534,31 @@ def test_states_of_other_loaders(dataset: rs.Dataset) -> None:
         loader.load_state_dict(None)  # type: ignore[arg-type]
     assert caught.value.option == "state"
     assert len(ids(loader)) == 9  # they changed nothing
+
+
+@pytest.mark.parametrize("shuffle", [True, rs.BlockShuffle(1, 1)])
+@pytest.mark.parametrize("name", ["version", "epoch", "read", "begun", "seed", "shuffle"])
+def test_a_state_with_true_for_one_is_refused(dataset: rs.Dataset, shuffle: Any, name: str) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=1, shuffle=shuffle, seed=1)
+    state = loader.state_dict()
+    state |= {"epoch": 1, "read": 1, "begun": 1}
+    loader.load_state_dict(state)
+    other = {"shuffle": 1 if shuffle is True else {"size": True, "window": 1}}.get(name, True)
+    (state["order"] if name in ("seed", "shuffle") else state)[name] = other
+    with raises(rs.OptionError, option="state"):
+        loader.load_state_dict(state)
+
+
+def test_the_order_of_a_state_may_have_integers_of_numpy(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=7, shuffle=rs.BlockShuffle(2, 3), seed=1)
+    state = loader.state_after(3)
+    loader.load_state_dict(state)
+    rest = ids(loader)
+    order = state["order"]
+    order |= {name: np.int64(order[name]) for name in ("record_count", "seed")}
+    order["shuffle"] |= {name: np.int64(size) for name, size in order["shuffle"].items()}
+    loader.load_state_dict({**state, "version": np.int64(state["version"])})
+    assert ids(loader) == rest
 
 
 # -- options ---------------------------------------------------------------------------------------

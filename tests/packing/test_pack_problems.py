@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,30 @@ def test_disk_full_at_sync(flowers: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert caught.value.operation == "write"
     assert str(caught.value.path).startswith(str(tmp_path))
     assert contents(tmp_path) == {}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_failed_sync_of_a_folder(
+    flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """What a folder lists is on the disk before anything relies on it."""
+    rs.pack(rs.ImageFolder(flowers), tmp_path / "expected", **OPTIONS)
+    fsync, left = os.fsync, [number]
+
+    def fail(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            left[0] -= 1
+            if left[0] == 0:
+                raise OSError(errno.EIO, "")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(rs.FileAccessError) as caught:
+        rs.pack(rs.ImageFolder(flowers), tmp_path / "out", **OPTIONS)
+    assert caught.value.errno == errno.EIO
+    assert caught.value.operation == "write"
+    rs.pack(rs.ImageFolder(flowers), tmp_path / "out", **OPTIONS)
+    assert contents(tmp_path / "out") == contents(tmp_path / "expected")
 
 
 def test_file_size_limit(flowers: Path, tmp_path: Path, images: ModuleType) -> None:

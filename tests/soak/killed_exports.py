@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from killed_jobs import killed_before
 
 FORMATS = ("csv", "npz", "webdataset")
+BEGUN = ".export.begun.json"  # until the last change of all: what is next to it is complete
 
 
 def kills(count: int, seed: int, root: Path) -> Counter[str]:
@@ -67,7 +68,7 @@ def kills(count: int, seed: int, root: Path) -> Counter[str]:
         if moments.random() < 0.7:  # else it is killed once more
             there = moments.choice(FORMATS)
             is_done = _end(_export(root, out, there)) == 0
-            left = [path.name for path in root.glob("**/.*.partial")]
+            left = [path.name for name in (".*.partial", BEGUN) for path in root.glob(f"**/{name}")]
             if not is_done or _files(out) != wanted[there] or left:
                 found[f"WRONG: run again: {is_done}, left over: {left}"] += 1
                 there = ""
@@ -99,7 +100,7 @@ def _files(out: Path) -> dict[str, bytes]:
     return {
         path.name: path.read_bytes()
         for path in out.iterdir()
-        if path.is_file() and path.name not in ("mine.txt", ".export.json")
+        if path.is_file() and path.name not in ("mine.txt", ".export.json", BEGUN)
     }
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 FOLDER = Path(__file__).parent
 REPOSITORY = FOLDER.parent.parent
@@ -41,6 +43,22 @@ def test_the_seed_decides_the_commands() -> None:
         )
         assert first == again
         assert not first or first != other
+
+
+def test_only_the_soak_tries_new_inputs() -> None:
+    def draw(profile: str) -> list[int]:
+        drawn: list[int] = []
+
+        @settings(settings.get_profile(profile), max_examples=20)
+        @given(st.integers())
+        def collect(number: int) -> None:
+            drawn.append(number)
+
+        collect()
+        return drawn
+
+    assert draw("default") == draw("default")
+    assert draw("soak") != draw("soak")
 
 
 def test_a_property_test_with_a_seed() -> None:

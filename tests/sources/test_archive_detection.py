@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources import make_source
 from recordsmith.sources.archives.detection import find_readings, refusal
 from recordsmith.sources.survey import Reading, Strength, Survey
 from recordsmith.stores import as_folder, as_location
@@ -30,7 +29,7 @@ def _count(folder: Path, format: str, noun: str) -> int:
     """The samples of the only reading."""
     (reading,) = _readings(folder)
     assert (reading.format, reading.noun) == (format, noun)
-    source = make_source(folder, reading.format, **reading.options).source
+    source = rs.detect(folder, reading.format, **reading.options).source
     return len(source.list_samples().samples)
 
 
@@ -146,7 +145,7 @@ def test_pickles_of_cifar_are_refused_by_name(tmp_path: Path) -> None:
     (reading,) = _readings(tmp_path)
     assert reading.strength is Strength.MARKED
     with raises(rs.SourceError, path=path, match="pickle"):
-        make_source(tmp_path, reading.format).source.list_samples()
+        rs.detect(tmp_path, reading.format).source.list_samples()
 
 
 @pytest.mark.parametrize(

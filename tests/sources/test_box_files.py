@@ -179,7 +179,60 @@ def test_ranges_of_bytes_in_a_long_text(tmp_path: Path) -> None:
     for entry in file.images:
         by_value = file.reference_of(entry["id"], 1 << 30)
         by_range = file.reference_of(entry["id"], 0)
-        assert read_annotations(as_location(path), by_range) == by_value["annotations"]
+        assert list(read_annotations(as_location(path), by_range)) == by_value["annotations"]
+
+
+def _much_coco(root: Path, annotations: str) -> Path:
+    image(root / "a.jpg")
+    (root / "x.json").write_text(
+        '{"images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 1, "name": "a"}],\n'
+        f'"annotations": [{annotations}]}}'
+    )
+    return root
+
+
+def _much_cvat(root: Path, shapes: str) -> Path:
+    image(root / "a.jpg")
+    (root / "x.xml").write_text(
+        f'<annotations><image id="0" name="a.jpg">\n{shapes}</image></annotations>'
+    )
+    return root
+
+
+ENTRY = '{"image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]}'
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [  # each would take a hundred bytes and more for each byte, or time without end
+        (
+            lambda root: Coco(_much_coco(root, f'{ENTRY[:-1]}, "x": [{"[]," * 3_000_000}1]}}')),
+            "line 2: an entry is longer than 8,388,608 bytes",
+        ),
+        (lambda root: Coco(_much_coco(root, f"{ENTRY}," * 100_000 + ENTRY)), "100,000 objects"),
+        (
+            lambda root: Cvat(_much_cvat(root, f'<polygon points="{"1,2;" * 3_000_000}"/>')),
+            "line 2: a tag or text is longer than 4,194,304 bytes",
+        ),
+        (
+            lambda root: Cvat(_much_cvat(root, '<box label="a"/>' * 100_001)),
+            "image 0: more than 100,000 objects",
+        ),
+        (
+            lambda root: Voc(voc(root, {"a": [("a", 4, 5, 14, 15)] * 30_000})),
+            "more than 250,000 elements",
+        ),
+        (
+            lambda root: LabelMe(_labelme(root, _shape(*[(1, 2), (3, 4), (5, 6)] * 120_000))),
+            "more than 1,000,000 values",
+        ),
+    ],
+    ids=["coco entry", "coco objects", "cvat polygon", "cvat objects", "voc", "labelme"],
+)
+def test_limits_of_annotations(tmp_path: Path, make: Any, words: str) -> None:
+    with pytest.raises(rs.SourceError, match=words):
+        listing = make(tmp_path).list_samples()
+        list(map(listing.reader.read, listing.samples))
 
 
 # -- CSV -----------------------------------------------------------------------------------------
@@ -379,7 +432,7 @@ def test_image_inside_the_json_file(tmp_path: Path) -> None:
     "shape",
     [
         7,
-        _shape((1, 1), (2, 2)),
+        _shape((1, 1)),
         _shape((1, 1), (float("nan"), 2), (3, 3)),
         _shape((1, 1), kind="circle"),
         _shape((1, 1), (2, 2), kind="star"),
@@ -423,7 +476,7 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
     )
     values = 'width="40" height="20"'
     listing = Cvat(_cvat(tmp_path, shapes, values=values), object_masks="class").list_samples()
-    assert listing.class_names == (None, "Dog", "cat")
+    assert listing.class_names == (None, "cat", "Dog")
     for number in range(4):
         features, notes = _read(listing, number)
         assert _boxes(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
@@ -433,7 +486,22 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
             f"annotations.xml, line {number + 3}: tag",
         ]
     mask = _mask(features["image/segmentation/class/encoded"])
-    assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 160, 100]
+    assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 100, 160]
+
+
+def test_labels_of_cvat_have_the_order_of_the_file(tmp_path: Path) -> None:
+    root = _cvat(tmp_path, '<polygon label="Dog" points="20,2;30,2;30,18;20,18"/>')
+    path = root / "annotations.xml"
+    labels = "".join(
+        f"<label><name>{name}</name><attributes><attribute><name>x</name></attribute></attributes>"
+        f"{parent}</label>"
+        for name, parent in (("zebra", ""), ("Dog", ""), ("tail", "<parent>Dog</parent>"))
+    )
+    meta = f"<meta><task><labels>{labels}</labels></task></meta>"
+    path.write_text(path.read_text().replace("<version/>", f"<version/>{meta}"))
+    listing = Cvat(root).list_samples()
+    assert listing.class_names == (None, "zebra", "Dog")
+    assert _read(listing)[0]["image/object/class/label"] == [2]
 
 
 def test_subsets_of_cvat_are_splits(tmp_path: Path) -> None:
@@ -460,7 +528,7 @@ def test_subsets_of_cvat_are_splits(tmp_path: Path) -> None:
         '<box label="cat" xtl="4" ytl="5" xbr="44" ybr="15"/>',
         '<box label="cat" xtl="4" ytl="5" xbr="x" ybr="15"/>',
         '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15" rotation="30"/>',
-        '<polygon label="cat" points="1,1;2,2"/>',
+        '<polygon label="cat" points="1,1"/>',
         '<polygon label="cat" points="1,1;2;3,3"/>',
         '<polygon label="cat"/>',
         '<box xtl="4" ytl="5" xbr="14" ybr="15"/>',
@@ -472,6 +540,26 @@ def test_wrong_shapes_of_cvat(tmp_path: Path, shape: str) -> None:
     assert problem.startswith("annotations.xml, line 2")
     features, _ = _read(Cvat(root, boxes="drop").list_samples())
     assert _boxes(features) == [BOX]
+
+
+@pytest.mark.parametrize("masks", [None, "instance"])
+def test_a_polygon_of_two_points_keeps_its_box(tmp_path: Path, masks: Any) -> None:
+    labelme = _labelme(tmp_path / "labelme", _shape((4, 5), (14, 15)))
+    cvat = _cvat(tmp_path / "cvat", '<polygon label="cat" points="4,5;14,15"/>')
+    line = {"segmentation": [[4, 5, 14, 15]], "bbox": [4, 5, 10, 10], "id": 1, "image_id": 1}
+    image(tmp_path / "coco/a.jpg")
+    document = {
+        "images": [{"id": 1, "file_name": "a.jpg", "width": 40, "height": 20}],
+        "annotations": [line | {"category_id": 1}],
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    write(tmp_path / "coco/instances.json", json.dumps(document))
+    for source in (LabelMe(labelme, object_masks=masks), Cvat(cvat, object_masks=masks),
+                   rs.Coco(tmp_path / "coco", object_masks=masks)):  # fmt: skip
+        features, notes = _read(source.list_samples())
+        assert _boxes(features) == [BOX]
+        empty = [what for what, _ in notes if "empty mask" in what]
+        assert len(empty) == (masks is not None)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources import make_source
 from recordsmith.sources.boxes.detection import find_readings
 from recordsmith.sources.survey import Strength, Survey
 from recordsmith.stores import as_folder
@@ -502,7 +501,7 @@ def test_layouts_are_packed_as_others_read_them(
     layout: tuple[Layout, Path], tmp_path: Path
 ) -> None:
     chosen, root = layout
-    report = rs.pack(make_source(root, chosen.format).source, tmp_path / "out")
+    report = rs.pack(rs.detect(root, chosen.format).source, tmp_path / "out")
     assert (report.skipped_count, tuple(report.splits)) == (0, chosen.splits or ("train",))
     found: Found = {}
     images = {path.name: path for path in root.rglob("*.jpg")}

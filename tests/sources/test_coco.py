@@ -540,7 +540,7 @@ def test_wrong_regions_are_listed_only_where_masks_are_asked_for(tmp_path: Path)
     place = "annotations/instances.json, annotation"
     assert places([first, second]) == [f"{place} {n} (cat, image 100)" for n in (1, 2)]
     assert "segmentation []" in first
-    assert "three points" in second
+    assert "two points" in second
     features, notes = _read(Coco(root, object_masks="instance", boxes="drop"))
     assert len(features["image/object/mask"]) == len(features["image/object/class/label"]) == 1
     assert len(notes) == 2

@@ -14,7 +14,6 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.sources import make_source
 from recordsmith.sources.detection import FORMATS
 from recordsmith.sources.survey import Strength, Survey
 from recordsmith.stores import as_folder
@@ -121,7 +120,7 @@ def test_images_and_masks(tmp_path: Path, layout: str) -> None:
 def test_each_image_is_packed_with_its_own_mask(tmp_path: Path, layout: str) -> None:
     """Pillow reads the files again; the digits of their names show which belong together."""
     root = write(tmp_path / "x", PAIRS[layout][0])
-    rs.pack(make_source(root).source, tmp_path / "out")
+    rs.pack(rs.detect(root).source, tmp_path / "out")
     numbers_only = PAIRS[layout][3].get("colours") is None
     for example in rs.open(tmp_path / "out"):
         image = root / os.fsdecode(example["image/filename"][0])
@@ -210,7 +209,7 @@ def test_images(tmp_path: Path, layout: str) -> None:
 
 def test_classes_of_a_list_are_those_of_its_lines(tmp_path: Path) -> None:
     root = write(tmp_path / "x", IMAGES["ImageNet, names"][0])
-    listing = make_source(root).source.list_samples()
+    listing = rs.detect(root).source.list_samples()
     assert {s.name: s.label for s in listing.samples if s.split == "val"} == {
         "val/v_1.JPEG": 0,
         "val/v_2.JPEG": 1,
@@ -258,7 +257,7 @@ def test_several_readings_are_named_with_their_options(tmp_path: Path, layout: s
     found = [{"format": reading.format, **reading.options} for reading in strongest]
     assert sorted(found, key=str) == sorted(ways, key=str)
     for way in ways:  # the options choose this reading
-        made = make_source(root, **way)
+        made = rs.detect(root, **way).reading
         assert (made.format, *made.options.values()) == tuple(way.values())
 
 
@@ -275,21 +274,21 @@ def test_masks_that_cannot_be_packed_as_they_are(tmp_path: Path, layout: str) ->
     files, words = PROBLEMS[layout]
     root = write(tmp_path / "x", files)
     with raises(rs.SourceError, path=root, match=words):
-        make_source(root)
+        _ = rs.detect(root).source
 
 
 def test_an_option_solves_the_problem(tmp_path: Path) -> None:
     root = write(tmp_path / "x", PROBLEMS["unknown colours"][0])
     table = {(1, 2, 3): 0, (64, 128, 64): 1, (192, 0, 128): 2}
-    made = make_source(root, colours=table)
-    assert made.options == {"images": "images", "masks": "masks", "colours": table}
+    made = rs.detect(root, colours=table)
+    assert made.reading.options == {"images": "images", "masks": "masks", "colours": table}
     assert len(made.source.list_samples().samples) == 6
 
 
 def test_names_without_a_partner_are_refused(tmp_path: Path) -> None:
     root = write(tmp_path, {"image/i{0-5}.jpg": "photo", "label/{10-15}.png": "numbers"})
     with pytest.raises(rs.SourceError, match="no common names"):
-        make_source(root).source.list_samples()
+        rs.detect(root).source.list_samples()
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
@@ -370,35 +369,35 @@ def test_unsupported_file(tmp_path: Path) -> None:
 
 
 def test_an_explicit_format_wins(tmp_path: Path) -> None:
-    made = make_source(_make(tmp_path, "rows.csv cat/1.jpg"), "folder")
+    made = rs.detect(_make(tmp_path, "rows.csv cat/1.jpg"), "folder")
     assert isinstance(made.source, rs.ImageFolder)
-    assert (made.format, made.reading) == ("folder", None)
+    assert made.reading.format == "folder"
     root = write(tmp_path / "x", PAIRS["U-Net"][0])
-    assert make_source(root, "pairs").options == {"images": "image", "masks": "label"}
-    assert make_source(root, "folder").options == {}
+    assert rs.detect(root, "pairs").reading.options == {"images": "image", "masks": "label"}
+    assert rs.detect(root, "folder").reading.options == {}
 
 
 def test_an_option_of_one_reading_selects_it(tmp_path: Path) -> None:
     root = write(tmp_path, {"cats/{0-5}.jpg": "photo", "dogs/{0-5}.jpg": "photo"})
-    made = make_source(root, class_pattern="^([a-z]+)/")
+    made = rs.detect(root, class_pattern="^([a-z]+)/").reading
     assert (made.format, made.options) == ("files", {"class_pattern": "^([a-z]+)/"})
-    made = make_source(root, images="cats", masks="dogs")
+    made = rs.detect(root, images="cats", masks="dogs").reading
     assert (made.format, made.options) == ("pairs", {"images": "cats", "masks": "dogs"})
 
 
 def test_options_of_other_formats_are_refused(tmp_path: Path) -> None:
     with raises(rs.OptionError, option="boxes", value="clip", match="voc, coco, yolo"):
-        make_source(_make(tmp_path, "cat/1.jpg dog/1.jpg"), boxes="clip")
+        _ = rs.detect(_make(tmp_path, "cat/1.jpg dog/1.jpg"), boxes="clip").source
 
 
 def test_unknown_formats(tmp_path: Path) -> None:
     with raises(rs.OptionError, option="format", value="foldr", match=r"folder\?"):
-        make_source(tmp_path, "foldr")
+        rs.detect(tmp_path, "foldr")
 
 
 def test_every_format_has_a_source(tmp_path: Path) -> None:
     for name, known in FORMATS.items():
-        made = make_source(tmp_path, name)
+        made = rs.detect(tmp_path, name)
         assert type(made.source) is known.source
 
 
@@ -473,3 +472,176 @@ def test_few_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_strengths_are_ordered() -> None:
     assert Strength.POSSIBLE < Strength.STRUCTURE < Strength.ANNOTATED < Strength.MARKED
+
+
+# -- one split -------------------------------------------------------------------------------------
+
+
+def _class_folders(root: Path) -> Path:
+    write(root, {"a/{1-2}.jpg": "photo", "b/{1-2}.jpg": "photo"})
+    return root
+
+
+def _lone_table(root: Path) -> Path:
+    root.mkdir(parents=True)
+    (root / "test.csv").write_text("a,b\n1,2\n")
+    return root
+
+
+def _lone_mnist(root: Path) -> Path:
+    root.mkdir(parents=True)
+    header = bytes([0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 4])
+    (root / "t10k-images-idx3-ubyte").write_bytes(header + bytes(16))
+    return root
+
+
+def _lone_coco(root: Path) -> Path:
+    write(root, {"images/{1-2}.jpg": "photo"})
+    document = {
+        "images": [{"id": 1, "file_name": "1.jpg"}],
+        "annotations": [],
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    (root / "instances_val2017.json").write_text(json.dumps(document))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("make", "split"),
+    [
+        (lambda root: _class_folders(root / "test").parent, "test"),
+        (lambda root: _class_folders(root / "val").parent, "val"),
+        (lambda root: _class_folders(root / "train").parent, None),
+        (lambda root: _class_folders(root / "test"), "test"),
+        (_lone_table, "test"),
+        (lambda root: _lone_table(root) / "test.csv", "test"),
+        (_lone_mnist, "test"),
+        (_lone_coco, "val"),
+    ],
+)
+def test_a_source_with_only_one_split_keeps_it(tmp_path: Path, make: Any, split: str) -> None:
+    root = make(tmp_path / "x")
+    assert rs.detect(root).to_json()["splits"] == ([split] if split else [])
+    assert [*rs.pack(root, tmp_path / "out").splits] == [split or "train"]
+    shares = {"train": 1.0}
+    report = rs.pack(root, tmp_path / "divided", splits=shares)
+    assert [*report.splits] == ["train"]
+    assert any("divided again" in notice for notice in report.notices) == (split is not None)
+
+
+def test_missing_images_of_a_table_are_named(tmp_path: Path) -> None:
+    write(tmp_path, {"images/{1-4}.jpg": "photo"})
+    (tmp_path / "test.csv").write_text("file,label\n1.jpg,a\n2.jpg,a\n3.jpg,b\n4.jpg,b\n")
+    (tmp_path / "train.csv").write_text("file,label\n1.jpg,a\n7.jpg,a\n8.jpg,b\n9.jpg,b\n")
+    (left_out,) = rs.detect(tmp_path).reading.left_out
+    assert "3 of 4" in left_out
+    assert "7.jpg, 8.jpg and 9.jpg" in left_out
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "is_class"),
+    [
+        ("target", "0 1 2", True),
+        ("y", "a b a", True),
+        ("Class", "a b c", True),
+        ("y", "0.5 1.5 2", False),
+        ("price", "0 1 2", False),
+    ],
+)
+def test_the_class_of_a_plain_table(
+    tmp_path: Path, column: str, values: str, is_class: bool
+) -> None:
+    rows = "".join(f"{number},{value}\n" for number, value in enumerate(values.split() * 4))
+    (tmp_path / "rows.csv").write_text(f"a,{column}\n{rows}")
+    for path in (tmp_path, tmp_path / "rows.csv"):
+        reading = rs.detect(path).reading
+        assert reading.options == ({"label_column": column} if is_class else {})
+        assert (f"classes in column {column}" in reading.what) == is_class
+    assert rs.detect(tmp_path, label_column="").source.list_samples().class_names is None
+
+
+# -- several datasets, hints -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "datasets"),
+    [
+        (
+            {
+                "one/{a-b}/{1-2}.jpg": "photo",
+                "two/images/{1-2}.jpg": "photo",
+                "two/data.yaml": "train: images\nnames: [cat]\n",
+            },
+            ["one", "two"],
+        ),
+        ({"one/x.csv": "a,b\n1,2\n", "two/y.csv": "a,b\n1,2\n"}, ["one", "two"]),
+        ({"one/{a-b}/{1-2}.jpg": "photo", "two/x.csv": "a,b\n1,2\n"}, []),
+        ({"one/{a-b}/{1-2}.jpg": "photo", "two/{1-2}.jpg": "photo"}, []),
+        (
+            {f"{name}/images/{{1-2}}.jpg": "photo" for name in ("one", "two")}
+            | {f"{name}/masks/{{1-2}}.png": "numbers" for name in ("one", "two")},
+            [],
+        ),
+    ],
+)
+def test_datasets_in_one_folder(tmp_path: Path, files: dict[str, str], datasets: list[str]) -> None:
+    detection = rs.detect(write(tmp_path, _expanded(files)))
+    assert [*detection.datasets] == datasets
+    if not datasets:
+        assert detection.reading.format
+        return
+    with raises(rs.SourceError, path=tmp_path, match="datasets") as caught:
+        _ = detection.reading
+    assert len(caught.value.problems) == len(datasets)
+    assert all(str(tmp_path / name) in str(caught.value) for name in datasets)
+    assert rs.detect(tmp_path, format="folder").reading.format == "folder"
+
+
+def test_folders_of_classes_of_folders_may_be_datasets(tmp_path: Path) -> None:
+    root = write(tmp_path, _expanded({"{x-y}/{a-b}/{1-2}.jpg": "photo"}))
+    with pytest.raises(rs.SourceError) as caught:
+        _ = rs.detect(root).reading
+    assert len(caught.value.problems) == 2
+    assert f"point at one of {root / 'x'} and {root / 'y'}" in caught.value.remedy
+
+
+def _expanded(files: dict[str, str]) -> dict[str, str]:
+    """The files of patterns with letters: {a-b}."""
+    for pattern, letters in (("{a-b}", "ab"), ("{x-y}", "xy")):
+        files = {
+            name.replace(pattern, letter): kind
+            for name, kind in files.items()
+            for letter in (letters if pattern in name else "_")
+        }
+    return files
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [
+        ("n01440764_tench n01443537_goldfish n02123045_tabby_cat", "goldfish tabby_cat tench"),
+        ("n01440764_10 n01440764_11 n01443537_1", "n01440764 n01443537"),
+        ("0001_left 0002_right", ""),
+        ("1_cat 2_cat", ""),
+        ("1_cat 2_dog x", ""),
+    ],
+)
+def test_classes_in_names_are_a_hint(tmp_path: Path, names: str, classes: str) -> None:
+    for name in names.split():
+        write(tmp_path, {f"{name}.JPEG": "photo"})
+    document = rs.detect(tmp_path).to_json()
+    assert document["classes"] is None
+    assert bool(document["hint"]) == bool(classes)
+    if classes:
+        pattern = re.search(r"class_pattern=('.*')", document["hint"])
+        assert pattern is not None
+        made = rs.detect(tmp_path, class_pattern=eval(pattern[1]))
+        assert made.reading.hint == ""
+        assert made.source.list_samples().class_names == tuple(classes.split())
+
+
+def test_arrays_that_are_left_out_are_named(tmp_path: Path) -> None:
+    others = {f"other{number}": np.arange(3.0) for number in range(6)}
+    np.savez(tmp_path / "a.npz", images=np.zeros((5, 8, 8), np.uint8), **others)
+    (notice,) = rs.detect(tmp_path).source.list_samples().notices
+    assert all(f"a.npz/{name}" in notice for name in others)

@@ -16,7 +16,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.example.keys import BOX, IMAGE, MASK, OBJECT_LABEL
-from recordsmith.sources import HuggingFace, Source, make_source
+from recordsmith.sources import HuggingFace, Source
 
 from ..raising import raises
 from .source_contract import SourceContract
@@ -365,7 +365,7 @@ def test_saved_datasets(images: ModuleType, tmp_path: Path) -> None:
         "test": len(dataset),
     }
     table = "train/data-00000-of-00001.arrow"
-    for source in (make_source(folder / "train"), make_source(folder, table=table)):
+    for source in (rs.detect(folder / "train"), rs.detect(folder, table=table)):
         assert len(source.source.list_samples().samples) == len(dataset)
     with raises(rs.OptionError, option="paths", value=folder / "train") as unpacked:
         rs.open(folder / "train")

@@ -16,9 +16,11 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.image.masks.colours import voc_colours
 from recordsmith.sources import ImagePairs, Listing, Source
+from recordsmith.sources.pairs.image_pairs import VOC_CLASSES
 
 from ..raising import places, raises
 from ..reading import read_sample
+from .drawn_folders import write as drawn
 from .source_contract import SourceContract
 
 MASK = "image/segmentation/class/encoded"
@@ -752,3 +754,33 @@ def test_masks_are_read_by_tensorflow_with_equal_values(
                 assert levels.tolist() == expected.tolist()
             seen.add(name.decode())
     assert seen == set(masks)
+
+
+@pytest.mark.parametrize(
+    ("names", "listed", "expected"),
+    [
+        ("a{1-4}", "__ignore__\n_background_\ncat\n", ("_background_", "cat")),
+        ("2007_00003{1-4}", "", VOC_CLASSES),
+        ("2007_00003{1-4}", "_background_\ncat\n", ("_background_", "cat")),
+        ("a{1-4}", "", None),
+    ],
+)
+def test_classes_of_masks(
+    tmp_path: Path, names: str, listed: str, expected: tuple[str, ...] | None
+) -> None:
+    root = drawn(
+        tmp_path / "x",
+        {f"JPEGImages/{names}.jpg": "photo", f"SegmentationClass/{names}.png": "palette"},
+    )
+    if listed:
+        (root / "class_names.txt").write_text(listed)
+    rs.pack(root, tmp_path / "out")
+    assert rs.open(tmp_path / "out").class_names == expected
+    assert not [each for each in rs.lint(root).findings if each.check == "empty-class"]
+
+
+def test_classes_of_a_file_of_colours(tmp_path: Path) -> None:
+    root = drawn(tmp_path / "x", {"a/{0-5}.jpg": "photo", "b/{0-5}.png": "own"})
+    (root / "class_dict.csv").write_text("name,r,g,b\nVoid,1,2,3\nTree,64,128,64\nCar,192,0,128\n")
+    listing = rs.detect(root).source.list_samples()
+    assert listing.class_names == ("Void", "Tree", "Car")

@@ -15,7 +15,6 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.sources import make_source
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -132,7 +131,7 @@ def read_by_datasets(folder: Path, cache: Path) -> dict[str, list[dict[str, Any]
 
 def read_by_recordsmith(folder: Path, out: Path) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    rs.pack(make_source(folder).source, out)
+    rs.pack(rs.detect(folder).source, out)
     for split, part in rs.open(out).splits.items():
         for example in part:
             row: dict[str, Any] = {}
@@ -168,7 +167,7 @@ def test_equal_to_datasets(
 
 def test_images_without_a_row_are_counted(images: ModuleType, tmp_path: Path) -> None:
     images_that_no_row_names(Folder(tmp_path, images), "csv")
-    (notice,) = make_source(tmp_path).source.list_samples().notices
+    (notice,) = rs.detect(tmp_path).source.list_samples().notices
     assert "3.png" in notice
 
 
@@ -181,7 +180,7 @@ def test_splits_are_those_of_the_folders_that_the_metadata_names(
     names = [f"{split}/{n}.png" for split in ("train", "test") for n in (1, 2)]
     folder.add(*names)
     folder.metadata(f"metadata.{suffix}", [{"file_name": name, "t": name} for name in names])
-    listing = make_source(tmp_path).source.list_samples()
+    listing = rs.detect(tmp_path).source.list_samples()
     assert listing.splits == ("train", "test")
     assert [sample.split for sample in listing.samples] == ["train", "train", "test", "test"]
     assert [notice for notice in listing.notices if "train and test" in notice]
@@ -201,7 +200,7 @@ def test_other_metadata_is_refused(row: dict[str, Any], images: ModuleType, tmp_
     folder.add("1.png", "2.png")
     folder.metadata("metadata.jsonl", [row])
     with pytest.raises((rs.OptionError, rs.SourceError)):
-        rs.pack(make_source(tmp_path / "data").source, tmp_path / "out")
+        rs.pack(rs.detect(tmp_path / "data").source, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -210,7 +209,7 @@ def test_nested_values_are_noticed(images: ModuleType, tmp_path: Path) -> None:
     folder.add("1.png")
     objects = {"bbox": [[1, 2, 3, 4]], "categories": [0]}
     folder.metadata("metadata.jsonl", [{"file_name": "1.png", "objects": objects}])
-    listing = make_source(tmp_path).source.list_samples()
+    listing = rs.detect(tmp_path).source.list_samples()
     assert [notice for notice in listing.notices if "objects" in notice]
     features: Any = listing.reader.read(listing.samples[0])
     assert json.loads(features["objects"][0]) == objects

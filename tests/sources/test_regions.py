@@ -96,12 +96,23 @@ def test_a_polygon_costs_what_its_image_costs(monkeypatch: pytest.MonkeyPatch) -
     zigzag = [coordinate for n in range(400) for coordinate in (n % 2 * WIDTH, n / 50)]
     whole = rasterize([zigzag], HEIGHT, WIDTH)
     monkeypatch.setattr(regions, "_CROSSINGS_AT_ONCE", 7)
+    monkeypatch.setattr(regions, "_EDGES_AT_ONCE", 11)
     assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
     monkeypatch.setattr(regions, "_MOST_CROSSINGS", 400 * WIDTH)
     assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
     monkeypatch.setattr(regions, "_MOST_CROSSINGS", 400 * WIDTH - 1)
-    with pytest.raises(RegionError, match=r"5,200 .* 5,199"):
+    with pytest.raises(RegionError, match=r"more than 5,199 times"):
         rasterize([zigzag], HEIGHT, WIDTH)
+
+
+def test_parts_are_drawn_together() -> None:
+    """The time does not depend on the number of parts; more than 255 may lie on each other."""
+    part = [2, 1, 7, 1, 7, 5, 2, 5]
+    assert np.array_equal(
+        rasterize([part] * 30_000, HEIGHT, WIDTH), rasterize([part], HEIGHT, WIDTH)
+    )
+    steps = [[x, 0, x + 1, 0, x + 1, x + 1, x, x + 1] for x in range(HEIGHT)]
+    assert np.array_equal(rasterize(steps, HEIGHT, WIDTH)[:, :HEIGHT], np.triu(np.ones((9, 9))))
 
 
 def test_rectangle_has_its_area() -> None:
@@ -182,11 +193,11 @@ def test_known_short_form() -> None:
         (None, "polygons or run lengths"),
         ([], "polygons or run lengths"),
         ("1,2,3", "polygons or run lengths"),
-        ([[1, 2, 3, 4]], "three points"),
-        ([[1, 2, 3, 4, 5, 6, 7]], "three points"),
-        ([[1, 2, 3, 4, 5, None]], "three points"),
-        ([1, 2, 3, 4, 5, 6], "three points"),
-        ([[1, 2, 3, 4, 5, float("nan")]], "three points"),
+        ([[1, 2]], "two points"),
+        ([[1, 2, 3, 4, 5, 6, 7]], "two points"),
+        ([[1, 2, 3, 4, 5, None]], "two points"),
+        ([1, 2, 3, 4, 5, 6], "two points"),
+        ([[1, 2, 3, 4, 5, float("nan")]], "two points"),
         ({"size": [WIDTH, HEIGHT], "counts": [117]}, r"\[13, 9\]; .*\[9, 13\]"),
         ({"counts": [117]}, "size None"),
         ({"size": [HEIGHT, WIDTH], "counts": [116]}, "116 pixels"),

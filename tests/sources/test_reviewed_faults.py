@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources import make_source
 
 from .annotated import image
 
@@ -79,7 +78,7 @@ def test_another_column_of_classes_keeps_what_was_detected(tmp_path: Path) -> No
         rows.append(f"{number},{'ab'[number % 2]},{'xyz'[number % 3]}")
     (tmp_path / "train.csv").write_text("\n".join(rows) + "\n")
     (tmp_path / "test.csv").write_text("image_id\n9\n")
-    detected = make_source(tmp_path, label_column="colour")
+    detected = rs.detect(tmp_path, label_column="colour")
     listing = detected.source.list_samples()
     assert listing.class_names == ("x", "y", "z")
     assert len(listing.samples) == 6
@@ -96,9 +95,9 @@ def test_a_table_that_names_images_is_not_packed_without_them(tmp_path: Path) ->
     table = tmp_path / "train.csv"
     table.write_text("\n".join(rows) + "\n")
     with pytest.raises(rs.SourceError):
-        make_source(table)
-    assert len(make_source(table, "table").source.list_samples().samples) == 4
-    found = make_source(table, image_column="image_id", images=tmp_path / "train")
+        _ = rs.detect(table).source
+    assert len(rs.detect(table, "table").source.list_samples().samples) == 4
+    found = rs.detect(table, image_column="image_id", images=tmp_path / "train")
     listing = found.source.list_samples()
     content = listing.reader.read(listing.samples[0])
     assert isinstance(content, dict)

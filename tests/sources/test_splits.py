@@ -12,7 +12,6 @@ def test_splits() -> None:
     both = {"x/train/a": "train", "x/val/b": "val"}
     assert splits_by_folder(both) == both
     assert splits_by_folder(["x/train/a", "x/b"]) == {}
-    assert splits_by_folder(["x/train/a", "x/train/b"]) == {}
     names = ["test", "valid", "other", "train2017", "val"]
     assert sort_splits(names) == ("train2017", "val", "valid", "test", "other")
 

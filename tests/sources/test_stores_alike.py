@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources import Source, make_source, open_reader
+from recordsmith.sources import Source, open_reader
 from recordsmith.sources.survey import Survey
 from recordsmith.sources.tables.detection import find_readings
 from recordsmith.stores import Location, PlaceLike, as_folder
@@ -281,7 +281,7 @@ def test_a_table_with_images_is_found_in_every_store(
     _copied(tmp_path / "source", place)
     (reading,) = find_readings(Survey(as_folder(place)))
     assert [reading] == list(find_readings(Survey(as_folder(tmp_path / "source"))))
-    source = make_source(place, reading.format, **reading.options).source
+    source = rs.detect(place, reading.format, **reading.options).source
     references = [sample.reference for sample in source.list_samples().samples]
     assert [reference.get("image") for reference in references] == [
         "0.jpg",
@@ -309,12 +309,8 @@ def test_the_type_is_detected_in_every_store(
 ) -> None:
     CASES[kind][0](tmp_path / "source", images)
     _copied(tmp_path / "source", place)
-    found, local = make_source(place), make_source(tmp_path / "source")
-    assert (found.format, found.options, found.reading) == (
-        local.format,
-        local.options,
-        local.reading,
-    )
+    found, local = rs.detect(place), rs.detect(tmp_path / "source")
+    assert found.reading == local.reading
 
 
 def test_versions_change_when_objects_are_written_again(
@@ -346,4 +342,4 @@ def test_what_is_missing_in_a_store(place: PlaceLike) -> None:
         with raises(rs.FileAccessError, path=str(place), operation="read"):
             make(place).list_samples()  # type: ignore[operator]
     with raises(rs.FileAccessError, path=str(place), operation="read"):
-        make_source(place)
+        _ = rs.detect(place).source

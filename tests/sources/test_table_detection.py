@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.sources import Source, make_source
+from recordsmith.sources import Source
 from recordsmith.sources.survey import Reading, Survey
 from recordsmith.sources.tables.detection import find_readings
 from recordsmith.stores import as_folder
@@ -45,7 +45,7 @@ def _readings(folder: Path) -> list[Reading]:
 
 def _source(folder: Path) -> tuple[Reading, Source]:
     (reading,) = _readings(folder)
-    return reading, make_source(folder, reading.format, **reading.options).source
+    return reading, rs.detect(folder, reading.format, **reading.options).source
 
 
 class TestContract(SourceContract):
@@ -151,7 +151,7 @@ def test_kaggle_competition(tmp_path: Path, images: ModuleType) -> None:
     left_out = " ".join(reading.left_out)
     for name in ("test.csv", "sample_submission.csv", "label_names.csv", "test_images/ (5 images)"):
         assert name in left_out
-    source = make_source(tmp_path, reading.format, **reading.options).source
+    source = rs.detect(tmp_path, reading.format, **reading.options).source
     _check(source, [(tmp_path / f"train_images/{n}.jpg", str(n % 4)) for n in range(18)])
     (notice,) = source.list_samples().notices
     assert notice.startswith("2 images without a row skipped")

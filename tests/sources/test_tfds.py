@@ -15,7 +15,7 @@ import recordsmith as rs
 from recordsmith.dataset.tfds.features import parse_features
 from recordsmith.dataset.tfds.roles import standard_keys
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
-from recordsmith.sources import Source, Tfds, make_source
+from recordsmith.sources import Source, Tfds
 
 from ..raising import raises
 from .source_contract import SourceContract
@@ -89,7 +89,7 @@ def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above
         shutil.copytree(folder, version / name)
     (version / "0.9.0/features.json").write_text("{}")  # the last version counts
     shutil.rmtree(folder)
-    listing = make_source(tmp_path / above, "tfds").source.list_samples()
+    listing = rs.detect(tmp_path / above, "tfds").source.list_samples()
     assert len(listing.samples) == 9
     assert list(listing.notices) == ["version 1.0.0 was read, not 0.9.0"]
     assert not Tfds(version / "1.0.0").list_samples().notices
@@ -98,8 +98,8 @@ def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above
 def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:
     (tmp_path / "name").mkdir()
     folder.rename(tmp_path / "name/1.0.0")
-    assert make_source(tmp_path / "name").format == "tfds"
-    assert make_source(tmp_path / "name/1.0.0").format == "tfds"
+    assert rs.detect(tmp_path / "name").reading.format == "tfds"
+    assert rs.detect(tmp_path / "name/1.0.0").reading.format == "tfds"
 
 
 @pytest.mark.parametrize("above", [0, 1, 2])
@@ -114,10 +114,10 @@ def test_without_features_only_the_records_are_packed(
     with raises(SourceError, path=root) as refused:
         rs.detect(root).reading.format  # noqa: B018 - it raises
     with raises(OptionError, option="root", value=root) as unread:
-        make_source(root, "tfds").source.list_samples()
+        rs.detect(root, "tfds").source.list_samples()
     assert refused.value.remedy == unread.value.remedy
     assert str(version) in refused.value.remedy
-    assert len(make_source(version, "shards").source.list_samples().samples) == 9
+    assert len(rs.detect(version, "shards").source.list_samples().samples) == 9
 
 
 def test_open_names_the_folder_of_the_version(folder: Path, tmp_path: Path) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import errno
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError
+from recordsmith.stores.remote import WebStore
 from recordsmith.stores.remote.request_errors import (
     BrokenRequestError,
     ConditionError,
@@ -53,6 +59,7 @@ def answer(status: int, code: str = "") -> str:
          errno.EIO),
         ("client error (Connect): dns error: failed to lookup", BrokenRequestError, errno.EIO),
         ("something new 5EC12E7", FileAccessError, errno.EIO),
+        (answer(500, "InternalServiceName5EC12E7"), BrokenRequestError, errno.EIO),
     ],
 )  # fmt: skip
 def test_errors_have_a_kind_and_no_secrets(text: str, kind: type, number: int) -> None:
@@ -96,3 +103,74 @@ def test_a_request_without_credentials_says_so() -> None:
     unknown = request_error(text, "s3://b/k", operation="read", is_anonymous=True)
     assert known.reason != unknown.reason
     assert known.remedy != unknown.remedy
+
+
+# -- redirected requests ---------------------------------------------------------------------------
+
+INTERNAL = ("internalservice", "Secretcode", "aa-secret-1", "5EC12E7")
+BODY = b"<Code>Secretcode</Code><Region>aa-secret-1</Region>dns error internalservice 5EC12E7"
+
+
+@contextmanager
+def serving(status: int, location: str = "") -> Iterator[str]:
+    """A server that sends the same response to all requests."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status, "internalservice")
+            if location:
+                self.send_header("Location", location)
+            self.send_header("Content-Length", str(len(BODY)))
+            self.send_header("X-Internal", "internalservice")
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(BODY)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [400, 401, 403, 404, 416, 451, 500, 301,
+     "http://internalservice.invalid:99/", "http://user:5EC12E7@127.0.0.1:1/", "ftp://127.0.0.1:1/"],
+)  # fmt: skip
+def test_what_a_redirected_response_says_is_not_shown(target: int | str) -> None:
+    """It may be a service that only this machine can reach."""
+    with (
+        serving(target if isinstance(target, int) else 200) as inner,
+        serving(302, target if isinstance(target, str) else f"{inner}/5EC12E7") as url,
+    ):
+        options = {"retry_config": {"max_retries": 0}}
+        store = WebStore(url, **options)
+        hidden = (*INTERNAL, inner.rpartition(":")[2], ":1/", ":99")
+        for call in (
+            lambda: store.read("a"),
+            lambda: store.info("a"),
+            lambda: store.read("a", 2, 8),
+            lambda: [*store.list_entries("folder")],
+        ):
+            try:
+                call()
+            except FileAccessError as error:
+                raised = error
+            else:
+                assert target == 404  # a folder without an index page is empty
+                continue
+            assert str(raised.path).startswith(url)
+            text = "".join(traceback.format_exception(raised))
+            shown: BaseException | None = raised
+            while shown is not None:
+                text += f"{shown!r} {shown} {vars(shown)}"
+                shown = shown.__context__
+            assert [word for word in hidden if word in text] == []

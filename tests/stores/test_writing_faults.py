@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from recordsmith.stores.remote.multipart import PARTS_AT_ONCE
 from ..raising import raises
 from ..servers.s3 import S3
 
-LARGE = os.urandom(100_000)  # in 7 parts
+LARGE = random.Random(0).randbytes(100_000)  # in 7 parts
 OLD = b"old"
 
 PARTS = r"PUT", "partNumber="

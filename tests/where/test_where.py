@@ -337,10 +337,31 @@ def test_as_long_as_an_expression_can_be() -> None:
 
 
 def test_long_without_being_deep() -> None:
-    text = " or ".join(f"a == {number}" for number in range(3000))
-    assert chosen(text, {"a": 2999}, {"a": 3000}) == [True, False]
-    text = f"a in ({', '.join(map(str, range(3000)))})"
-    assert chosen(text, {"a": 2999}, {"a": 3000}) == [True, False]
+    text = " or ".join(f"a == {number}" for number in range(1000))
+    assert chosen(text, {"a": 999}, {"a": 1000}) == [True, False]
+    with raises(rs.OptionError, option="where", match=r"1,000 comparisons; use in"):
+        parse_where(f"{text} or a == 1000")
+    text = f"a in ({', '.join(map(str, range(30_000)))})"
+    assert chosen(text, {"a": 29_999}, {"a": 30_000}) == [True, False]
+
+
+@pytest.mark.parametrize("word", ["in", "not in"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [2**53, 2**53 + 1, 2**63 - 1, -(2**63), 3, 0, -1],
+        [0.1, 3.0, 2.0**24, 16_777_217.0, 3.4e38, math.inf, math.nan],
+    ],
+)
+def test_many_values_are_compared_like_single_ones(word: str, values: list[Any]) -> None:
+    numbers = [0.1, 3, 2**53 + 1, 2**63, -(2**63), 2**64, 16_777_217, 1e39, 1e300, -0.0, 10**400]
+    single = " or ".join(f"a == {number}" for number in numbers)
+    examples = [{"a": value} for value in values]
+    expected = [
+        hit == (word == "in") and not math.isnan(value)
+        for hit, value in zip(chosen(single, *examples), values, strict=True)
+    ]
+    assert chosen(f"a {word} ({', '.join(map(str, numbers))})", *examples) == expected
 
 
 @pytest.mark.parametrize("given", [None, 3, b"a == 1"])

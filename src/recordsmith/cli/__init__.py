@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -48,7 +48,6 @@ from recordsmith.cli.stats import stats
 from recordsmith.cli.upgrade import upgrade
 from recordsmith.cli.usage import reporting_usage, unknown_command
 from recordsmith.cli.verify import verify
-from recordsmith.cli.version import print_version, version
 from recordsmith.cli.wording import (
     advice_for,
     complete_shards_text,
@@ -56,14 +55,19 @@ from recordsmith.cli.wording import (
     manifest_identity,
     option_in_shell,
 )
-from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
+from recordsmith.errors import (
+    CorruptDataError,
+    FileAccessError,
+    RecordsmithError,
+    SourceError,
+    naming_options,
+)
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
     "Create datasets": (detect, lint, forecast, pack, run, finish, append, demo),
     "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
     "Repair and rewrite them": (salvage, reshard, edit, upgrade),
     "Use them elsewhere": (export, query, index, bench, cache),
-    "About recordsmith": (version,),
 }
 _WRITING = {
     *(
@@ -100,7 +104,7 @@ _REMOTE_OPTIONS = {
         ("cache_bytes", "SIZE", "Size limit of this folder. [default: 10GiB]"),
     )
 }
-_WITHOUT_PATHS = {"cache", "demo", "version"}
+_WITHOUT_PATHS = {"cache", "demo"}
 
 _RERUN = "rerun the command to resume"
 _REPEAT_SECONDS = 0.05
@@ -147,7 +151,9 @@ def _repeat_interrupt(ignored: sys.UnraisableHookArgs) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print_version()
+        from recordsmith import __version__
+
+        print(f"recordsmith {__version__}")
         raise typer.Exit
 
 
@@ -178,6 +184,8 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         before, variables = None, ExitStack()
         try:
+            if kwargs.get("json"):
+                variables.enter_context(console.only_json())
             variables.enter_context(_remote_options(given))
             with ExitStack() as stack:
                 before = manifest_identity(command.__name__, kwargs)
@@ -189,9 +197,10 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
                 command(*args, **kwargs)
             sys.stdout.flush()
         except RecordsmithError as error:
-            first, *others = error.lines_for(option_in_shell)
+            first, *others = error.lines
             if kwargs.get("json"):
-                console.print_json(error.to_json(option_in_shell))
+                with suppress(OSError):  # such as a closed pipe
+                    console.print_json(error.to_json())
             console.print_error(first + advice_for(error, command.__name__, kwargs), *others)
             if isinstance(error, FileAccessError):
                 console.print_aside(_soon(complete_shards_text, "", command.__name__, kwargs))
@@ -298,6 +307,10 @@ def _plain(params: list[Any]) -> list[Any]:
 
 class _Commands(TyperGroup):
     """The group of all commands."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        with naming_options(option_in_shell):
+            return super().main(*args, **kwargs)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))

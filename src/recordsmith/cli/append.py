@@ -120,7 +120,6 @@ def _pack(
 ) -> PackReport:
     """Pack data like a dataset, into a hidden folder of it."""
     from recordsmith.dataset.names import INTERNAL_FOLDER
-    from recordsmith.sources import make_source
 
     if len(paths) != 1:
         raise OptionError(
@@ -129,10 +128,11 @@ def _pack(
             value=paths,
             remedy="Append them one by one.",
         )
-    detected = make_source(paths[0])
-    is_one_folder = detected.options.keys() == {"images"} and detected.format == "files"
+    detected = rs.detect(paths[0])
+    reading = detected.reading
+    is_one_folder = reading.options.keys() == {"images"} and reading.format == "files"
     if is_one_folder and rs.open(out).class_names:  # its name is that of a class
-        detected = make_source(paths[0], "folder")
+        detected = rs.detect(paths[0], "folder")
     listed = print_detected(detected, json=json)
     folder = as_folder(out) / INTERNAL_FOLDER / "packed"
     with console.progress_bar("packing") as progress:

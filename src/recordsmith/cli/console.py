@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recordsmith.words import count, printable, size
@@ -30,6 +30,7 @@ __all__ = [
     "count",
     "fitting_path",
     "not_quiet",
+    "only_json",
     "place",
     "print_aside",
     "print_code",
@@ -62,7 +63,36 @@ _MOST_SPLITS = 10
 _NARROWEST = 40  # columns; narrower terminals wrap by themselves
 _GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
 
+_NUMBERS = re.compile(r"[-+\d.,]*\d[-+\d.,%e]*( (to|[kMGTP]?B|bytes?)( [\d.,]+)?)?")
+_LAST_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.,e+-]{0,30}\Z")
+
 _is_quiet = False
+_json_output: TextIO | None = None  # standard output, while other output goes to standard error
+
+
+@contextmanager
+def only_json() -> Iterator[None]:
+    """Print on standard error in the block, except for `print_json`.
+
+    This includes what libraries and their processes print, such as an engine; in a process of its
+    own, also after the block, as some libraries print when the process ends.
+    """
+    global _json_output  # noqa: PLW0603
+    output = _json_output = sys.stdout
+    with suppress(OSError, ValueError):  # streams of tests have no descriptors
+        if sys.stdout.fileno() == 1:
+            sys.stdout.flush()
+            other = sys.stderr.fileno()
+            _json_output = open(os.dup(1), "w", encoding="ascii")  # noqa: SIM115
+            os.dup2(other, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if _json_output is not output:
+            with suppress(OSError):  # of a closed pipe, which `print_json` has raised
+                _json_output.close()
+        _json_output = None
 
 
 @contextmanager
@@ -185,7 +215,7 @@ def wrapped(line: str, width: int, hang: str = "") -> list[str]:
 
 def print_json(document: Any) -> None:
     """Print a JSON document on standard output, in ASCII."""
-    print(json.dumps(document, indent=1, allow_nan=False))
+    print(json.dumps(document, indent=1, allow_nan=False), file=_json_output, flush=True)
 
 
 def print_code(code: str) -> None:
@@ -241,7 +271,11 @@ def print_table(
             fewer = [(*row[:at], *row[at + 1 :]) for row in (head, *rows)]
             print_table(fewer[0], fewer[1:], right, optional[1:])
             return
-        widths = _fitting(widths, to_right, columns)
+        least = [
+            max([_NARROWEST_CELL, *(len(row[at]) for row in cells if _NUMBERS.fullmatch(row[at]))])
+            for at in range(len(head))
+        ]
+        widths = _fitting(widths, least, to_right, columns)
         cells = [
             [shortened_in_middle(*pair) for pair in zip(row, widths, strict=True)] for row in cells
         ]
@@ -253,24 +287,29 @@ def print_table(
         print(bold(line) if number == 0 else line)
 
 
-def _fitting(widths: list[int], to_right: list[bool], columns: int) -> list[int]:
+def _fitting(widths: list[int], least: list[int], to_right: list[bool], columns: int) -> list[int]:
     """Return the widths of columns in a terminal: columns of text get narrower, the widest first.
 
     Numbers stay whole.
     """
     fitting = list(widths)
     texts = [place for place, is_right in enumerate(to_right) if not is_right]
-    while sum(fitting) + 2 * (len(fitting) - 1) > columns and texts:
-        widest = max(texts, key=fitting.__getitem__)
-        if fitting[widest] <= _NARROWEST_CELL:
+    while sum(fitting) + 2 * (len(fitting) - 1) > columns:
+        wide = [place for place in texts if fitting[place] > least[place]]
+        if not wide:
             break
-        fitting[widest] -= 1
+        fitting[max(wide, key=fitting.__getitem__)] -= 1
     return fitting
 
 
 def _cut(cell: str) -> str:
-    """Cut a very long cell."""
-    return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
+    """Cut a very long cell, such as a list of numbers, but no number in the middle."""
+    if len(cell) <= _LONGEST_CELL:
+        return cell
+    kept = cell[: _LONGEST_CELL - 1]
+    if cell[len(kept)] in "0123456789.e":
+        kept = _LAST_NUMBER.sub("", kept)
+    return f"{kept}…"
 
 
 def print_list(
@@ -328,15 +367,21 @@ def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
         print_line(line, "  ")
 
 
-def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> None:
-    """Print what a job wrote, or that everything was already there."""
+def print_written(
+    report: PackReport | ReshardReport, verb: str, what: str, read: str = "input files"
+) -> None:
+    """Print what a job wrote, or that everything was already there.
+
+    Args:
+        read: what `bytes_in` of the report counts.
+    """
     into = place(report.shard_count, "shard", report.folder)
     title = (
         f"{verb} {what} into {into}"
         if report.is_new
         else f"nothing to do: {what} are already there, in {into}"
     )
-    sizes = f"{size(report.bytes_in)} in, {size(report.bytes_out)} out"
+    sizes = f"{size(report.bytes_in)} of {read}, {size(report.bytes_out)} of shards"
     print_summary(title, report.splits, sizes)
     if report.reused_count:
         written = report.shard_count - report.reused_count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +10,10 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.detected import options_in_shell
 from recordsmith.cli.options import Json
-from recordsmith.cli.wording import option_in_shell
+from recordsmith.cli.source_options import takes_source_options
 
 
+@takes_source_options
 def detect(
     source: Annotated[
         str,
@@ -20,17 +21,17 @@ def detect(
             help="The folder or file that you want to pack.", metavar="SOURCE", show_default=False
         ),
     ],
+    source_options: dict[str, Any],
     json: Json = False,
 ) -> None:
     """Show how `pack` reads a folder, and with which options.
 
     Lists the samples and opens some files, but packs nothing. If several readings fit, prints the
-    options that choose each of them.
+    options that choose each of them; `detect` and `pack` take the same ones.
 
     Example: `recordsmith detect photos`
     """
-    found = rs.detect(source)
-    document = found.to_json(option_in_shell)
+    document = rs.detect(source, **source_options).to_json()
     if json:
         console.print_json(document)
         return
@@ -39,6 +40,8 @@ def detect(
     print(f"  {console.printable(options_in_shell(document['format'], document['options']))}")
     if document["splits"]:
         print(f"  splits: {console.printable(', '.join(document['splits']))}")
+    if document["hint"]:
+        console.print_line(f"hint: {document['hint']}", "  ")
     console.print_list("not read", document["left_out"])
     console.print_list("notices", document["notices"])
     others = [

@@ -10,21 +10,23 @@ from recordsmith.cli.wording import option_in_shell
 from recordsmith.errors import with_options
 
 if TYPE_CHECKING:
-    from recordsmith.sources import DetectedSource, Source
+    from recordsmith.sources import Detection, Source
 
 
-def print_detected(detected: DetectedSource, *, json: bool) -> Source:
+def print_detected(detected: Detection, *, json: bool) -> Source:
     """Print what was detected, and return the source, which is not listed again."""
-    if detected.reading is None:
+    if detected.given_format is not None:
         return detected.source
     from recordsmith.sources import ListedSource
 
     listing = detected.source.list_samples()
     if not json:
-        described = with_options(detected.described(listing), option_in_shell)
+        described = with_options(detected.describe(listing))
         console.print_aside(f"Detected: {console.printable(described)}")
-        shown = options_in_shell(detected.format, detected.options)
+        shown = options_in_shell(detected.reading.format, detected.reading.options)
         console.print_aside(console.printable(shown))
+        if hint := with_options(detected.reading.hint):
+            console.print_aside(f"hint: {hint}")
     return ListedSource(detected.source, listing)
 
 

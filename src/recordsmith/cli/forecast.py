@@ -87,14 +87,13 @@ def forecast(
     Example: `recordsmith forecast flowers --qualities 95,80 --plot forecast.png`
     """
     from recordsmith.forecasting.plot import check_plot_path, save_plot
-    from recordsmith.sources import make_source
     from recordsmith.stores import as_location
 
     if html is not None:
         check_html(html, overwrite=overwrite)
     if plot is not None:
         check_plot_path(as_location(plot), overwrite=overwrite)
-    detected = make_source(source, **source_options)
+    detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)
     with console.progress_bar("forecasting", speed=False) as progress:
         report = rs.forecast(
@@ -115,7 +114,7 @@ def forecast(
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:
-        console.print_json(report.to_json() | {"format": detected.format})
+        console.print_json(report.to_json() | {"format": detected.reading.format})
     else:
         print_forecast(report, source)
     if plot is not None:

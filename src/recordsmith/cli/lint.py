@@ -19,7 +19,6 @@ from recordsmith.cli.options import (
     title_of,
 )
 from recordsmith.cli.source_options import takes_source_options
-from recordsmith.cli.wording import option_in_shell
 
 if TYPE_CHECKING:
     from recordsmith.linting import LintFinding, LintReport
@@ -45,6 +44,14 @@ def lint(
             help="Check only names, classes, orphans and the first bytes of some images.",
         ),
     ] = False,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", help="Leave out this check; may be repeated.", metavar="CHECK"),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="Run only this check; may be repeated.", metavar="CHECK"),
+    ] = None,
     html: Html = None,
     overwrite: OverwritePage = False,
     threads: Threads = None,
@@ -59,17 +66,22 @@ def lint(
 
     HTML page: `recordsmith lint flowers --html lint.html`
     """
-    from recordsmith.sources import make_source
-
     check_html(html, overwrite=overwrite)
-    detected = make_source(source, **source_options)
+    detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)
     with console.progress_bar("checking") as progress:
-        report = rs.lint(listed, deep=not quick, threads=threads, progress=progress)
+        report = rs.lint(
+            listed,
+            deep=not quick,
+            ignore=ignore or (),
+            only=only or (),
+            threads=threads,
+            progress=progress,
+        )
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:
-        console.print_json(report.to_json(option_in_shell) | {"format": detected.format})
+        console.print_json(report.to_json() | {"format": detected.reading.format})
     else:
         _print_report(report)
     console.print_written_page(html)
@@ -110,4 +122,4 @@ def _print_finding(found: LintFinding) -> None:
     if found.count > _EXAMPLES:
         left_out = found.count - min(_EXAMPLES, len(found.examples))
         print(f"  {console.and_more(left_out, len(found.examples), _EXAMPLES, found.count)}")
-    console.print_line(found.cure(option_in_shell), "  ")
+    console.print_line(found.cure(), "  ")

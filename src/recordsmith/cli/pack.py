@@ -445,14 +445,13 @@ def pack(
 
     Example: `recordsmith pack flowers out --splits train=0.8,test=0.2`
     """
-    from recordsmith.sources import make_source
     from recordsmith.stores import as_folder
     from recordsmith.stores.checks import check_writable
 
     run_on = parse_engine(engine)  # before the source is scanned
     if write_plan is None:
         check_writable(as_folder(out).store, out)
-    detected = make_source(
+    detected = rs.detect(
         source,
         kind,
         class_pattern=class_pattern,
@@ -530,10 +529,11 @@ def pack(
         )
     if json:
         console.print_json(
-            report.to_json() | {"format": detected.format, "options": dict(detected.options)}
+            report.to_json()
+            | {"format": detected.reading.format, "options": dict(detected.reading.options)}
         )
     else:
-        noun = _NOUNS.get(detected.format, "image")
+        noun = _NOUNS.get(detected.reading.format, "image")
         print_pack_report(report, noun)
         typed = shlex.quote(out)
         preview = f"sheet {typed} sheet.png" if noun == "image" else f"head {typed}"
@@ -577,7 +577,8 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
     """Print the summary of a job; a sample is called `noun`."""
     of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
-    console.print_written(report, "packed", what)
+    read = "encoded rows" if noun == "row" else f"{noun}s"
+    console.print_written(report, "packed", what, read)
     if report.is_new:
         console.print_line(_checked(report, noun), "  ")
     print_findings(report)

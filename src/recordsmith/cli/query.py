@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Annotated, Any
 
 import typer
@@ -17,13 +19,21 @@ def query(
     sql: Annotated[
         str,
         typer.Argument(
-            help="A SELECT statement in DuckDB's SQL, in which the records are the table data.",
+            help="A SELECT statement in DuckDB's SQL. The records are the table data; the table "
+            "records also has their split, file and position.",
             metavar="SQL",
             show_default=False,
         ),
     ],
     paths: Paths,
     split: Split = None,
+    stored_types: Annotated[
+        bool,
+        typer.Option(
+            "--stored-types",
+            help="Columns have the types of the features, not those of the packed table.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run SQL over records, each of which is a row.
@@ -35,12 +45,14 @@ def query(
     """
     from recordsmith.duckdb import query as run  # DuckDB only when needed
 
-    table = run(sql, rs.open(one_or_all(paths), split))
+    dataset = rs.open(one_or_all(paths), split)
+    table = run(sql, dataset, restore_types=not stored_types)
     if json:
-        documents = [{key: _document(value) for key, value in row.items()} for row in _rows(table)]
-        console.print_json({"columns": table.column_names, "rows": documents})
+        names = _different(table.column_names)
+        documents = [dict(zip(names, map(_document, row), strict=True)) for row in _rows(table)]
+        console.print_json({"columns": names, "rows": documents})
         return
-    rows = [[_text(value) for value in row.values()] for row in _rows(table.slice(0, _ROWS_SHOWN))]
+    rows = [list(map(_text, row)) for row in _rows(table.slice(0, _ROWS_SHOWN))]
     numbers = [
         field.name for field in table.schema if not str(field.type).endswith(("string", "binary"))
     ]
@@ -51,10 +63,25 @@ def query(
         )
 
 
-def _rows(table: Any) -> list[dict[str, Any]]:
-    names = table.column_names
-    columns = (column.to_pylist() for column in table.columns)
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+def _rows(table: Any) -> Iterator[tuple[Any, ...]]:
+    return zip(*(_values(column) for column in table.columns), strict=True)
+
+
+def _values(column: Any) -> list[Any]:
+    if str(column.type).endswith("[ns]"):  # which only pandas has a class for
+        column = column.cast("string")
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Return names in which equal ones have numbers: a, a_1, a_2."""
+    taken, different = set(names), dict[str, None]()
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        chosen = name if name not in different else next(n for n in numbered if n not in taken)
+        taken.add(chosen)
+        different[chosen] = None
+    return list(different)
 
 
 def _text(value: Any) -> str:

@@ -13,7 +13,7 @@ from recordsmith.cli.pack import SOURCE_PANEL, pack
 def takes_source_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `pack` about the source; it receives the given ones as a dict.
 
-    The dict is `source_options`, the keyword arguments of `make_source`.
+    The dict is `source_options`, the keyword arguments of `rs.detect`.
     """
     known = {
         name: parameter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ import typer
 from recordsmith.cli import console
 from recordsmith.cli.wording import QUOTE_CONDITION, is_part_of_condition, option_in_shell
 from recordsmith.errors import OptionError
+from recordsmith.words import similar_name
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The class of all such errors, in the copy of click that this version of typer uses."""
@@ -36,14 +36,14 @@ def reporting_usage(command: Any, context: Any, given: Sequence[str]) -> Iterato
         yield
     except UsageError as error:
         found = _explained(error, command, context, given)
-        console.print_error(*found.lines_for(option_in_shell))
+        console.print_error(*found.lines)
         raise typer.Exit(_INVALID_COMMAND) from None
 
 
 def unknown_command(typed: str, known: Iterable[str]) -> OptionError:
     """Return the error for a command that does not exist."""
-    close = difflib.get_close_matches(typed, known, 1)
-    remedy = f"Did you mean {close[0]}?" if close else "`recordsmith --help` lists the commands."
+    similar = similar_name(typed, known)
+    remedy = f"Did you mean {similar}?" if similar else "`recordsmith --help` lists the commands."
     return OptionError(f"recordsmith has no command {typed!r}", remedy=remedy)
 
 
@@ -111,8 +111,8 @@ def _unknown_option(typed: str, command: Any, context: Any) -> OptionError:
     known = [opt for param in command.params for opt in param.opts if opt.startswith("--")]
     usual = _OTHER_TOOLS.get(typed)
     names = {name.removeprefix("--"): name for name in known}
-    close = difflib.get_close_matches(typed.lstrip("-"), names, 1)
-    likely = usual if usual in known else names[close[0]] if close else None
+    similar = similar_name(typed.lstrip("-"), names)
+    likely = usual if usual in known else names[similar] if similar else None
     remedy = _see_help(context) if likely is None else f"Did you mean {likely}?"
     return OptionError(f"{_called(context)} has no option {typed}", remedy=remedy)
 

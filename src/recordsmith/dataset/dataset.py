@@ -287,8 +287,7 @@ class Dataset(Summarized):
     def records(self) -> Iterator[bytes]:
         """Yield the payloads in order without decoding them."""
         for located in self._records.blocks():
-            for payload in located.block.payloads():
-                yield bytes(payload)
+            yield from located.block.records()
 
     def read_records(self, positions: Positions) -> BytesArray:
         """Read the payloads at many positions; the fast way to read random records.
@@ -683,6 +682,11 @@ class _Splits(Mapping[str, Dataset]):
 def records_of(dataset: Dataset) -> SelectedRecords:
     """Return the selected records of a dataset, as other packages read them."""
     return dataset._records  # noqa: SLF001
+
+
+def has_arrow_types(dataset: Dataset) -> bool:
+    """Whether the manifest has the types of the Arrow table that was packed."""
+    return dataset._arrow_schema is not None  # noqa: SLF001
 
 
 def preview_schema(dataset: Dataset, record_count: int) -> tuple[Schema, bool]:

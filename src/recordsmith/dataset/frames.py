@@ -22,12 +22,12 @@ from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
 from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_headers, scan
-from recordsmith.wire.stream import BLOCK_BYTES
 
 _SMALL_BYTES = 16 << 10
 _SMALL_REMOTE_BYTES = 1 << 20  # arrive within the time of a request
 _HEADERS_AT_A_TIME = 1 << 10
 _REMOTE_HEADERS_AT_A_TIME = 16
+_WALKED_BYTES = 256 << 10  # stay in the processor's cache, and in memory that is used again
 _REPORT_BYTES = 64 << 20
 _GROUP_BYTES = 1 << 20
 """Frames that are read together: they are still in the processor's cache when they are verified."""
@@ -294,7 +294,7 @@ def walk(
     """
     size = reader.size_bytes
     small_bytes = _SMALL_REMOTE_BYTES if is_remote else _SMALL_BYTES
-    buffer = memoryview(bytearray(min(2 * small_bytes if is_remote else BLOCK_BYTES, size)))
+    buffer = memoryview(bytearray(min(2 * small_bytes if is_remote else _WALKED_BYTES, size)))
     most = _REMOTE_HEADERS_AT_A_TIME if is_remote else _HEADERS_AT_A_TIME
     headers = np.empty((most, HEADER_BYTES), np.uint8)
     pieces = [np.empty(0, np.int64)]

@@ -48,6 +48,7 @@ from recordsmith.work import Progress, Work, thread_count
 IndexFormat = Literal["recordsmith", "dali"]
 
 _LINES_AT_ONCE = 1 << 16
+_THREAD_BYTES = 256 << 20  # of shards: to walk fewer takes less time than to start a thread
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,8 @@ def index(
             remedy="Indexes of recordsmith lie next to the shards, or in the user's cache.",
         )
     shards = locate_whole(paths, split).shards
-    work = Work(thread_count(None), progress, sum(shard.size_bytes for shard in shards))
+    total = sum(shard.size_bytes for shard in shards)
+    work = Work(thread_count(None, most=max(1, total // _THREAD_BYTES)), progress, total)
     targets: Sequence[Location | None] = [None] * len(shards)
     if format == "recordsmith":
         _remove_leftovers(at for shard in shards for at in index_locations(shard.location))
@@ -145,7 +147,7 @@ def index(
             partial(_write, shard, target, work, overwrite)
             for shard, target in zip(shards, targets, strict=True)
         ]
-        files = tuple(work.in_order(lambda job: job(), jobs, ahead=2 * work.threads))
+        files = tuple(work.in_order(lambda job: job(), jobs, ahead=2 * work.threads - 1))
     else:
         found = run_on(engine, _tasks(shards, targets, overwrite), work.advance)
         files = tuple(

@@ -400,6 +400,11 @@ class SelectedRecords:
             numbers = []
         return [shard for at in numbers if (shard := self.all_shards[at]).record_count]
 
+    def shard_numbers(self, start: int, stop: int) -> Int64Array:
+        """Return the index in `all_shards` of the shards of the records start:stop: int64, (n,)."""
+        places = np.arange(start, stop, dtype=np.int64)
+        return self._records.shard_numbers(self.positions.at(places))
+
     def are_in_split(self, split: str) -> npt.NDArray[np.bool_]:
         """Whether each record is in a shard of this split: bool, (count,)."""
         of_split = np.array([shard.split == split for shard in self.all_shards], np.bool_)

@@ -36,7 +36,7 @@ from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
-from recordsmith.stores.user_cache import user_cache_folder
+from recordsmith.stores.user_cache import INDEX_FOLDER, user_cache_folder
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
@@ -171,7 +171,7 @@ def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Loca
     name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return (
         location.parent / INTERNAL_FOLDER / f"{location.name}.index",
-        as_folder(user_cache_folder()) / "index" / f"{name}.index",
+        as_folder(user_cache_folder()) / INDEX_FOLDER / f"{name}.index",
     )
 
 
@@ -222,8 +222,14 @@ def _saved_indexes(
     for location in locations:
         with suppress(FileAccessError):
             found = _read_head(location, shard, info)
-            if found is not None:
-                yield found
+            if found is None:
+                continue
+            if location.parent.name != INTERNAL_FOLDER:
+                from recordsmith.stores.cache.folder import check_private  # takes 10 ms
+
+                for folder in _cache_folders():
+                    check_private(folder)
+            yield found
 
 
 def index_pieces(
@@ -294,9 +300,20 @@ def put_index(location: Location, pieces: tuple[bytes | memoryview, ...]) -> Non
         FileAccessError: it cannot be written.
         OptionError: its folder is a link.
     """
-    if location.parent.name != INTERNAL_FOLDER:  # the cache
-        location.store.make_folder()
+    if location.parent.name == INTERNAL_FOLDER:
+        location.put(pieces)
+        return
+    from recordsmith.stores.cache.folder import make_private, make_private_folder  # takes 10 ms
+
+    for folder in _cache_folders():
+        make_private_folder(folder)
     location.put(pieces)
+    make_private(str(location))
+
+
+def _cache_folders() -> tuple[str, str]:
+    folder = user_cache_folder()
+    return folder, f"{folder}/{INDEX_FOLDER}"
 
 
 def _table_start(record_count: int) -> int:

@@ -40,7 +40,13 @@ def split_of(name: str) -> str:
 
 def has_split_word(name: str) -> bool:
     """Whether a file name contains a split word, such as `flowers_train.tfrecord`."""
-    return _end_of_word(split_of(name)) > 0
+    return split_word(name) is not None
+
+
+def split_word(name: str) -> str | None:
+    """The last split word in a file name: `test` in `flowers_test.tfrecord`."""
+    words = [word.group() for word in _WORD.finditer(split_of(name))]
+    return next(filter(is_split_name, reversed(words)), None)
 
 
 def tells_split(file_name: str, split: str) -> bool:

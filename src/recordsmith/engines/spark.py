@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -11,7 +12,7 @@ from functools import partial
 
 from recordsmith.engines.reachable import check_reachable
 from recordsmith.engines.worker import run_text
-from recordsmith.errors import MissingExtraError, OptionError
+from recordsmith.errors import MissingExtraError, OptionError, RecordsmithError
 from recordsmith.tasks import Document, failed_error, lost_error
 
 try:
@@ -21,6 +22,8 @@ try:
     from pyspark.sql import SparkSession
 except ImportError as _error:
     raise MissingExtraError("spark", _error.name or "pyspark") from None
+
+_WRONG_PYTHON = re.compile("ModuleNotFoundError|ImportError|VERSION_MISMATCH|Cannot run program")
 
 
 class Spark:
@@ -92,15 +95,29 @@ class Spark:
                     try:
                         result = future.result()
                     except (Py4JError, PySparkException) as error:
-                        has_raised = "PythonException" in f"{type(error)} {error}"
-                        raise (
-                            failed_error(task, error) if has_raised else lost_error(task)
-                        ) from error
+                        raise self._task_error(task, error) from error
                     yield json.loads(result)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             if running:
                 self._context.cancelJobGroup(group)
+
+    def _task_error(self, task: Document, error: Exception) -> RecordsmithError:
+        """Return the error for a task, with the one line of Spark's Java trace that explains it."""
+        reason = str(error).partition("most recent failure: ")[2].partition("\n")[0]
+        if "PythonException" in f"{type(error)} {error}":
+            failed = failed_error(task, error)
+        elif "Cannot run program" in reason:
+            failed = failed_error(task, reason.rpartition("): ")[2])
+        else:
+            failed = lost_error(task)
+            failed.advise(f"Spark reports: {reason:.300}." if reason else "")
+        if _WRONG_PYTHON.search(str(failed)):
+            failed.advise(
+                f"Spark's workers run {self._context.pythonExec!r}: set PYSPARK_PYTHON to a Python "
+                "that has recordsmith on every machine."
+            )
+        return failed
 
     def _run(self, group: str, function: Callable[[Document], Document], task: str) -> str:
         self._context.setJobGroup(group, "recordsmith", interruptOnCancel=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -26,8 +27,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
     module, _, name = sys.argv[1].partition(":")
     function = getattr(importlib.import_module(module), name)
-    results = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what a library prints is not a result
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library or a process of a task prints is not a result
     for line in sys.stdin.buffer:
         results.write(run_text(function, line).encode() + b"\n")
         results.flush()

@@ -8,6 +8,7 @@ last one are a message.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ _WIRE_TYPES: dict[int, WireType] = {
     _FIXED32: "fixed32",
 }
 _LAST_NUMBER = (1 << 29) - 1
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _PACKED_LIMIT = 1 << 14  # of two bytes each; larger ones look like other bytes
 
 
@@ -275,13 +277,11 @@ def _message(
 
 
 def as_text(content: bytes) -> str | None:
-    """Decode UTF-8 of printable characters, tabs and line breaks; None for other bytes."""
+    """Decode text, as in `FeatureSchema.content`: UTF-8 without control characters; else None."""
     try:
-        text = content.decode()
+        return None if _CONTROL.search(content) else content.decode()
     except UnicodeDecodeError:
         return None
-    plain = text.translate({9: None, 10: None, 13: None})
-    return text if plain.isprintable() else None
 
 
 def _packed(content: bytes) -> tuple[int, ...] | tuple[float, ...] | None:

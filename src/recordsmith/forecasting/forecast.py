@@ -73,7 +73,7 @@ def forecast(
     extrapolated from the sizes of all samples and from the headers of many more of them.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`.
+        source: a path or the samples, as for `pack`.
         sample_count: how many samples to store; all of them if there are fewer. Then the sizes are
             exact. Below 100, the intervals are less reliable.
         seed: of the random sample.
@@ -156,7 +156,7 @@ def forecast(
         np.array([each.coarseness for each in figures]),
     )
     totals = [_estimate(known, choice, stored, figures, variant) for variant in variants]
-    by_split = _by_split(samples, listing.splits)
+    by_split = _by_split(samples, listing)
     return ForecastReport(
         sample_count=len(samples),
         source_bytes=int(samples.sizes.sum()),
@@ -264,11 +264,11 @@ def _estimate(
     return Estimate(*(float(round(certain + end)) for end in others))
 
 
-def _by_split(samples: NumberedSamples, splits: Sequence[str]) -> dict[str, tuple[int, float]]:
+def _by_split(samples: NumberedSamples, listing: Listing) -> dict[str, tuple[int, float]]:
     """For each split the number of its samples, and its share of the bytes."""
     total = max(1, int(samples.sizes.sum()))
-    if not splits or samples.splits is None:
-        return {"train": (len(samples), 1.0)}
+    if not listing.splits or samples.splits is None:
+        return {listing.only_split or "train": (len(samples), 1.0)}
     names, numbers = samples.splits
     chosen = {name: numbers == place for place, name in enumerate(names)}
     return {

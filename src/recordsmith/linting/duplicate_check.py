@@ -1,4 +1,4 @@
-"""Finds identical and similar images, within and across splits, and conflicts of their labels."""
+"""Finds identical and similar images, within and across splits, and copies with other labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.linting.explanations import Severity
 from recordsmith.linting.image_hash import (
     LOW_FREQUENCIES,
     SCALE,
@@ -20,13 +19,18 @@ from recordsmith.linting.image_hash import (
 )
 from recordsmith.linting.lint_report import MOST_EXAMPLES, Findings, LintExample
 from recordsmith.linting.near_hashes import find_equal, find_near
-from recordsmith.sources import Sample
+from recordsmith.linting.sample_images import place_of
+from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import Check
+from recordsmith.words import count
 
 _SHARE_APART = 0.1  # copies of photos, also cropped ones, correlate with 0.9 and more
 _LEAST_VARIANCE = 0.05
 _FEWEST_TO_MEASURE = 30
 _AT_ONCE = 1 << 15
+_MEASURED_IMAGES = 2000
+_FALSE_SHARE = 0.1  # of the similar images that are reported
+_SLOWEST_GROWTH = 4.0  # images that differ in two ways at least
 
 
 class Looks:
@@ -38,6 +42,15 @@ class Looks:
         self.hashes = np.zeros(sample_count, np.uint64)
         self.shapes = np.zeros((sample_count, LOW_FREQUENCIES), np.int8)
         self.is_detailed = np.zeros(sample_count, np.bool_)
+
+    def squared_distances(self, one: Int64Array, other: Int64Array) -> Int64Array:
+        """How far apart the shapes of pairs are: int64, (pairs,)."""
+        found = np.zeros(len(one), np.int64)
+        for start in range(0, len(one), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            apart = self.shapes[one[part]].astype(np.int32) - self.shapes[other[part]]
+            found[part] = (apart**2).sum(axis=1)
+        return found
 
     def put(
         self,
@@ -78,23 +91,25 @@ def check_duplicates(
     looks: Looks,
     splits: Int64Array,
     samples: Sequence[Sample],
-    labels: npt.NDArray[np.int32] | None,
+    reader: SampleReader,
     findings: Findings,
+    *,
+    similar: bool = True,
 ) -> None:
     """Add duplicates.
 
     Args:
         splits: the number of the split of each sample.
-        samples: of the listing.
-        labels: the class of each image, or -1; None without classes of images.
+        samples: of the listing, which `reader` reads.
+        similar: whether to look for images that are similar, but not identical.
     """
     (known,) = np.nonzero(looks.contents)
     contents, groups = looks.contents[known], splits[known]
     within, across = find_equal(contents, groups)
     everywhere = find_equal(contents, np.zeros_like(groups)).within
-    examples = _Examples(known, samples, findings)
-    examples.add(Check.IDENTICAL_ACROSS_SPLITS, across, "the same file as")
-    examples.add(Check.IDENTICAL_IMAGES, np.where(across < 0, within, -1), "the same file as")
+    examples = _Examples(known, samples, reader, findings)
+    examples.add(Check.IDENTICAL_ACROSS_SPLITS, across, "the same image as")
+    examples.add(Check.IDENTICAL_IMAGES, np.where(across < 0, within, -1), "the same image as")
     annotations = looks.annotations[known]
     differs = (
         (everywhere >= 0)
@@ -104,48 +119,96 @@ def check_duplicates(
     )
     conflicts = np.where(differs, everywhere, -1)
     examples.add(Check.CONFLICTING_LABELS, conflicts, "other labels than the same image")
+    if not similar:
+        return
     (chosen,) = np.nonzero((within < 0) & looks.is_detailed[known])  # one for content and split
-    shapes, most_apart = looks.shapes[known[chosen]], looks.most_apart()
+    across, numbers = across[chosen], known[chosen]
+    most_apart = looks.most_apart()
 
     def are_alike(one: Int64Array, other: Int64Array) -> npt.NDArray[np.bool_]:
-        found = np.zeros(len(one), np.bool_)
-        for start in range(0, len(one), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            apart = shapes[one[part]].astype(np.int32) - shapes[other[part]]
-            is_new = contents[chosen[one[part]]] != contents[chosen[other[part]]]
-            found[part] = is_new & ((apart**2).sum(axis=1) <= most_apart)
-        return found
+        one, other = numbers[one], numbers[other]
+        is_alike: npt.NDArray[np.bool_] = looks.squared_distances(one, other) <= most_apart
+        is_new: npt.NDArray[np.bool_] = looks.contents[one] != looks.contents[other]
+        return is_alike & is_new
 
-    near = find_near(looks.hashes[known][chosen], groups[chosen], are_alike).twins
-    examples = _Examples(known[chosen], samples, findings)
-    if labels is not None:
-        own = labels[known][chosen]
-        twin = np.where(near.within < 0, near.across, near.within)
-        differs = (twin >= 0) & (own >= 0) & (own[twin] >= 0) & (own != own[twin])
-        conflicts = np.where(differs, twin, -1)
-        relation = "another class than almost the same image"
-        examples.add(Check.CONFLICTING_LABELS, conflicts, relation, Severity.WARNING)
-    alike = np.where(across[chosen] < 0, near.across, -1)
+    near = find_near(looks.hashes[numbers], groups[chosen], are_alike).twins
+    distances = [
+        np.where(twins < 0, np.inf, looks.squared_distances(numbers, numbers[twins]))
+        for twins in near
+    ]
+    found = np.minimum(*distances)
+    found = np.sort(found[np.isfinite(found)])
+    limit = _reliable_distance(looks.shapes[numbers], most_apart, found)
+    inside, outside = (
+        np.where(apart <= limit, twins, -1) for apart, twins in zip(distances, near, strict=True)
+    )
+    examples = _Examples(numbers, samples, reader, findings)
+    alike = np.where(across < 0, outside, -1)
     examples.add(Check.SIMILAR_ACROSS_SPLITS, alike, "almost the same image as")
-    alike = np.where(alike < 0, near.within, -1)
+    alike = np.where(alike < 0, inside, -1)
     examples.add(Check.SIMILAR_IMAGES, alike, "almost the same image as")
+    left_out = int((found > limit).sum())
+    if left_out:
+        text = (
+            f"{count(left_out, 'image')} similar to another one not reported: different images of "
+            "this source are as similar"
+        )
+        findings.add(Check.ALIKE_IMAGES, LintExample("", text))
+
+
+def _reliable_distance(
+    shapes: npt.NDArray[np.int8], most_apart: float, found: npt.NDArray[np.float64]
+) -> float:
+    """Up to which squared distance most of the similar images are copies; -1 if there is none.
+
+    Handwritten digits, icons and other images with few details are similar by chance. How many
+    pairs are, is extrapolated from the pairs that are further apart than copies: in independent
+    images, the number of pairs is a power of the distance.
+
+    Args:
+        shapes: of the images.
+        most_apart: the squared distance up to which images are compared.
+        found: squared distances of the images with a similar one, in ascending order.
+    """
+    if not len(found):
+        return -1.0
+    total = len(shapes)
+    measured = shapes
+    if total > _MEASURED_IMAGES:
+        rng = np.random.default_rng(0)
+        measured = shapes[rng.choice(total, _MEASURED_IMAGES, replace=False)]
+    values = measured.astype(np.float32)
+    squares = (values**2).sum(axis=1)
+    apart = squares[:, np.newaxis] + squares - 2 * (values @ values.T)
+    ring, wider_ring = (
+        int(((apart > low) & (apart <= 2 * low)).sum()) / 2 for low in (most_apart, 2 * most_apart)
+    )
+    if not ring:
+        return most_apart
+    pairs = total * (total - 1) / (len(values) * (len(values) - 1))
+    growth = max(wider_ring / ring, _SLOWEST_GROWTH)  # from one distance to its double
+    by_chance = pairs * ring / (growth - 1) * (found / most_apart) ** np.log2(growth)
+    allowed = np.maximum(0.5, _FALSE_SHARE * np.arange(1, len(found) + 1))
+    (reliable,) = np.nonzero(by_chance <= allowed)
+    return float(found[reliable[-1]]) if len(reliable) else -1.0
 
 
 class _Examples:
     """Adds findings about pairs of samples; `numbers` are those of the items in the listing."""
 
-    def __init__(self, numbers: Int64Array, samples: Sequence[Sample], findings: Findings) -> None:
+    def __init__(
+        self,
+        numbers: Int64Array,
+        samples: Sequence[Sample],
+        reader: SampleReader,
+        findings: Findings,
+    ) -> None:
         self._numbers = numbers
         self._samples = samples
+        self._reader = reader
         self._findings = findings
 
-    def add(
-        self,
-        check: Check,
-        twins: Int64Array,
-        relation: str,
-        severity: Severity | None = None,
-    ) -> None:
+    def add(self, check: Check, twins: Int64Array, relation: str) -> None:
         """Add the items that have a twin."""
         (items,) = np.nonzero(twins >= 0)
         if not len(items):
@@ -154,12 +217,17 @@ class _Examples:
         for item in islice(items, MOST_EXAMPLES):
             sample = self._samples[int(self._numbers[item])]
             twin = self._samples[int(self._numbers[twins[item]])]
-            places = [f" ({each.split})" if each.split else "" for each in (sample, twin)]
+            (file, place), (other, other_place) = (
+                place_of(self._reader, each) for each in (sample, twin)
+            )
+            details = [other_place, (twin.split or "") if sample.split != twin.split else ""]
+            detail = ", ".join(filter(None, details))
             examples.append(
                 LintExample(
-                    sample.name,
-                    f"{relation} {twin.name}{places[1] if sample.split != twin.split else ''}",
-                    other=twin.name,
+                    file,
+                    f"{relation} {other}" + (f" ({detail})" if detail else ""),
+                    place,
+                    other=other,
                 )
             )
-        self._findings.add(check, *examples, severity=severity, count=len(items))
+        self._findings.add(check, *examples, count=len(items))

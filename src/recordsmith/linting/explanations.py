@@ -161,7 +161,7 @@ _EXPLANATIONS: dict[Check, CheckExplanation] = {
     ),
     Check.IDENTICAL_ACROSS_SPLITS: CheckExplanation(
         _ERROR,
-        "The same image file is in two splits: evaluation is optimistic (leakage).",
+        "The same image is in two splits: evaluation is optimistic (leakage).",
         _SPLIT_AGAIN,
     ),
     Check.SIMILAR_ACROSS_SPLITS: CheckExplanation(
@@ -172,7 +172,7 @@ _EXPLANATIONS: dict[Check, CheckExplanation] = {
     ),
     Check.IDENTICAL_IMAGES: CheckExplanation(
         _WARNING,
-        "The same image file occurs more than once: duplicates are weighted twice in training, and "
+        "The same image occurs more than once: duplicates are weighted twice in training, and "
         "random splits separate them.",
         "Remove the duplicates.",
     ),
@@ -181,6 +181,11 @@ _EXPLANATIONS: dict[Check, CheckExplanation] = {
         "Images are almost the same, such as resized copies or frames of a video: random splits "
         "separate them.",
         "Preview the pairs; remove one of them, or keep them in one split.",
+    ),
+    Check.ALIKE_IMAGES: CheckExplanation(
+        _NOTE,
+        "Different images of the source look so alike that copies cannot be told apart.",
+        "Nothing. Identical images are always reported.",
     ),
     Check.CONFLICTING_LABELS: CheckExplanation(
         _ERROR,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, closing
+from typing import Any
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import FileAccessError
+from recordsmith.errors import FileAccessError, OptionError, option, shown_value
 from recordsmith.image import read_image_header
 from recordsmith.linting.class_check import check_classes
 from recordsmith.linting.duplicate_check import Looks, check_duplicates
@@ -21,7 +22,7 @@ from recordsmith.linting.sample_check import (
     SampleCheck,
     wrong_extension,
 )
-from recordsmith.linting.sample_images import location_of
+from recordsmith.linting.sample_images import location_of, place_of
 from recordsmith.sources import Listing, Sample, Source, check_source
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.numbered import NumberedSamples, collect
@@ -35,12 +36,28 @@ _HEAD_BYTES = 4096
 _COMMON_MASKS, _COMMON_SHARE = 2, 0.05
 _FEWEST_MASKS = 5
 _VOID = 255
+_OF_SIMILAR = {Check.SIMILAR_ACROSS_SPLITS, Check.SIMILAR_IMAGES, Check.ALIKE_IMAGES}
+_OF_COPIES = _OF_SIMILAR | {
+    Check.IDENTICAL_ACROSS_SPLITS,
+    Check.IDENTICAL_IMAGES,
+    Check.CONFLICTING_LABELS,
+}
+_OF_PIXELS = _OF_COPIES | {
+    Check.UNREADABLE_IMAGE,
+    Check.DAMAGED_IMAGE,
+    Check.CMYK,
+    Check.HIGH_BIT_DEPTH,
+    Check.ALPHA,
+    Check.ANIMATION,
+}
 
 
 def lint(
-    source: Source,
+    source: Source | Any,
     *,
     deep: bool = True,
+    ignore: Iterable[str] = (),
+    only: Iterable[str] = (),
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> LintReport:
@@ -49,9 +66,12 @@ def lint(
     Reads every sample and decodes every image and mask once.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`. Pass annotations with `boxes="stop"`,
+        source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`,
             the default: other policies change invalid boxes, and `lint` reports them as notes.
         deep: False to check only names, classes, orphans and the headers of a few images.
+        ignore: names of checks to leave out, such as `["similar-images"]`.
+        only: names of the only checks to run; all if empty. Images are not decoded if no
+            check needs their pixels.
         threads: the number of threads; None for one per processor.
         progress: called as `progress(done, total)` with numbers of samples.
 
@@ -60,7 +80,7 @@ def lint(
 
     Raises:
         SourceError: the source cannot be listed.
-        OptionError: an argument is invalid.
+        OptionError: an argument is invalid, such as the name of a check.
         FileAccessError: a folder or an annotation file cannot be read.
 
     Example:
@@ -69,18 +89,38 @@ def lint(
         (True, [])
     """
     source = check_source(source)
+    selected = _parse_checks(only, "only") or {*Check}
+    if selected & _OF_SIMILAR:
+        selected.add(Check.ALIKE_IMAGES)  # says why the others may be missing
+    selected -= _parse_checks(ignore, "ignore")
     work = Work(thread_count(threads), progress)
-    return lint_listing(source.list_samples(), work, deep=deep)
+    return lint_listing(source.list_samples(), work, deep=deep, selected=selected)
 
 
-def lint_listing(listing: Listing, work: Work, *, deep: bool) -> LintReport:
+def _parse_checks(names: Iterable[str], argument: str) -> set[Check]:
+    names = [names] if isinstance(names, str) else [*names]
+    known = [str(check) for check in Check]
+    for name in names:
+        if name not in known:
+            raise OptionError(
+                f"unknown check {shown_value(name)} in {option(argument)}",
+                option=argument,
+                value=name,
+                expected=f"one of {', '.join(known)}",
+            )
+    return {*map(Check, names)}
+
+
+def lint_listing(
+    listing: Listing, work: Work, *, deep: bool, selected: Collection[Check] = frozenset(Check)
+) -> LintReport:
     """Check the samples of a listing; see `lint`."""
     findings = Findings()
     columns = collect(listing.samples)
     splits = _split_numbers(listing, columns)
     report = LintReport(len(columns), is_deep=deep)
     if deep:
-        counts = _check_samples(listing, columns, splits, work, findings, report)
+        counts = _check_samples(listing, splits, work, findings, report, selected)
     else:
         probed = _probe_samples(listing, findings)
         counts = _label_counts(columns, splits, listing)
@@ -88,18 +128,18 @@ def lint_listing(listing: Listing, work: Work, *, deep: bool) -> LintReport:
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
     check_classes(names, report.classes, findings, deep=deep)
-    report.findings = findings.sorted()
+    report.findings = [found for found in findings.sorted() if found.check in selected]
     _keep_samples(report, listing, listing.samples if deep else probed)
     return report
 
 
 def _check_samples(
     listing: Listing,
-    columns: NumberedSamples,
     splits: Int64Array,
     work: Work,
     findings: Findings,
     report: LintReport,
+    selected: Collection[Check],
 ) -> Counter[tuple[str | None, int]]:
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples
@@ -110,7 +150,12 @@ def _check_samples(
     starts = range(0, len(samples), _AT_ONCE)
     with ExitStack() as stack:
         samples_ahead = stack.enter_context(SamplesAhead(listing.reader, work.threads))
-        check = SampleCheck(listing.reader, listing.class_names, samples_ahead)
+        check = SampleCheck(
+            listing.reader,
+            listing.class_names,
+            samples_ahead,
+            decode=not _OF_PIXELS.isdisjoint(selected),
+        )
         checked = stack.enter_context(
             closing(
                 work.in_order(
@@ -127,7 +172,9 @@ def _check_samples(
             counts.update(part.classes)
             masks.extend(part.masks)
             work.advance(len(part.contents))
-    check_duplicates(looks, splits, samples, columns.labels, findings)
+    if not _OF_COPIES.isdisjoint(selected):
+        similar = not _OF_SIMILAR.isdisjoint(selected)
+        check_duplicates(looks, splits, samples, listing.reader, findings, similar=similar)
     _check_mask_values(masks, findings, are_known=listing.class_names is not None)
     return counts
 
@@ -250,8 +297,9 @@ def _keep_samples(report: LintReport, listing: Listing, samples: Iterable[Sample
     kept: dict[str, Sample] = {}
     if wanted:
         for sample in samples:
-            if sample.name in wanted:
-                kept[sample.name] = sample
+            name, _ = place_of(listing.reader, sample)
+            if name in wanted:
+                kept[name] = sample
                 if len(kept) == len(wanted):
                     break
     report.keep(kept, listing.reader)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from recordsmith.errors import OptionName, RecordsmithError, option_in_python, with_options
+from recordsmith.errors import RecordsmithError, with_options
 from recordsmith.linting.explanations import ORDER, Severity, explain_check
 from recordsmith.linting.sample_images import features_of, image_of
 from recordsmith.sources import Sample, SampleReader
@@ -60,18 +60,18 @@ class LintFinding:
         """What the finding means."""
         return explain_check(self.check).meaning
 
-    def cure(self, name_option: OptionName = option_in_python) -> str:
-        """What to do about it, with the names that an interface has for options."""
-        return with_options(explain_check(self.check).cure, name_option)
+    def cure(self) -> str:
+        """What to do about it."""
+        return with_options(explain_check(self.check).cure)
 
-    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return check, severity, count, meaning, cure and examples."""
         return {
             "check": str(self.check),
             "severity": str(self.severity),
             "count": self.count,
             "meaning": self.meaning,
-            "cure": self.cure(name_option),
+            "cure": self.cure(),
             "examples": [
                 {"file": e.file, "place": e.place, "found": e.found, "other": e.other, "box": e.box}
                 for e in self.examples
@@ -97,7 +97,8 @@ class Findings:
             severity = explain_check(check).severity
         finding = self._by_check.setdefault((check, severity), LintFinding(check, severity))
         finding.count += len(examples) if count is None else count
-        finding.examples += examples[: MOST_EXAMPLES - len(finding.examples)]
+        kept = examples[: MOST_EXAMPLES - len(finding.examples)]
+        finding.examples += [each._replace(found=with_options(each.found)) for each in kept]
 
     def extend(self, other: Findings) -> None:
         """Add the findings of another part of the source."""
@@ -151,8 +152,8 @@ class LintReport(Report):
 
     @property
     def note_count(self) -> int:
-        """Number of places with notes."""
-        return self._count(Severity.NOTE)
+        """Number of findings that are notes, each of which may be about many samples."""
+        return len([*self.of_severity(Severity.NOTE)])
 
     def of_severity(self, severity: Severity) -> Iterator[LintFinding]:
         """The findings of one severity."""
@@ -172,7 +173,7 @@ class LintReport(Report):
         except RecordsmithError:
             return image_of(self._reader, sample)
 
-    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return samples, images, deep, error_count, warning_count, note_count, classes and
         findings.
         """
@@ -184,7 +185,7 @@ class LintReport(Report):
             "warning_count": self.warning_count,
             "note_count": self.note_count,
             "classes": self.classes,
-            "findings": [found.to_json(name_option) for found in self.findings],
+            "findings": [found.to_json() for found in self.findings],
         }
 
     def _count(self, severity: Severity) -> int:

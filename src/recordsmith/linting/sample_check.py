@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from recordsmith.buffers import BytesLike
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -42,6 +44,7 @@ from recordsmith.linting.sample_images import (
     first_of,
     image_in,
     image_of,
+    place_of,
     values_of,
 )
 from recordsmith.sources import Sample, SampleReader
@@ -118,8 +121,12 @@ class SampleCheck:
         reader: SampleReader,
         class_names: Sequence[str | None] | None,
         samples_ahead: SamplesAhead,
+        *,
+        decode: bool = True,
     ) -> None:
+        """`decode`: whether to decode images."""
         self._reader = reader
+        self._decode = decode
         self._samples_ahead = samples_ahead
         self._class_count = None if class_names is None else len(class_names)
 
@@ -132,11 +139,12 @@ class SampleCheck:
 
     def _check(self, item: SampleToRead, checked: Checked) -> None:
         sample, findings = item.sample, checked.findings
+        name, row = place_of(self._reader, sample)
 
         def note(what: str, where: str) -> None:
             check = what.check if isinstance(what, Flaw) else Check.CHANGED
             if check is not Check.EXIF_ORIENTATION:  # checked for every image
-                example = LintExample(sample.name, what, where)
+                example = LintExample(name, what, where or row)
                 findings.add(check, example, severity=Severity.NOTE)
 
         features: Mapping[str, Any] = {}
@@ -145,7 +153,8 @@ class SampleCheck:
             features = features_of(item.read(note))
             is_annotated = True
         except (CorruptDataError, FileAccessError, SourceError) as error:
-            problems = list(_problems(error, sample.name, getattr(self._reader, "root", None)))
+            root = getattr(self._reader, "root", None)
+            problems = list(_problems(error, name, row, root))
             for check, example in problems:
                 findings.add(check, example, severity=Severity.ERROR)  # it cannot be packed
             if problems[0][0] is not Check.UNREADABLE_IMAGE or problems[0][1].place:
@@ -153,42 +162,43 @@ class SampleCheck:
         data = image_in(features)
         content, shown = 0, _FLAT
         if data is not None:
-            content = _hash(data)
-            shown = self._check_image(sample, data, features, checked)
+            content, shown = self._check_image(name, row, data, features, checked)
         checked.contents.append(content)
         checked.frequencies.append(shown)
         checked.annotations.append(_annotation_hash(features) if is_annotated else 0)
         labels = {*_labels(features)} if sample.label is None else {sample.label}
         checked.classes.update((sample.split, label) for label in labels)
-        _check_boxes(sample.name, features, findings)
+        _check_boxes(name, features, findings)
         mask = first_of(features.get(MASK))
         if isinstance(mask, bytes) and first_of(features.get(MASK_FORMAT)) not in RAW:
-            self._check_mask(sample.name, mask, checked)
+            self._check_mask(name, mask, checked)
 
     def _check_image(
-        self, sample: Sample, data: bytes, features: Mapping[str, Any], checked: Checked
-    ) -> Frequencies:
-        """Decode an image and check it; return what it shows."""
-        name, findings = sample.name, checked.findings
+        self, name: str, row: str, data: bytes, features: Mapping[str, Any], checked: Checked
+    ) -> tuple[int, Frequencies]:
+        """Decode an image and check it; return a hash of its pixels, and what it shows."""
+        content, shown = _hash(data), _FLAT
 
         def add(check: Check, found: str, severity: Severity | None = None) -> None:
-            findings.add(check, LintExample(name, found), severity=severity)
+            checked.findings.add(check, LintExample(name, found, row), severity=severity)
 
         try:
             head = read_image_head(data)
-            with reserve_for_decoding(data, *head[:3], max_pixels=MAX_PIXELS):
-                decoded = decode_exact(
-                    data,
-                    max_pixels=MAX_PIXELS,
-                    on_damage=lambda detail: add(Check.DAMAGED_IMAGE, detail),
-                )
-                shown = low_frequencies(decoded.pixels)
-                for check, found, severity in _surprises(decoded):
-                    add(check, found, severity)
+            if self._decode:
+                with reserve_for_decoding(data, *head[:3], max_pixels=MAX_PIXELS):
+                    decoded = decode_exact(
+                        data,
+                        max_pixels=MAX_PIXELS,
+                        on_damage=lambda detail: add(Check.DAMAGED_IMAGE, detail),
+                    )
+                    content = _pixel_hash(decoded.pixels)
+                    shown = low_frequencies(decoded.pixels)
+                    for check, found in _surprises(decoded):
+                        add(check, found)
+                checked.image_count += 1
         except CorruptDataError as error:
             add(Check.UNREADABLE_IMAGE, error.detail)
-            return _FLAT
-        checked.image_count += 1
+            return content, shown
         stated = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
         if stated[0] is not None and stated != (head.height, head.width):
             add(
@@ -205,7 +215,7 @@ class SampleCheck:
                 f"orientation {orientation}" + (", with boxes or a mask" if depends else ""),
                 None if depends else Severity.NOTE,
             )
-        return shown
+        return content, shown
 
     def _check_mask(self, name: str, data: bytes, checked: Checked) -> None:
         try:
@@ -244,9 +254,14 @@ def _labels(features: Mapping[str, Any]) -> Iterator[int]:
                 yield int(value)
 
 
-def _hash(data: bytes) -> int:
+def _hash(data: BytesLike) -> int:
     span = np.array([0, len(data)], np.int64)
     return int(hash_spans(data, span[:1], span[1:])[0]) or 1
+
+
+def _pixel_hash(pixels: npt.NDArray[np.uint8 | np.uint16]) -> int:
+    flat = _hash(np.ascontiguousarray(pixels).reshape(-1).view(np.uint8))
+    return _hash(repr((pixels.shape, flat)).encode())
 
 
 def _annotation_hash(features: Mapping[str, Any]) -> int:
@@ -256,11 +271,11 @@ def _annotation_hash(features: Mapping[str, Any]) -> int:
 
 
 def _problems(
-    error: RecordsmithError, name: str, root: object
+    error: RecordsmithError, name: str, row: str, root: object
 ) -> Iterator[tuple[Check, LintExample]]:
     """The checks that an error belongs to, one for each problem."""
     path = str(getattr(error, "path", None) or "").removeprefix(f"{root}/")
-    place = "" if path == name else path
+    place = row if path in ("", name) else path
     if isinstance(error, CorruptDataError):
         is_image = error.defect is Defect.UNREADABLE_IMAGE
         check = Check.UNREADABLE_IMAGE if is_image else Check.UNREADABLE_SAMPLE
@@ -281,22 +296,20 @@ def _problems(
             yield Check.UNREADABLE_SAMPLE, LintExample(name, problem)
 
 
-def _surprises(decoded: Decoded) -> Iterator[tuple[Check, str, Severity | None]]:
+def _surprises(decoded: Decoded) -> Iterator[tuple[Check, str]]:
     """What readers of the image may not expect."""
     if decoded.was_cmyk:
-        yield Check.CMYK, "CMYK colours", None
+        yield Check.CMYK, "CMYK colours"
     if decoded.pixels.dtype == np.uint16:
-        yield Check.HIGH_BIT_DEPTH, "16 bits per channel", None
+        yield Check.HIGH_BIT_DEPTH, "16 bits per channel"
     if decoded.has_alpha:
         alpha = decoded.pixels[:, :, -1]
         seen = np.iinfo(alpha.dtype).max
         hidden = int((alpha < seen).sum())
         if hidden:
-            yield Check.ALPHA, f"{hidden / alpha.size:.1%} of the pixels are transparent", None
-        else:
-            yield Check.ALPHA, "an alpha channel without transparent pixels", Severity.NOTE
+            yield Check.ALPHA, f"{hidden / alpha.size:.1%} of the pixels are transparent"
     if decoded.is_animated:
-        yield Check.ANIMATION, "several frames", None
+        yield Check.ANIMATION, "several frames"
 
 
 def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:

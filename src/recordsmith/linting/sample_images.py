@@ -13,6 +13,7 @@ from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK
 from recordsmith.image import Box, read_image_header
 from recordsmith.sources import Content, Sample
 from recordsmith.sources.files.images import has_image_name, image_features
+from recordsmith.sources.tables.table_reader import TableReader
 from recordsmith.stores import Location
 
 RAW = (b"raw", "raw")
@@ -28,6 +29,17 @@ def features_of(content: Content) -> Mapping[str, Any]:
             return {}
     found = content if isinstance(content, Mapping) else content.context
     return found if isinstance(found, Mapping) else {}
+
+
+def place_of(reader: object, sample: Sample) -> tuple[str, str]:
+    """How people find a sample: its image or file, and its row in a table, where it has one."""
+    reference = sample.reference or {}
+    if "fault" in reference:
+        path = str(reference["fault"].get("path") or sample.name)
+        return path.removeprefix(f"{getattr(reader, 'root', None)}/"), ""
+    row = reader.place_of(sample) if isinstance(reader, TableReader) else ""
+    image = reference.get("image") if row else sample.name
+    return (image, row) if image else (row, "")
 
 
 def image_of(reader: object, sample: Sample) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ Allocate: TypeAlias = Callable[[str, tuple[int, ...], Any], npt.NDArray[Any]]
 """Called as `allocate(name, shape, dtype)`; returns an uninitialized array."""
 
 _ALIGNMENT = 64
+_RECYCLED_FROM = 1 << 19  # bytes: the allocator uses smaller blocks again without clearing pages
 
 
 def empty(name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:  # noqa: ARG001
@@ -43,6 +44,8 @@ class RecycledMemory:
     def empty(self, name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
         """Allocate an array as `empty` does, from the unused memory of that name if it fits."""
         byte_count = math.prod(shape) * np.dtype(dtype).itemsize
+        if byte_count < _RECYCLED_FROM:
+            return empty(name, shape, dtype)
         unused = self._unused[name]
         block = None
         with suppress(IndexError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -15,6 +16,17 @@ _MOST_RECORDS = 2**53
 def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is an integer of Python or NumPy; True and False are not."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def is_same(value: Any, own: Any) -> bool:
+    """Whether entries of a state are equal, and True is not a 1."""
+    if value != own:
+        return False
+    if isinstance(own, Mapping):
+        return all(is_same(value[name], own[name]) for name in own)
+    if isinstance(own, (list, tuple)):
+        return all(map(is_same, value, own))
+    return isinstance(value, (bool, np.bool_)) == isinstance(own, bool)
 
 
 def whole_number(name: str, value: object, lowest: int, highest: int | None = None) -> int:

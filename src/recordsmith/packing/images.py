@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from recordsmith.errors import CorruptDataError, SourceError
+from recordsmith.errors import CorruptDataError, SourceError, option
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.example import SequenceExample, decode_payload
 from recordsmith.example.keys import (
@@ -51,12 +51,12 @@ IMAGES = (IMAGE, MASK, OBJECT_MASK)
 """The canonical keys of features that hold encoded images."""
 
 IS_PROGRESSIVE = (
-    "JPEGs are progressive, which takes two to three times as long to decode; conversion to "
-    "baseline keeps every pixel and adds about 3 % to their size"
+    "JPEGs are progressive, which takes two to three times as long to decode; "
+    f"{option('baseline', True)} converts to baseline losslessly, which adds about 3 % to the size"
 )
 HAS_ORIENTATION = (
-    "JPEGs have an EXIF orientation, which TensorFlow ignores when it decodes; apply the "
-    "orientation when you pack, so that images, masks and boxes are rotated"
+    "JPEGs have an EXIF orientation, which TensorFlow ignores when it decodes; "
+    f"{option('orientation', 'apply')} rotates images, masks and boxes"
 )
 MASK_CHANGED = "masks were rotated or resized with their image"
 MASK_RAW = "masks were decoded and stored as raw values"

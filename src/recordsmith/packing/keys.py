@@ -6,7 +6,6 @@ last, when a record is encoded.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -25,6 +24,7 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.image import channel_count
+from recordsmith.words import similar_name
 
 _Value = TypeVar("_Value")
 
@@ -83,13 +83,13 @@ class KeyScheme:
                 value=missing[0],
             )
         if missing and not any(key in features for key in self.keys):
-            close = difflib.get_close_matches(missing[0], features, 1)
+            similar = similar_name(missing[0], features)
             raise OptionError(
                 f"unknown feature {missing[0]!r} in {option('keys')}; the samples have "
                 f"{', '.join(sorted(features))}",
                 option="keys",
                 value=missing[0],
-                remedy=f"Did you mean {close[0]!r}?" if close else "",
+                remedy=f"Did you mean {similar!r}?" if similar else "",
             )
         return renamed
 

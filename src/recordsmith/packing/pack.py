@@ -35,6 +35,7 @@ from recordsmith.errors import (
     RecordsmithError,
     SourceError,
     option,
+    with_options,
 )
 from recordsmith.image import ImageOptions
 from recordsmith.linting import LintReport
@@ -80,8 +81,9 @@ def pack(
     An interrupted job leaves no partial output. Rerun it to resume.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`; or a dataset of Hugging Face, or a
-            table of pyarrow, Polars, pandas or DuckDB.
+        source: a path, whose type is detected as by `detect`; the samples, such as
+            `ImageFolder("flowers")`; or a dataset of Hugging Face, or a table of pyarrow, Polars,
+            pandas or DuckDB.
         out: the folder of the dataset; created if it does not exist.
         splits: the share of each split; the shares add up to 1. None for the splits of the source,
             or a single split, train.
@@ -119,14 +121,14 @@ def pack(
         number of threads and after any number of interruptions.
 
     Raises:
-        SourceError: the source is empty, samples are unreadable, or `lint` is strict and found
-            something.
+        SourceError: the source is empty, samples are unreadable, `lint` is strict and found
+            something, or a path can be read in several ways: `problems` has each with its options.
         OptionError: options conflict with each other or with the data, or the folder holds another
             dataset.
         FileAccessError: a folder cannot be read or written, or the disk is full.
 
     Example:
-        rs.pack(rs.ImageFolder("flowers"), "out", splits={"train": 0.8, "test": 0.2})
+        rs.pack("flowers", "out", splits={"train": 0.8, "test": 0.2})
     """
     recipe = Recipe(
         splits=splits,
@@ -203,7 +205,7 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
     """Plan a packing job: as data, whose tasks any machines may run.
 
     Args:
-        source: the samples, such as `ImageFolder("flowers")`.
+        source: a path or the samples, as for `pack`.
         out: the folder of the dataset, which all machines write to.
         options: those options of `pack` that determine the bytes of the shards.
 
@@ -323,7 +325,7 @@ def _complete(
     folder = job.out
     report = PackReport(
         folder,
-        notices=tuple(job.listed["notices"]),
+        notices=tuple(map(with_options, job.listed["notices"])),
         images_are_checked=job.recipe.check_images,
         lint=lint,
     )
@@ -388,11 +390,12 @@ def _collect(
         SourceError: samples are unreadable and must not be skipped, or a split is empty.
     """
     failures = {number: why for result in results for number, why in result.skipped.items()}
-    report.skipped = [failures[number] for number in sorted(failures)[:MOST_PROBLEMS]]
+    report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MOST_PROBLEMS]]
     report.skipped_count = job.sample_count - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.reused_count = sum(result.was_reused for result in results)
-    report.notes = merge_notes(result.notes for result in results)
+    notes = merge_notes(result.notes for result in results)
+    report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
     if failures and not skip_errors:
         raise _unreadable(report, job.listed["samples"])
     counts = dict.fromkeys(job.splits, 0)

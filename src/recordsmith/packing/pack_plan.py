@@ -351,9 +351,10 @@ def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
     """Report the splits of the source that were divided again."""
-    if not listing.splits or recipe.splits is None:
+    own = listing.splits or tuple(filter(None, [listing.only_split]))
+    if not own or recipe.splits is None:
         return ()
-    resplit = recipe.resplit or listing.splits
+    resplit = recipe.resplit or own
     divided = [resplit] if isinstance(resplit, str) else list(resplit)
     what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
     new = join_names(split for split in plan.splits if split in (recipe.splits or ()))

@@ -316,7 +316,7 @@ def _encoded(listing: Listing, notes: dict[str, Occurrences]) -> EncodedRows:
         try:
             payload, fault = preparation.payload(listing.reader.read(sample, note), note), {}
         except (CorruptDataError, FileAccessError, SourceError) as error:
-            payload, fault = b"", {0: Fault("; ".join(error.lines))}
+            payload, fault = b"", {0: Fault(error.unnamed)}
         rows.extend(payload, np.array([0, len(payload)], np.int64), fault)
     rows.finish()
     return rows

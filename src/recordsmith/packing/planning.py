@@ -94,6 +94,8 @@ def make_plan(
     samples, digest = read_samples(
         listing, seed, shuffle=shuffle, run_bytes=RUN_BYTES if run_bytes is None else run_bytes
     )
+    if splits is None and not listing.splits and listing.only_split is not None:
+        splits = {listing.only_split: 1.0}
     division = Division(samples, listing.splits, splits, resplit, stratify=stratify)
     ordered = samples.arrange(division)
     counts = shard_counts(

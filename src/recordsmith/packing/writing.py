@@ -183,7 +183,7 @@ class ShardJobs:
             faulty = numbers[is_fault]
             in_listing = self._plan.numbers(faulty).tolist()
             for number, listed in zip(faulty.tolist(), in_listing, strict=True):
-                skipped[listed] = "; ".join(source.faults[number].error().lines)
+                skipped[listed] = source.faults[number].error().unnamed
             skipped = _first(skipped)
             frames, lengths = source.read_frames(numbers[~is_fault])
             writer.write_frames(frames, lengths)
@@ -237,7 +237,7 @@ class ShardJobs:
             content = item.read(note)
             payload = preparation.payload(content, note)
         except (CorruptDataError, FileAccessError, SourceError) as error:
-            return _Prepared(number, item.sample, None, "; ".join(error.lines), notes)
+            return _Prepared(number, item.sample, None, error.unnamed, notes)
         return _Prepared(number, item.sample, payload, "", notes)
 
 

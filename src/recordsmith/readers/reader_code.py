@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.readers import dali, grain, tensorflow, torch
 from recordsmith.readers.description import Description, describe
+from recordsmith.words import similar_name
 from recordsmith.work import Progress
 
 Reader = Literal["tf", "torch", "dali", "grain"]
@@ -50,12 +50,12 @@ def reader_code(
         CorruptDataError, FileAccessError: as for `inspect`.
     """
     if reader not in _WRITERS:
-        close = get_close_matches(str(reader), READERS, 1)
+        similar = similar_name(str(reader), READERS)
         raise OptionError(
             option="reader",
             value=reader,
             expected=f"one of {', '.join(READERS)}",
-            remedy=f"Did you mean {close[0]!r}?" if close else "",
+            remedy=f"Did you mean {similar!r}?" if similar else "",
         )
     description = describe(paths, split, progress)
     payload = description.payload

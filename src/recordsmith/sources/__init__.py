@@ -15,7 +15,7 @@ from recordsmith.sources.boxes.voc import Voc
 from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
-from recordsmith.sources.detection import FORMATS, DetectedSource, Detection, detect, make_source
+from recordsmith.sources.detection import FORMATS, Detection, detect
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace
 from recordsmith.sources.in_memory import check_source
@@ -44,7 +44,6 @@ __all__ = [
     "Content",
     "CsvBoxes",
     "Cvat",
-    "DetectedSource",
     "Detection",
     "Flaw",
     "HuggingFace",
@@ -70,6 +69,5 @@ __all__ = [
     "check_source",
     "detect",
     "ignore_note",
-    "make_source",
     "open_reader",
 ]

@@ -5,7 +5,6 @@ Names are case-sensitive.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
@@ -13,7 +12,7 @@ from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.stores import Location, PlaceLike, as_location
-from recordsmith.words import count
+from recordsmith.words import count, similar_name
 
 _MOST_SUGGESTED = 100
 _LONGEST_COMPARED = 200
@@ -62,10 +61,9 @@ class Classes:
         """A similar class, or the first known classes."""
         likely = [known for known in self._labels if len(known) <= _LONGEST_COMPARED]
         folded = {known.casefold(): known for known in likely[:_MOST_COMPARED]}
-        wanted = name[:_LONGEST_COMPARED].casefold()
-        close = difflib.get_close_matches(wanted, folded, 1)
-        if close:
-            return f"; did you mean {folded[close[0]]!r}?"
+        similar = similar_name(name[:_LONGEST_COMPARED].casefold(), folded)
+        if similar is not None:
+            return f"; did you mean {folded[similar]!r}?"
         return f"; known classes: {join_names(sorted(self._labels)) or 'none'}"
 
     def notices(self) -> list[str]:

@@ -6,21 +6,19 @@ chosen is the specification of the source: its format and its options.
 
 from __future__ import annotations
 
-import difflib
 import itertools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from recordsmith.dataset.names import RECORD_SUFFIXES
+from recordsmith.dataset.splits import has_split_word
 from recordsmith.errors import (
     OptionError,
-    OptionName,
     SourceError,
     option,
-    option_in_python,
     with_options,
 )
 from recordsmith.sources.archives import detection as archives
@@ -40,16 +38,21 @@ from recordsmith.sources.class_folders import detection as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.folders import is_folder
+from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.pairs import detection as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
+from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
+from recordsmith.sources.splits import is_like_split
 from recordsmith.sources.survey import HEAD_BYTES, Reading, Strength, Survey, choose_reading
 from recordsmith.sources.tables import detection as tables
 from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
 from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.words import count
+from recordsmith.words import count, similar_name
 
 _MOST_NOTICES = 100
+_MOST_DATASETS = 20
+_WITHOUT_IMAGES = ("shards", "tfds", "webdataset", "arrays")
 _OVERRIDING = frozenset(
     ("label_column", "split_column", "group_column", "colours", "labels", "encoding")
 )
@@ -113,103 +116,167 @@ class Detection:
     path: the folder or file.
     readings: by strength, the likeliest first; those of strength POSSIBLE are chosen only by
         options.
+    datasets: what each of several folders in it is, if they are datasets of their own.
+    given_format, given: the format and the options of the caller.
     """
 
     path: Location
     readings: tuple[Reading, ...]
+    datasets: Mapping[str, str] = field(default_factory=dict)
+    given_format: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def reading(self) -> Reading:
-        """The reading that `pack` uses without options.
+        """The reading that `pack` uses, with all its options.
 
         Raises:
-            SourceError: several readings fit, and `problems` has the options that choose each; or
-                the only one needs an option.
+            SourceError: several readings fit, and `problems` has the options that choose each; the
+                only one needs an option; or the folder contains several datasets.
+            OptionError: an option does not apply to the format.
         """
-        return choose_reading(self.path, self.readings, {})
+        chosen = self._chosen
+        known, what = chosen.options, chosen.what
+        changed = {
+            name: value
+            for name, value in self.given.items()
+            if name not in known or not _are_equal(value, known[name])
+        }
+        if changed:
+            column = f", classes in column {known.get('label_column')}"
+            for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
+                what = what.replace(stale, "") if name in changed else what
+            what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
+        hint = "" if "class_pattern" in changed else chosen.hint
+        return replace(chosen, what=what, hint=hint, options={**known, **self.given})
 
     @cached_property
     def source(self) -> Source:
         """The source of the reading.
 
         Raises:
-            SourceError: as `reading`.
+            SourceError, OptionError: as `reading`.
         """
         return FORMATS[self.reading.format].source(self.path, **self.reading.options)
 
-    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
-        """Return format, options, count, splits, classes, notices and alternatives.
-
-        Lists the samples of the source, without reading them.
-
-        Raises:
-            SourceError: as `reading`, or there is nothing to pack.
-            FileAccessError: a folder or file cannot be read.
-        """
-        reading = self.reading
-        listing = self.source.list_samples()
-        weaker = [each for each in self.readings if each is not reading]
-        return {
-            **reading_json(reading, name_option),
-            "count": len(listing.samples),
-            "splits": list(listing.splits),
-            "classes": None if listing.class_names is None else list(listing.class_names),
-            "notices": [*itertools.islice(listing.notices, _MOST_NOTICES)],
-            "alternatives": [reading_json(each, name_option) for each in weaker],
-        }
-
-
-def reading_json(reading: Reading, name_option: OptionName) -> dict[str, Any]:
-    """A reading as JSON-able values."""
-    return {
-        "format": reading.format,
-        "options": dict(reading.options),
-        "what": reading.what,
-        "noun": reading.noun,
-        "strength": reading.strength.name.lower(),
-        "left_out": [with_options(text, name_option) for text in reading.left_out],
-        "problem": with_options(reading.problem, name_option),
-    }
-
-
-@dataclass(frozen=True)
-class DetectedSource:
-    """A source and how it was chosen.
-
-    format: one of FORMATS.
-    options: of the source.
-    reading: what was detected; None if the caller chose the format.
-    """
-
-    source: Source
-    format: str
-    options: Mapping[str, Any]
-    reading: Reading | None = None
-
-    def described(self, listing: Listing) -> str:
+    def describe(self, listing: Listing) -> str:
         """What is read, for people: "images in image/, masks in label/: 30 pairs"."""
-        if self.reading is None:
-            return ""
         number = count(len(listing.samples), self.reading.noun.removesuffix("s"))
         skipped = self.reading.left_out
         return f"{self.reading.what}: {number}" + (
             f"; not read: {', '.join(skipped)}" if skipped else ""
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return format, options, count, splits, classes, notices and alternatives.
 
-def detect(path: PlaceLike) -> Detection:
+        Lists the samples of the source, without reading them.
+
+        Raises:
+            SourceError, OptionError: as `reading`; or there is nothing to pack.
+            FileAccessError: a folder or file cannot be read.
+        """
+        listing = self.source.list_samples()
+        others = [each for each in self.readings if each is not self._chosen]
+        return {
+            **reading_json(self.reading),
+            "count": len(listing.samples),
+            "splits": list(listing.splits or filter(None, [listing.only_split])),
+            "classes": None if listing.class_names is None else list(listing.class_names),
+            "notices": [*map(with_options, itertools.islice(listing.notices, _MOST_NOTICES))],
+            "alternatives": [*map(reading_json, others)],
+        }
+
+    @cached_property
+    def _chosen(self) -> Reading:
+        """The reading that the options leave."""
+        given = self.given
+        if self.given_format is not None:
+            return self._of_format(self.given_format)
+        if not given:
+            return self._only_reading()
+        accepting = [
+            reading
+            for reading in self.readings
+            if given.keys() <= set(FORMATS[reading.format].options)
+        ]
+        agreeing = [reading for reading in accepting if _agrees(reading, given)]
+        if agreeing:
+            if all(reading.strength == Strength.POSSIBLE for reading in agreeing):
+                fewest = min(len(reading.options) for reading in agreeing)
+                agreeing = [reading for reading in agreeing if len(reading.options) == fewest]
+            return choose_reading(self.path, agreeing, given)
+        likely = {reading.format for reading in accepting if reading.strength > Strength.POSSIBLE}
+        able = likely or {
+            name for name, known in FORMATS.items() if given.keys() <= set(known.options)
+        }
+        if len(able) == 1:  # the options say what is read
+            return _typed_reading(able.pop(), given)
+        first = self.readings[0]
+        for name in given:
+            if name not in FORMATS[first.format].options:
+                raise _not_accepted(name, given[name], first.format, first.what)
+        return choose_reading(self.path, self.readings, {})
+
+    def _only_reading(self) -> Reading:
+        """The strongest reading."""
+        strongest = [each for each in self.readings if each.strength == self.readings[0].strength]
+        places = join_names((str(self.path / name) for name in self.datasets), "and")
+        if not self.datasets or (len(strongest) > 1 and len({r.format for r in strongest}) == 1):
+            or_else = f", or point at one of {places}" if places else ""
+            return choose_reading(self.path, self.readings, {}, or_else)
+        raise SourceError(
+            f"the folder contains {len(self.datasets)} datasets",
+            [f"{self.path / name}: {what}" for name, what in self.datasets.items()],
+            path=self.path,
+            remedy=f"Point at one of {places}.",
+            lists_problems=True,
+        )
+
+    def _of_format(self, format: str) -> Reading:
+        """The reading of a format that the options leave; without options the one without any."""
+        fitting = [
+            reading
+            for reading in self.readings
+            if reading.format == format and _agrees(reading, self.given)
+        ]
+        complete = [reading for reading in fitting if reading.options == self.given]
+        if complete or not fitting:
+            return complete[0] if complete else _typed_reading(format, self.given)
+        return choose_reading(self.path, fitting, {**self.given, "format": format})
+
+
+def reading_json(reading: Reading) -> dict[str, Any]:
+    """A reading as JSON-able values."""
+    return {
+        "format": reading.format,
+        "options": dict(reading.options),
+        "what": with_options(reading.what),
+        "noun": reading.noun,
+        "strength": reading.strength.name.lower(),
+        "left_out": [*map(with_options, reading.left_out)],
+        "problem": with_options(reading.problem),
+        "hint": with_options(reading.hint),
+    }
+
+
+def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detection:
     """Detect how a folder or file can be read.
 
     Lists the folder and opens at most some dozens of files in it.
 
     Args:
         path: a folder, a file, or a pattern of files.
+        format: how to read it, such as "folder" or "coco"; None to detect it.
+        options: of the source, such as `images="photos"`; those that are None are ignored. They
+            choose between readings: an option that only one of them accepts selects it.
 
     Returns:
-        The readings. `detect(path).reading` is the one that `pack` uses.
+        The readings. `detect(path).reading` is the one that `pack` uses, `.source` its source.
 
     Raises:
         SourceError: unsupported file type.
+        OptionError: the format is unknown, or does not accept one of the options.
         FileAccessError: the path cannot be read.
 
     Example:
@@ -217,128 +284,133 @@ def detect(path: PlaceLike) -> Detection:
         'folder'
     """
     root = as_place(path)
+    given = {name: value for name, value in options.items() if value is not None}
+    if format is not None:
+        _check_format(format, given)
+        is_pattern = "*" in root.name or "{" in root.name
+        if given.keys() & {"masks", "pairs"} or is_pattern or not root.is_folder():
+            return Detection(root, (), {}, format, given)  # nothing is left to detect
+    readings, datasets = _find_readings(root)
+    return Detection(root, tuple(readings), datasets, format, given)
+
+
+def _find_readings(root: Location) -> tuple[list[Reading], dict[str, str]]:
+    """The readings of a folder, file or pattern, the likeliest first, and datasets in it."""
     if "{" in root.name or "*" in root.name:
         is_archive = _is_archive(root.name)
-        found = (
-            Reading("webdataset", "a pattern of tar files", Strength.MARKED, noun="samples")
-            if is_archive
-            else Reading("shards", "a pattern of files", Strength.MARKED, noun="records")
-        )
-        return Detection(root, (found,))
+        if is_archive:
+            noun, what = "samples", "a pattern of tar files"
+            return [Reading("webdataset", what, Strength.MARKED, noun=noun)], {}
+        return [Reading("shards", "a pattern of files", Strength.MARKED, noun="records")], {}
     if not is_folder(root):
         reading = _read_file(root)
         if reading.format == "table":
-            reading = tables.with_named_images(reading, root)
-        return Detection(root, (reading,))
+            reading = tables.of_file(reading, root)
+        return [reading], {}
     survey = Survey(root)
     readings = [reading for find in _FINDERS for reading in find(survey)]
     used = {file for reading in readings if reading.format != "table" for file in reading.files}
     readings = [each for each in readings if each.format != "table" or used.isdisjoint(each.files)]
     readings.sort(key=lambda reading: -reading.strength)
-    if not readings:
+    datasets = _find_datasets(survey, readings)
+    if not readings and not datasets:
         names = (path for path in survey.files(*archives.REFUSED_SUFFIXES))
         if (refused := archives.refusal(root, names)) is not None:
             raise refused
+    if not readings:
         # its error has what was found and expected; images may be without suffixes
         readings = [Reading("folder", "class folders", Strength.POSSIBLE)]
-    return Detection(root, tuple(readings))
+    return readings, datasets
 
 
-def make_source(path: PlaceLike, format: str | None = None, **options: Any) -> DetectedSource:
-    """Make the source for a path.
+def _find_datasets(survey: Survey, readings: Sequence[Reading]) -> dict[str, str]:
+    """The folders in a folder that are datasets of their own, and what each is.
 
-    Args:
-        path: a folder or a file.
-        format: one of FORMATS; None to detect it.
-        options: of the source; those that are None are ignored. They narrow what is detected: an
-            option that only one reading accepts selects it.
-
-    Raises:
-        OptionError: the format is unknown, or does not accept one of the options.
-        SourceError: the format cannot be detected.
-        FileAccessError: the path cannot be read.
+    None if a file next to them or one of the readings joins them.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    if format is not None:
-        _check_format(format, given)
-        found = _of_format(path, format, given)
-        merged = {**(found.options if found else {}), **given}
-        return DetectedSource(FORMATS[format].source(path, **merged), format, merged)
-    detection = detect(path)
-    reading = _select(detection, given)
-    merged = {**reading.options, **given}
-    source = FORMATS[reading.format].source(path, **merged)
-    return DetectedSource(source, reading.format, merged, reading)
+    strongest = [each for each in readings if each.strength == readings[0].strength]
+    used = {
+        part.partition("/")[0]
+        for each in strongest
+        for name in ("images", "masks", "table", "pairs")
+        for part in str(each.options.get(name, "")).split(",")
+    }
+    files = survey.folders[""].names
+    names = [name for name in survey.tops if not _is_part(name) and survey.inside(name)]
+    names += [
+        name
+        for name in survey.tops
+        if not _is_part(name)
+        and name not in names
+        and survey.folders[name].file_count > survey.folders[name].image_count
+    ]
+    is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, survey.tops))
+    if is_joined or not 2 <= len(names) <= _MOST_DATASETS or any(map(_is_data, files)):
+        return {}
+    has_images = bool(survey.image_counts[""])
+    found: dict[str, Reading] = {}
+    for name in sorted(names):
+        inner = survey.below(name)
+        own = max(
+            (each for find in _FINDERS for each in find(inner)),
+            key=lambda each: each.strength,
+            default=None,
+        )
+        if own is None or own.strength == Strength.POSSIBLE:
+            continue
+        is_annotated = own.strength > Strength.STRUCTURE or own.format == "folder"
+        is_marked = own.strength == Strength.MARKED and own.format in _WITHOUT_IMAGES
+        if not has_images or is_marked or (inner.image_counts[""] and is_annotated):
+            found[name] = own
+    is_one_format = len({each.format for each in found.values()}) == 1
+    reads_all = len(strongest) == 1 and strongest[0].format not in ("coco", "yolo", "tfds")
+    if len(found) < 2 or (is_one_format and reads_all):
+        return {}
+    return {name: each.what for name, each in found.items()}
+
+
+def _is_part(name: str) -> bool:
+    """Whether a folder is named like a part or a version of a dataset."""
+    is_named = is_image_word(name) or is_mask_word(name) or name.lower().startswith("annot")
+    return is_named or has_split_word(name) or not name.strip("0123456789.")
+
+
+def _is_data(name: str) -> bool:
+    """Whether a file may belong to a dataset in the folder itself."""
+    lower = name.lower().removesuffix(".gz")
+    known = (".json", ".xml", ".yaml", ".yml", ".data", ".names", ".npy", ".npz", *TABLE_SUFFIXES)
+    return lower.endswith(known) or has_image_name(lower) or is_array_name(lower)
+
+
+def _typed_reading(format: str, given: Mapping[str, Any]) -> Reading:
+    """A reading that the options say."""
+    return Reading(format, f"the format {format}", Strength.ANNOTATED, given, noun="samples")
 
 
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
     if format not in FORMATS:
-        close = difflib.get_close_matches(format, FORMATS, 1)
+        similar = similar_name(format, FORMATS)
         raise OptionError(
             option="format",
             value=format,
             expected=f"one of {', '.join(FORMATS)}",
-            remedy=f"Did you mean {close[0]}?" if close else "",
+            remedy=f"Did you mean {similar}?" if similar else "",
         )
     for name in given:
         if name not in FORMATS[format].options:
             raise _not_accepted(name, given[name], format, "")
 
 
-def _of_format(path: PlaceLike, format: str, given: Mapping[str, Any]) -> Reading | None:
-    """The reading of a format that the options leave; None if the options say everything.
-
-    Without options it is the one without options, if there is one.
-    """
-    root = as_place(path)
-    if given.keys() & {"masks", "pairs"} or "*" in root.name or "{" in root.name:
-        return None
-    if not root.is_folder():
-        return None
-    readings = [
-        reading
-        for reading in detect(root).readings
-        if reading.format == format and _agrees(reading, given)
-    ]
-    if not readings or any(reading.options == given for reading in readings):
-        return None
-    return choose_reading(root, readings, {**given, "format": format})
-
-
-def _select(detection: Detection, given: Mapping[str, Any]) -> Reading:
-    """The reading that the options leave."""
-    if not given:
-        return detection.reading
-    accepting = [
-        reading
-        for reading in detection.readings
-        if given.keys() <= set(FORMATS[reading.format].options)
-    ]
-    agreeing = [reading for reading in accepting if _agrees(reading, given)]
-    if agreeing:
-        if all(reading.strength == Strength.POSSIBLE for reading in agreeing):
-            fewest = min(len(reading.options) for reading in agreeing)
-            agreeing = [reading for reading in agreeing if len(reading.options) == fewest]
-        return choose_reading(detection.path, agreeing, given)
-    likely = {reading.format for reading in accepting if reading.strength > Strength.POSSIBLE}
-    able = likely or {name for name, known in FORMATS.items() if given.keys() <= set(known.options)}
-    if len(able) == 1:  # the options say what is read
-        name = able.pop()
-        shown = ", ".join(f"{option(each)}" for each in given)
-        return Reading(name, f"the format {name}, by {shown}", Strength.ANNOTATED)
-    first = detection.readings[0]
-    for name in given:
-        if name not in FORMATS[first.format].options:
-            raise _not_accepted(name, given[name], first.format, first.what)
-    return detection.reading
-
-
 def _agrees(reading: Reading, given: Mapping[str, Any]) -> bool:
     return all(
-        str(given[name]).rstrip("/") == str(value)
+        _are_equal(given[name], value)
         for name, value in reading.options.items()
         if name in given and name not in _OVERRIDING
     )
+
+
+def _are_equal(given: object, value: object) -> bool:
+    return str(given).rstrip("/") == str(value).rstrip("/")
 
 
 def _not_accepted(name: str, value: object, format: str, what: str) -> OptionError:

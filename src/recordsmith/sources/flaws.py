@@ -52,6 +52,7 @@ class Check(str, Enum):
     SIMILAR_ACROSS_SPLITS = "similar-across-splits"
     IDENTICAL_IMAGES = "identical-images"
     SIMILAR_IMAGES = "similar-images"
+    ALIKE_IMAGES = "alike-images"
     CONFLICTING_LABELS = "conflicting-labels"
     # what belongs to nothing
     IMAGE_WITHOUT_ANNOTATION = "image-without-annotation"

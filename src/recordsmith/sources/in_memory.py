@@ -1,4 +1,4 @@
-"""Make the source for a table or dataset that is an object in memory."""
+"""Make the source for what a caller passes: a path, or a table or dataset in memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.errors import OptionError
+from recordsmith.sources.detection import detect
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.source import Source
 from recordsmith.sources.tables.table import Table
+from recordsmith.stores import Location
 
 
 def as_source(given: Any) -> Source | None:
@@ -22,23 +24,21 @@ def as_source(given: Any) -> Source | None:
 
 
 def check_source(source: object) -> Source:
-    """Return the source of an object.
+    """Return the source of an object, or the one that is detected for a path.
 
     Raises:
         OptionError: it is not a source.
+        SourceError: the path can be read in several ways, or in none.
+        FileAccessError: the path cannot be read.
     """
-    if isinstance(source, (str, os.PathLike)):
-        raise OptionError(
-            option="source",
-            value=source,
-            expected=f"an object such as recordsmith.ImageFolder({os.fspath(source)!r})",
-        )
+    if isinstance(source, (str, os.PathLike, Location)):
+        return detect(source).source
     found = as_source(source)
     if found is None:
         raise OptionError(
             option="source",
             value=source,
-            expected="an object such as recordsmith.ImageFolder(path), recordsmith.Table(table) or "
-            "recordsmith.Rows(rows)",
+            expected="a path, or an object such as recordsmith.ImageFolder(path), "
+            "recordsmith.Table(table) or recordsmith.Rows(rows)",
         )
     return found

@@ -52,11 +52,11 @@ class Fault(NamedTuple):
         )
 
 
-def join_names(names: Iterable[str], last: str = "and") -> str:
+def join_names(names: Iterable[str], last: str = "and", shown: int = _SHOWN) -> str:
     """The first few names and how many more there are; empty without names."""
     listed = names if isinstance(names, list) else list(names)  # which may be long
-    if len(listed) > _SHOWN:
-        return first_of(listed, _SHOWN)
+    if len(listed) > shown:
+        return first_of(listed, shown)
     return f" {last} ".join(filter(None, (", ".join(listed[:-1]), *listed[-1:])))
 
 
@@ -91,6 +91,7 @@ def count_notice(
     what: str = "",
     plural: str | None = None,
     check: Check = Check.SKIPPED,
+    shown: int = _SHOWN,
 ) -> list[str]:
     """A notice about some paths: "4 hidden files skipped: a, b, c and 1 more"; none without paths.
 
@@ -98,12 +99,13 @@ def count_notice(
         noun: what one of the paths is.
         what: what happened to them.
         check: what `lint` reports the notice as.
+        shown: how many paths are named; of more, their suffixes are counted.
     """
     if not paths:
         return []
     number = " ".join(filter(None, (count(len(paths), noun, plural), what)))
-    kinds = f" ({_suffixes(paths)})" if len(paths) > _SHOWN else ""
-    notice = f"{number}{kinds}: {join_names(paths)}"
+    kinds = f" ({_suffixes(paths)})" if len(paths) > shown else ""
+    notice = f"{number}{kinds}: {join_names(paths, shown=shown)}"
     flaw = Flaw(notice, check, files=paths, item_count=len(paths))
     flaw.found = " ".join(filter(None, (noun, what)))  # of each file
     return [flaw]

@@ -141,6 +141,8 @@ class Listing:
         where labels start at 1) is None in the tuple.
     notices: what was skipped: hidden files, empty classes, files of other types.
     splits: names of the source's own splits, in order; each sample then has one of them.
+    only_split: the split of all samples if `splits` is empty, such as that of a test set; None for
+        the split of the caller, or train.
     has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
     arrow_schema, tfds: of a table, and of a TFDS dataset; see `Manifest`.
     """
@@ -150,6 +152,7 @@ class Listing:
     class_names: tuple[str | None, ...] | None = None
     notices: Sequence[str] = ()
     splits: tuple[str, ...] = ()
+    only_split: str | None = None
     has_label_map: bool = False
     arrow_schema: str | None = None
     tfds: Mapping[str, Any] | None = None

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 
 from recordsmith.dataset import Shard, is_split_name, tells_split
+from recordsmith.stores import Location
 from recordsmith.words import count
 
 JOINED = "train"
@@ -41,6 +42,19 @@ def are_split_names(names: Iterable[str]) -> bool:
     """Whether all of these are usual names of splits; False without names."""
     listed = list(names)
     return bool(listed) and all(map(is_split_name, listed))
+
+
+def only_split(names: Iterable[str | None], root: Location | None) -> str | None:
+    """The split of a source that has only one and is not for training, such as a test set.
+
+    Args:
+        names: of files and folders, the innermost first.
+        root: the folder of the source, whose name is the last that may be that of a split.
+    """
+    for name in (*names, None if root is None else root.identity.rpartition("/")[2]):
+        if name and is_split_name(name):
+            return None if name.lower().startswith("train") else name
+    return None
 
 
 def is_like_split(name: str) -> bool:
@@ -81,7 +95,7 @@ def find_split(path: str) -> str | None:
 
 
 def splits_by_folder(paths: Iterable[str]) -> dict[str, str]:
-    """path -> split, if each path has a folder named like a split and there are several splits."""
+    """path -> split, if each path has a folder named like a split."""
     splits = {path: find_split(path) for path in paths}
     named = {path: split for path, split in splits.items() if split is not None}
-    return named if len(named) == len(splits) and len(set(named.values())) > 1 else {}
+    return named if len(named) == len(splits) else {}

@@ -8,7 +8,7 @@ import os
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -45,7 +45,7 @@ class Strength(IntEnum):
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a folder: a source's format and its options, as `make_source` takes them.
+    """One way to read a folder: a source's format and its options, as `detect` takes them.
 
     what: a clause for people without a count: "images in image/, masks in label/".
     noun: what is counted: images, pairs, rows, records.
@@ -55,6 +55,7 @@ class Reading:
     problem: why the folder cannot be packed like this as it is, such as colours that need a table.
     remedy: what to do about the problem; with `option` for the names of options.
     needs: the options of which each solves the problem.
+    hint: what else the folder shows, with the option that reads it.
     """
 
     format: str
@@ -67,6 +68,7 @@ class Reading:
     problem: str = ""
     remedy: str = ""
     needs: tuple[str, ...] = ()
+    hint: str = ""
 
 
 def sampling_key(name: str) -> int:
@@ -199,6 +201,17 @@ class Survey:
         self._kept += sum(map(len, folder.by_suffix.values()))
         return below
 
+    def below(self, folder: str) -> Survey:
+        """What a folder in the root contains, which is not listed again."""
+        found = object.__new__(Survey)
+        found.root, head = self.root / folder, f"{folder}/"
+        found.folders = {
+            path[len(head) :]: replace(each, path=path[len(head) :])
+            for path, each in self.folders.items()
+            if f"{path}/".startswith(head)
+        }
+        return found
+
     @cached_property
     def tops(self) -> list[str]:
         """The names of the folders in the root."""
@@ -242,13 +255,14 @@ class Survey:
 
 
 def choose_reading(
-    root: Location, readings: Sequence[Reading], given: Mapping[str, Any]
+    root: Location, readings: Sequence[Reading], given: Mapping[str, Any], or_else: str = ""
 ) -> Reading:
     """Choose the only reading of the highest strength.
 
     Args:
         readings: at least one, the likeliest first.
         given: options that are chosen already, which solve the problem of a reading.
+        or_else: what else a user can do if there are several.
 
     Raises:
         SourceError: several have this strength, or the reading has a problem.
@@ -261,7 +275,7 @@ def choose_reading(
             f"the folder can be read in {len(ways)} ways",
             ways,
             path=root,
-            remedy="Choose one with its options.",
+            remedy=f"Choose one with its options{or_else}.",
             lists_problems=True,
         )
     (reading,) = strongest

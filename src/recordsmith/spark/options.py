@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from recordsmith.errors import OptionError
 from recordsmith.stores import Location, is_url
 from recordsmith.stores.location import remote
 from recordsmith.stores.remote.settings import parse_store_options
-from recordsmith.words import parse_size
+from recordsmith.words import parse_size, similar_name
 
 _READING = (
     "path", "paths", "split", "columns", "where", "partition_size", "restore_types",
@@ -80,10 +79,10 @@ def _checked(given: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]
     """Return options with lower-case names. Platforms add their own, so others are ignored."""
     found = {name.lower(): value for name, value in given.items() if value}
     for name in found:
-        similar = difflib.get_close_matches(name, known, 1, 0.7)
+        similar = similar_name(name, known)
         if name not in known and similar:
             raise OptionError(
-                f"{name!r} is not an option", option=name, remedy=f"Did you mean {similar[0]}?"
+                f"{name!r} is not an option", option=name, remedy=f"Did you mean {similar}?"
             )
     return found
 

@@ -14,6 +14,7 @@ from recordsmith.dataset import Dataset, parts_of, records_of, with_schema
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.example import Schema
 from recordsmith.spark.filters import where_of
+from recordsmith.spark.messages import without_traceback
 from recordsmith.spark.options import ReadOptions
 from recordsmith.spark.types import batch_schema, compared_types, in_stored_unit
 from recordsmith.where import parse_where
@@ -47,6 +48,7 @@ class RecordsmithReader(DataSourceReader):
         for condition in self._conditions:
             parse_where(condition).check(stored)
 
+    @without_traceback()
     def partitions(self) -> list[InputPartition]:
         """Return the partitions in the order of the records."""
         without_columns = Schema("Example", 0)  # the reader has them
@@ -75,12 +77,13 @@ class RecordsmithReader(DataSourceReader):
             pa.schema([field for field in decoded if not pa.types.is_null(field.type)]),
             parse_where(conditions) if conditions else None,
         )
-        for batch in batches:
-            columns = [
-                column if column.type == field.type else _converted(column, field.type)
-                for column, field in zip(batch.columns, wanted, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+        with without_traceback():
+            for batch in batches:
+                columns = [
+                    column if column.type == field.type else _converted(column, field.type)
+                    for column, field in zip(batch.columns, wanted, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 class FilteringReader(RecordsmithReader):

@@ -12,6 +12,7 @@ from recordsmith.arrow.schema import columns_of
 from recordsmith.dataset import known_schema, preview_schema
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
+from recordsmith.spark.messages import without_traceback
 from recordsmith.spark.options import ReadOptions, WriteOptions
 from recordsmith.spark.types import check_types, declared_schema, spark_schema
 
@@ -35,6 +36,7 @@ class RecordsmithSource(DataSource):
         """Return the name of the format."""
         return "recordsmith"
 
+    @without_traceback()
     def schema(self) -> StructType:
         """Return the columns of the dataset.
 
@@ -51,6 +53,7 @@ class RecordsmithSource(DataSource):
         self._types = found.schema if options.restore_types else None
         return spark_schema(found.schema)
 
+    @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of some columns.
 
@@ -66,6 +69,7 @@ class RecordsmithSource(DataSource):
         kind = FilteringReader if options.push_filters else RecordsmithReader
         return kind(options, schema, stored, self._types)
 
+    @without_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Begin to write, and return the writer.
 

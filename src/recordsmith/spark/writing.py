@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from recordsmith.building.table_writing import abandon, begin, finish, write_part
 from recordsmith.errors import OptionError
+from recordsmith.spark.messages import without_traceback
 from recordsmith.spark.options import WriteOptions
 
 
@@ -45,6 +46,7 @@ class RecordsmithWriter(DataSourceArrowWriter):
                 error.advise('In Spark, overwrite=True is mode("overwrite").')
             raise
 
+    @without_traceback()
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the batches of one partition, in an attempt that other attempts do not disturb."""
         context = TaskContext.get()
@@ -52,6 +54,7 @@ class RecordsmithWriter(DataSourceArrowWriter):
         number = context.partitionId()
         return WrittenPart(write_part(self._job, number, iterator, out=self._options.out()))
 
+    @without_traceback()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish the shards of the attempts that Spark has chosen."""
         results = [message.result for message in messages if isinstance(message, WrittenPart)]

@@ -18,6 +18,7 @@ from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
 from recordsmith.stores.object_reader import ObjectReader
 from recordsmith.stores.object_writer import Data, ObjectWriter
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
+from recordsmith.words import similar_name
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -81,14 +82,12 @@ class Location(os.PathLike[str]):
 
     def similar(self) -> Location | None:
         """Return the object or folder with the most similar name next to a missing one."""
-        import difflib
-
         try:
             names = [entry.name for entry in islice(self.parent.list_entries(), _MOST_COMPARED)]
         except FileAccessError:
             return None
-        close = difflib.get_close_matches(self.name, names, 1)
-        return self.with_name(close[0]) if close else None
+        similar = similar_name(self.name, names)
+        return None if similar is None else self.with_name(similar)
 
     def without_links(self) -> Location:
         """Return the location in a store that follows no links that somebody else prepared."""

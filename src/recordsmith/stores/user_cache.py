@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+INDEX_FOLDER = "index"
+"""In a cache folder: indexes of shards in places that cannot be written."""
+
 
 def user_cache_folder() -> str:
     """Return the user's folder for caches of recordsmith."""

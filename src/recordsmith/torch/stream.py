@@ -17,6 +17,7 @@ from torch.utils.data import default_collate, get_worker_info
 from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader, check_rank
+from recordsmith.loading.number_options import is_same, whole_number
 from recordsmith.torch.conversion import convert
 from recordsmith.torch.ranks import this_rank
 from recordsmith.torch.worker_end import end_with_main_process
@@ -135,7 +136,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         if not isinstance(state, Mapping) or set(state) != names:
             raise OptionError(option="state", value=state, expected="a state_dict() of a worker")
         for name, own in self._share(info).items():
-            if state[name] != own:
+            if not is_same(state[name], own):
                 raise OptionError(
                     f"the state is from a worker with {name} {state[name]}, but this one has {own}",
                     option="state",
@@ -143,6 +144,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
                     remedy="Resume with the same number, or load loader.state_after(n), which is "
                     "valid for any.",
                 )
+        whole_number("batch_count", state["batch_count"], 0)
         self._at(state["begin"])  # raises if it is of another loader
 
     # -- in both -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal, TypeAlias
@@ -37,6 +37,7 @@ TEXT_METHODS: dict[str, Callable[[bytes, bytes], bool]] = {
     "endswith": bytes.endswith,
 }
 _INT64 = np.iinfo(np.int64)
+_MANY = 6  # values, from which on one search for all of them is faster
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,12 @@ def _hits(values: Any, name: str, wanted: tuple[Value, ...]) -> RowMask:
     )
     if name not in ("in", "not in"):
         return compare(values, name, wanted[0])
-    if is_text and len(wanted) > len(OPERATORS):
+    if len(wanted) > _MANY and is_text:
         chosen = set(wanted)
         found = np.fromiter((bytes(view) in chosen for view in values.views()), bool)
+    elif len(wanted) > _MANY:
+        numbers = _int_values(wanted) if values.dtype == np.int64 else _float_values(wanted)
+        found = np.isin(values, numbers)
     else:
         found = np.zeros(len(values), np.bool_)
         for value in wanted:
@@ -155,16 +159,30 @@ def _int_hits(values: npt.NDArray[np.int64], name: str, number: float) -> RowMas
 
 
 def _float_hits(values: npt.NDArray[Any], name: str, number: float) -> RowMask:
-    try:
-        wanted: Any = np.float64(number)
-    except OverflowError:
-        wanted = np.float64(math.inf if number > 0 else -math.inf)
-    if abs(wanted) <= np.finfo(np.float32).max:
-        wanted = np.float32(number)
-    else:
+    wanted = _float_value(number)
+    if wanted.dtype == np.float64:
         values = values.astype(np.float64)
     hits: RowMask = OPERATORS[name](values, wanted)
     return hits & ~np.isnan(values) if name == "!=" else hits
+
+
+def _float_value(number: float) -> Any:
+    """A number as a 32-bit float, or as float64 if it is too large."""
+    try:
+        wanted = np.float64(number)
+    except OverflowError:
+        wanted = np.float64(math.inf if number > 0 else -math.inf)
+    return np.float32(number) if abs(wanted) <= np.finfo(np.float32).max else wanted
+
+
+def _float_values(numbers: Iterable[Any]) -> npt.NDArray[np.float64]:
+    return np.array([_float_value(number) for number in numbers], np.float64)
+
+
+def _int_values(numbers: Iterable[Any]) -> npt.NDArray[np.int64]:
+    """The numbers that an int64 can be equal to."""
+    whole = [math.floor(number) for number in numbers if math.floor(number) == number]
+    return np.array([each for each in whole if _INT64.min <= each <= _INT64.max], np.int64)
 
 
 def _text_hits(values: BytesArray, name: str, wanted: Any) -> RowMask:

@@ -27,6 +27,8 @@ MOST_NESTED = 100
 """The deepest nesting of parentheses and `not`."""
 LONGEST = 1_000_000
 """The most characters of an expression."""
+MAX_COMPARISONS = 1_000
+"""The most comparisons of an expression: each is evaluated for every record."""
 
 _BARE_KEY = r"[^\W\d][\w/.:\-]*"
 _WORD_END = r"(?![\w/.:\-`])"
@@ -106,7 +108,7 @@ class _Parser:
 
     def _masked(self) -> str:
         """Check the order of tokens, and replace names and values."""
-        masked, before, depth = [], "start", 0
+        masked, before, depth, joins = [], "start", 0, 0
         opened: list[tuple[str, int]] = []  # closing brackets, and the depth inside
         for match in _TOKEN.finditer(self._text):
             kind = str(match.lastgroup)
@@ -116,6 +118,11 @@ class _Parser:
                 raise self._misplaced(token, at, before, opened[-1][0] if opened else "the end")
             if kind == "value":
                 self._values[at] = self._value_of(token, at)
+            elif kind == "join":
+                joins += 1
+                if joins >= MAX_COMPARISONS:
+                    what = f"more than {MAX_COMPARISONS:,} comparisons; use in (…) for many values"
+                    raise self._error(at, what)
             elif kind == "open":
                 opened.append((_CLOSING[token], depth + 1))
             elif kind == "close":

@@ -14,7 +14,7 @@ import recordsmith as rs
 from recordsmith.engines import parse_engine
 
 from ...raising import raises
-from ..jobs import SHARDS, checksums, exported, pack_table
+from ..jobs import SHARDS, checksums, exported, pack_by_command, pack_table
 
 pytest.importorskip("apache_beam")
 pytest.importorskip("pyarrow")
@@ -64,6 +64,11 @@ def test_the_same_bytes_in_s3(
     pack_table(source, "s3://bucket/out", engine=engine)
     assert checksums("s3://bucket/out") == wanted
     assert not s3.objects(prefix="tmp/")
+
+
+def test_the_command_line(source: Path, wanted: dict[str, int], tmp_path: Path) -> None:
+    pack_by_command(source, tmp_path / "out", "beam:")
+    assert checksums(tmp_path / "out") == wanted
 
 
 def test_a_failed_task_ends_the_job(tmp_path: Path, folder: str) -> None:

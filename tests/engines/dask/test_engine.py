@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ import recordsmith as rs
 from recordsmith.engines import parse_engine
 
 from ...raising import raises
-from ..jobs import SHARDS, checksums, exported, pack_table
+from ..jobs import SHARDS, checksums, exported, pack_by_command, pack_table
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
@@ -54,11 +52,7 @@ def test_the_same_bytes_in_s3(
 def test_the_command_line(
     client: Any, source: Path, wanted: dict[str, int], tmp_path: Path
 ) -> None:
-    engine = f"dask:{client.scheduler.address}"
-    options = ["--splits", "train=0.75,test=0.25", "--shards", str(SHARDS // 2), "--seed", "3"]
-    command = ["pack", str(source), str(tmp_path / "out"), *options, "--engine", engine]
-    # in a process of its own, which has no client yet
-    subprocess.run([sys.executable, "-m", "recordsmith", *command], check=True, timeout=300)
+    pack_by_command(source, tmp_path / "out", f"dask:{client.scheduler.address}")
     assert checksums(tmp_path / "out") == wanted
 
 

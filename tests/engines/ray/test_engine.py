@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import recordsmith as rs
-from recordsmith.cli import app
 from recordsmith.engines import parse_engine
 
 from ...raising import raises
-from ..jobs import SHARDS, checksums, exported, pack_table
+from ..jobs import SHARDS, checksums, exported, pack_by_command, pack_table
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("pyarrow")
@@ -90,10 +88,7 @@ def test_the_same_bytes_in_s3(
 
 
 def test_the_command_line(source: Path, wanted: dict[str, int], tmp_path: Path) -> None:
-    options = ["--splits", "train=0.75,test=0.25", "--shards", str(SHARDS // 2), "--seed", "3"]
-    command = ["pack", str(source), str(tmp_path / "out"), *options, "--engine", "ray:auto"]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
+    pack_by_command(source, tmp_path / "out", "ray")
     assert checksums(tmp_path / "out") == wanted
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.engines import parse_engine
+from recordsmith.tasks import run_document
 
 from ...raising import raises
-from ..jobs import SHARDS, checksums, exported, pack_table, write_table
+from ..jobs import SHARDS, checksums, exported, pack_by_command, pack_table, write_table
+from ..workers import other_version
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -137,6 +140,11 @@ def _divide(task: Any) -> Any:
     return task | {"result": 1 / task["number"]}
 
 
+def test_the_command_line(source: Path, wanted: dict[str, int], tmp_path: Path) -> None:
+    pack_by_command(source, tmp_path / "out", "spark:local[2]")
+    assert checksums(tmp_path / "out") == wanted
+
+
 @pytest.mark.usefixtures("by_value")
 def test_a_failed_task_is_named(spark: Any) -> None:
     found = rs.engines.Spark(spark).map(_divide, [{"number": 0, "name": "part-0"}])
@@ -144,11 +152,30 @@ def test_a_failed_task_is_named(spark: Any) -> None:
         next(found)
 
 
+@pytest.mark.parametrize("reason", ["Cannot run program", "ModuleNotFoundError"])
+def test_workers_that_lack_the_package(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    program = tmp_path / "python"
+    if reason == "ModuleNotFoundError":
+        other_version("without engines", tmp_path / "site")
+        program.write_text(
+            f'#!/bin/sh\nPYTHONPATH={tmp_path / "site"}:$PYTHONPATH exec {sys.executable} "$@"\n'
+        )
+        program.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(program))
+    tasks = [{"number": 7, "name": "part-7"}]
+    with raises(rs.RecordsmithError, match=f"part-7, failed: .*{reason}") as caught:
+        next(rs.engines.Spark(spark).map(run_document, tasks))
+    assert f"{program}': set PYSPARK_PYTHON" in caught.value.remedy
+
+
 @pytest.mark.usefixtures("by_value")
 def test_a_task_that_kills_its_executors_is_named(spark: Any) -> None:
     found = rs.engines.Spark(spark).map(_die, [{"number": 7, "name": "train-00007-of-00010"}])
-    with raises(rs.RecordsmithError, match="train-00007-of-00010"):
+    with raises(rs.RecordsmithError, match="train-00007-of-00010") as caught:
         next(found)
+    assert re.search(r"Spark reports: .*[Ee]xecutor", caught.value.remedy)
 
 
 @pytest.mark.usefixtures("spark")

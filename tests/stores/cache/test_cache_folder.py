@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import re
 import shutil
 import stat
 import subprocess
@@ -391,34 +392,58 @@ def test_links_in_the_folder_are_not_followed(tmp_path: Path, name: str) -> None
     assert mine.read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", ["hard link", "owner"])
-def test_a_file_that_somebody_prepared_is_not_used(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(CachedStore(one_object(1), str(tmp_path / "cache"), LIMIT), "x", range(1))
-    file = tmp_path / "cache" / "blocks"
-    before = file.read_bytes()
-    if kind == "hard link":
-        os.link(file, tmp_path / "other")
+def _let_others_prepare(what: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the cache folder as another user may have made it."""
+    path, kind = folder / "blocks" if "file" in what else folder, what.partition(" ")[0]
+    if kind == "hard-linked":
+        os.link(path, folder.parent / "other")
+    elif kind == "linked":
+        path.rename(folder.parent / "other")
+        path.symlink_to(folder.parent / "other")
+    elif kind == "writable":
+        path.chmod(0o720 if path.is_dir() else 0o622)
+    elif os.geteuid() == 0:
+        os.chown(path, 12345, -1)
     else:
-        owner = os.stat(file).st_uid
-        monkeypatch.setattr(os, "geteuid", lambda: owner + 1000)
-        monkeypatch.setattr(os, "fstat", _owned_by(owner + 1))
+        owner = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    if "user" in what:  # the same for a user who is not root, and for a file of root
+        os.chown(folder, 12345, -1)
+        os.chown(folder / "blocks", 0, -1)
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "hard-linked file",
+        "linked file",
+        "linked folder",
+        "writable file",
+        "writable folder",
+        "foreign file",
+        "foreign folder",
+        pytest.param(
+            "foreign file of a user",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away"),
+        ),
+    ],
+)
+def test_what_another_user_may_have_prepared_is_not_used(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, folder = one_object(1), tmp_path / "cache"
+    fill(CachedStore(inner, str(folder), LIMIT), "x", range(1))
+    before = (folder / "blocks").read_bytes()
+    _let_others_prepare(what, folder, monkeypatch)
     with pytest.raises(FileAccessError) as caught:
-        CacheFile(str(tmp_path / "cache"), LIMIT)
-    assert caught.value.errno == errno.EPERM
-    assert file.read_bytes() == before
-
-
-def _owned_by(owner: int) -> Callable[[int], os.stat_result]:
-    fstat = os.fstat
-
-    def stat_with_owner(file: int) -> os.stat_result:
-        fields = list(fstat(file))
-        fields[stat.ST_UID] = owner
-        return os.stat_result(fields)
-
-    return stat_with_owner
+        CacheFile(f"{folder}/", LIMIT)
+    assert caught.value.errno in (errno.EPERM, errno.EINVAL)
+    _forget_uses()
+    with pytest.warns(RuntimeWarning, match=re.escape(str(folder))):
+        store = CachedStore(inner, str(folder), LIMIT)
+    assert hits(inner, store, "x", range(1)) == 0
+    assert (folder / "blocks").read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["other", "data"])
@@ -432,8 +457,17 @@ def test_the_short_tag_of_another_program(tmp_path: Path, name: str) -> None:
 
 
 def test_files_are_private(tmp_path: Path) -> None:
+    old_mask = os.umask(0)
+    try:
+        CacheFile(str(tmp_path / "cache"), LIMIT)
+        assert stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o700
+        for name in ("blocks", "CACHEDIR.TAG"):
+            assert stat.S_IMODE((tmp_path / "cache" / name).stat().st_mode) == 0o600
+    finally:
+        os.umask(old_mask)
+    (tmp_path / "cache" / "blocks").chmod(0o644)
     CacheFile(str(tmp_path / "cache"), LIMIT)
-    assert stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "cache" / "blocks").stat().st_mode) == 0o600
 
 
 # -- when caching is impossible --------------------------------------------------------------------
@@ -462,7 +496,7 @@ def test_a_read_only_folder_is_still_read(tmp_path: Path, monkeypatch: pytest.Mo
     _forget_uses()
     open_regular = cache_file.open_regular
 
-    def open_to_read(path: str, flags: int) -> int:
+    def open_to_read(path: str, flags: int, _mode: int = 0o600) -> int:
         if flags & os.O_RDWR:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return open_regular(path, flags)

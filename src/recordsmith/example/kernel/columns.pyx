@@ -315,7 +315,8 @@ cdef class ColumnBuilder:
         cdef span rest = payload, features, inner
         cdef map_entry entry
         cdef uint32_t tag
-        cdef int code, odd = 0, found, guess = 0, i
+        cdef int code, odd = 0, found, i
+        cdef int guess = self.column_count  # whose `next` is the first key of a record
         while rest.at < rest.end:
             if not read_tag(&rest, &tag):
                 return MALFORMED

@@ -63,7 +63,9 @@ NO_ORIENTATION = "images lost their EXIF orientation, because raw pixels cannot 
 TO_BASELINE = "JPEGs were converted to baseline losslessly"
 SHRUNK = "image files were recompressed losslessly"
 TILED = "JPEGs were divided into tiles losslessly"
-PROGRESSIVE = "progressive JPEGs were kept without tiles; convert them to baseline as well"
+PROGRESSIVE = (
+    f"progressive JPEGs were kept without tiles; pass {option('baseline', True)} to convert them"
+)
 REQUESTED = frozenset({TURNED, RESIZED, *ENCODED.values(), TO_BASELINE, SHRUNK, TILED})
 """The changes that options request; the others may be unexpected."""
 _REWRITING = 12  # bytes per pixel

@@ -15,7 +15,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, option
-from recordsmith.loading.number_options import whole_number
+from recordsmith.loading.number_options import is_same, whole_number
 from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.shuffle import PositionOrder
 
@@ -175,7 +175,7 @@ class Schedule:
         Raises:
             OptionError: the state is invalid, or of another order.
         """
-        if not isinstance(state, Mapping) or state.get("version") != _VERSION:
+        if not isinstance(state, Mapping) or not is_same(state.get("version"), _VERSION):
             raise OptionError(
                 option="state", value=state, expected=f"a state_dict() of version {_VERSION}"
             )
@@ -221,7 +221,7 @@ class Schedule:
         order = self._order.adopt(found)
         own = self._describe(order)
         for name in {**own, **found}:
-            if found.get(name) != own.get(name):
+            if not is_same(found.get(name), own.get(name)):
                 raise OptionError(
                     f"the state is from a loader with {_shown(name, found.get(name))}, but this "
                     f"one has {_shown(name, own.get(name))}; records would be repeated or lost",

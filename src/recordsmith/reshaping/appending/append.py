@@ -55,7 +55,7 @@ from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
 from recordsmith.reshaping.resharding.reshard_report import AppendReport
 from recordsmith.reshaping.resharding.shard_copies import PlannedSpans, ShardCopies
-from recordsmith.sources import make_source
+from recordsmith.sources import detect
 from recordsmith.stores import (
     NOTE_BYTES,
     Location,
@@ -302,12 +302,12 @@ def _check_packed(paths: Paths, out: Location) -> None:
     """Raise OptionError if one of the paths is a folder of data that can be packed."""
     for place in as_places(paths):
         try:
-            found = make_source(place)
+            found = detect(place).reading
         except RecordsmithError:
             continue
-        if found.format != "shards" and found.reading is not None and found.reading.strength:
+        if found.format != "shards" and found.strength:
             raise OptionError(
-                f"{place} has no records yet but data to pack: {found.reading.what}",
+                f"{place} has no records yet but data to pack: {found.what}",
                 option="paths",
                 value=str(place),
                 remedy=f"Pack it with the options of the dataset first: `recordsmith pack {place} "

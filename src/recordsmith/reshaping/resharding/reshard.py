@@ -29,7 +29,7 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
+from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, with_options
 from recordsmith.example import Schema
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
@@ -375,7 +375,7 @@ class _Job:
         if self._options.edits is not None:
             notices += self._options.edits.notices(manifest.schema)
         notices += [
-            note_text(noted.count, what)
+            note_text(noted.count, with_options(what))
             for what, noted in merge_notes(result.notes for result in results).items()
         ]
         if manifest.schema.omission is not None:

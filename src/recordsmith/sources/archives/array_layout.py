@@ -17,7 +17,7 @@ from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, is
 from recordsmith.sources.files.folders import walk_files
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
-from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location
 
 _IMAGES = frozenset(
@@ -30,6 +30,7 @@ _JOINED = re.compile(r"([xy])(train|val|valid|test)|(train|val|valid|test)([xy])
 _WORDS = re.compile(r"[A-Za-z]+[0-9]*[a-z]*|[0-9]+")
 _DEEPEST = 3
 _MOST_FILES = 100
+_MOST_NAMED = 20
 _PICKLES = re.compile(r"(data_batch_\d|test_batch|train|test|batches\.meta|meta)(\.pkl)?")
 _PICKLE_MAGIC = b"\x80"
 _EXPECTED = (
@@ -89,6 +90,7 @@ class FoundArrays:
     """The arrays of a source.
 
     class_names: by label, if a file next to the arrays has them.
+    only_split: as in `Listing`.
     """
 
     root: Location
@@ -96,6 +98,7 @@ class FoundArrays:
     parts: list[ArrayPart]
     class_names: dict[int, str]
     notices: list[str]
+    only_split: str | None = None
 
     def array(self, named: NamedArray) -> StoredArray:
         return self.files[named.file].array(named.member)
@@ -158,6 +161,7 @@ def find_arrays(path: Location) -> FoundArrays:
         names = join_names(part.images.place for part in result.parts)
         raise SourceError(f"only some arrays have a split in their names: {names}", path=path)
     if len(splits) == 1:
+        result.only_split = only_split(splits, root if is_folder else None)
         for part in result.parts:
             part.split = None
     used = [each for part in result.parts for each in part.arrays]
@@ -168,7 +172,7 @@ def find_arrays(path: Location) -> FoundArrays:
     is_emnist = any("emnist" in each.rest for each in used)
     result.notices = [
         *(["images are transposed, as in the files of EMNIST"] if is_emnist else []),
-        *count_notice(unused, "array", "that belong to no images skipped"),
+        *count_notice(unused, "array", "that belong to no images skipped", shown=_MOST_NAMED),
         *count_notice(
             sorted(set(array_files) - set(files)), "compressed copy", "skipped", "compressed copies"
         ),

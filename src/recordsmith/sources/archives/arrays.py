@@ -115,7 +115,7 @@ class Arrays:
             references=references,
         )
         samples.sizes = _sizes(reader, samples, counts)
-        return Listing(samples, reader, class_names, tuple(found.notices), splits)
+        return Listing(samples, reader, class_names, tuple(found.notices), splits, found.only_split)
 
     def describe(self) -> Mapping[str, Any]:
         return {

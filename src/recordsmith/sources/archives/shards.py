@@ -18,6 +18,7 @@ from recordsmith.dataset import ClassNames, Shard, carried_class_names
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.decompressing import decompress
 from recordsmith.dataset.open_shards import OpenShards
+from recordsmith.dataset.splits import split_word
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.files.files_reader import (
     FilesReader,
@@ -29,7 +30,7 @@ from recordsmith.sources.files.versions import common_version
 from recordsmith.sources.numbered import NumberedSamples, RowNames, RowReferences
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.splits import joined_notice, shard_splits
+from recordsmith.sources.splits import joined_notice, only_split, shard_splits
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.wire import FRAME_BYTES, RecordBlock
@@ -96,6 +97,7 @@ class Shards:
             raise SourceError(f"no records in {join_names(names)}", path=self.root)
         split_of_each = shard_splits(shards)
         splits = tuple(dict.fromkeys(split_of_each))
+        only = only_split([split_word(splits[0])], self.root)
         splits = splits if len(splits) > 1 else ()
         coded = None
         if splits:
@@ -116,6 +118,7 @@ class Shards:
             class_names,
             tuple(notices),
             splits=splits,
+            only_split=only,
             has_label_map=has_label_map,
         )
 

@@ -48,6 +48,7 @@ from recordsmith.sources.numbered import (
 )
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Sample
+from recordsmith.sources.splits import only_split
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.words import count
@@ -122,15 +123,17 @@ class Tfds:
             samples = _records(shards, version)
         else:
             samples = _windows(shards, features, (self.window, self.stride), version, notices)
-        splits = tuple(samples.splits[0]) if samples.splits is not None else ()
-        if len(splits) < 2:
-            splits, samples.splits = (), None
+        names_of_splits = tuple(samples.splits[0]) if samples.splits is not None else ()
+        splits = names_of_splits if len(names_of_splits) > 1 else ()
+        if not splits:
+            samples.splits = None
         return Listing(
             samples,
             TfdsReader(folder, json.dumps(description.to_json(), sort_keys=True)),
             _class_names(description),
             tuple(notices),
             splits,
+            only_split(names_of_splits, None),
             tfds=description.to_json(),
         )
 

@@ -36,6 +36,7 @@ from recordsmith.sources.files.versions import common_version
 from recordsmith.sources.numbered import Names, NumberedSamples
 from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.splits import only_split
 from recordsmith.sources.tables.json_values import KindSurvey, as_json_text, json_features
 from recordsmith.sources.tables.row_columns import CategoryColumn, as_splits
 from recordsmith.sources.tables.table_rows import LOST_DIGITS, LostDigits
@@ -143,6 +144,7 @@ class WebDataset:
             reader.having(members.archives),
             notices=tuple(notices),
             splits=() if coded is None else tuple(coded[0]),
+            only_split=only_split([] if splits.missing_count else splits.values, self.root),
         )
 
     def describe(self) -> Mapping[str, Any]:

@@ -52,13 +52,16 @@ from recordsmith.sources.source import (
     ignore_note,
     unlisted_error,
 )
-from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
 
 Masks = Literal["instance", "class"]
 
 VALUE_BYTES = 1 << 16
 """Larger annotations are not part of the reference, which has their place instead."""
+
+MAX_OBJECTS = 100_000
+"""The most objects of an image: each takes some hundred bytes until its record is written."""
 
 _POLYGONS = "polygons were packed as the boxes around them"
 _NO_OUTLINE = Flaw("objects have an invalid segmentation and got an empty mask", Check.MASK_FORMAT)
@@ -148,7 +151,7 @@ class AnnotatedReader(StoredReader):
             )
             if self.object_masks is None:
                 for each in found.objects:
-                    if isinstance(each.segmentation, list):
+                    if isinstance(each.segmentation, list) or callable(each.segmentation):
                         note(_POLYGONS, each.place)
             placed = reader.place(found.objects, frame, self._classes)
         if self.object_masks is not None and not reader.problems:
@@ -205,14 +208,15 @@ class AnnotatedReader(StoredReader):
         whole = ClassMask(height, width, is_deep=is_deep)
         for item in placed:
             segmentation = item.source.segmentation
+            if callable(segmentation):
+                segmentation = segmentation()
             if isinstance(segmentation, str):  # the box
                 xmin, ymin, xmax, ymax = item.source.corners
                 segmentation = [[xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]]
             if frame.is_relative and isinstance(segmentation, list):
                 scale = np.array(canvas[::-1])
                 segmentation = [
-                    (np.reshape(polygon, (-1, 2)) * scale).ravel().tolist()
-                    for polygon in segmentation
+                    (np.reshape(polygon, (-1, 2)) * scale).ravel() for polygon in segmentation
                 ]
             try:
                 drawn = rasterize(segmentation, *canvas)
@@ -314,12 +318,15 @@ def make_listing(
 
     Args:
         entries: by sample name.
-        splits: by sample name, for the samples that have one.
+        splits: by sample name, for the samples that have one; empty for none.
         version_of: returns the version number of an annotation.
         reference_of: returns its part of the sample's reference, with its `place`.
     """
     names = sorted(entries)
-    names_of_splits = sort_splits(splits.values())
+    names_of_splits = sort_splits(filter(None, splits.values()))
+    only = only_split(names_of_splits[:1], index.root)
+    if len(names_of_splits) < 2:
+        splits, names_of_splits = {}, ()
     numbers = {split: number for number, split in enumerate(names_of_splits)}
     sizes, versions = np.empty(len(names), np.int64), np.empty(len(names), np.int64)
     for number, name in enumerate(names):
@@ -355,6 +362,7 @@ def make_listing(
         classes.names(),
         (*notices, *classes.notices()),
         names_of_splits,
+        only,
         has_label_map=True,
     )
 
@@ -369,6 +377,18 @@ def path_notes(found: Found, name: str, place: str) -> tuple[tuple[str, str], ..
     if found.change is None:
         return ()
     return ((found.change, f"{place}: {name!r}, used {found.path}"),)
+
+
+def check_object_count(count: int, place: str) -> None:
+    """Check that an image may have another object.
+
+    Raises:
+        SourceError: it has too many.
+    """
+    if count >= MAX_OBJECTS:
+        raise SourceError(
+            f"{place}: more than {MAX_OBJECTS:,} objects", remedy="Cut the image into tiles."
+        )
 
 
 def changed_error(path: str) -> SourceError:

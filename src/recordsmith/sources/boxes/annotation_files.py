@@ -173,7 +173,7 @@ class FileAnnotatedImages(AnnotatedImages):
             check=Check.IMAGE_WITHOUT_ANNOTATION,
         )
         notices += count_notice(index.hidden, "hidden file", "skipped")
-        return entries, splits if len(files) > 1 else {}, notices
+        return entries, splits, notices
 
 
 def _dataset_folder(document: Location) -> Location:
@@ -219,7 +219,8 @@ def find_by_content(
 
 def group_by_split(paths: Sequence[str]) -> dict[str, str]:
     if len(paths) == 1:
-        return {"": paths[0]}
+        words = _split_words(paths[0])
+        return {words[0] if len(words) == 1 else "": paths[0]}
     for tokens_of in (_split_words, _split_words_with_years):
         splits = {tuple(tokens_of(path)): path for path in paths}
         if len(splits) == len(paths) and all(len(words) == 1 for words in splits):

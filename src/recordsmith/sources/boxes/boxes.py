@@ -82,7 +82,8 @@ class AnnotatedBox(NamedTuple):
     place: file and line or number: "a.xml, line 17".
     name: its class.
     corners: xmin, ymin, xmax, ymax in the units of the frame; NaN for an invalid number.
-    segmentation: its outline, see `rasterize`; "box" if it is the box.
+    segmentation: its outline, see `rasterize`, or a function that returns it; "box" if it is the
+        box.
     extra: other data of its source.
     fault: why it cannot be read at all.
     dropped: the note for an object that is dropped because of its fault.

@@ -17,7 +17,12 @@ from recordsmith.errors import Problems, SourceError, located, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import HEIGHT, OBJECT_AREA, OBJECT_IS_CROWD, WIDTH
 from recordsmith.image import decode_image
-from recordsmith.sources.boxes.annotated import AnnotatedReader, Annotation, make_listing
+from recordsmith.sources.boxes.annotated import (
+    AnnotatedReader,
+    Annotation,
+    check_object_count,
+    make_listing,
+)
 from recordsmith.sources.boxes.annotation_files import FileAnnotatedImages
 from recordsmith.sources.boxes.boxes import (
     UNKNOWN_CLASSES_DROPPED,
@@ -151,8 +156,9 @@ class CocoReader(AnnotatedReader):
         file = referenced(self.root, reference.get("file", name))
         names = self._names[name]
         has_masks = self.object_masks is not None
-        objects = []
+        objects: list[AnnotatedBox] = []
         for item in read_annotations(file, reference):
+            check_object_count(len(objects), place)
             parts = [item]
             if "segments_info" in item:
                 numbers = self._segment_numbers(name, item) if has_masks else None
@@ -210,7 +216,7 @@ def _box(
         name,
         (x, y, x + width, y + height),
         _outline(annotation) if has_masks else None,
-        annotation,
+        {key: annotation.get(key) for key in ("iscrowd", "area")},
     )
 
 

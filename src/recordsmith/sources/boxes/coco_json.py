@@ -1,17 +1,17 @@
 """Index one COCO JSON file: its categories, its images, and the positions of annotations.
 
 Such files reach half a gigabyte, so the text is scanned element by element, and annotations are
-parsed again when their sample is read. Memory stays close to the size of the text.
+parsed again when their sample is read. Memory stays close to the size of the file.
 """
 
 from __future__ import annotations
 
 import codecs
-import itertools
 import json
 import re
 from array import array
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.documents import json_fault
@@ -22,11 +22,14 @@ from recordsmith.sources.boxes.annotation_files import DescribedImage
 from recordsmith.sources.files.versions import size_and_version
 from recordsmith.stores import Location
 
+MAX_ELEMENT_BYTES = 1 << 23
+"""The longest element of a list in the file, such as an annotation with its polygons."""
+
 _scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, its end)
 _space = re.compile(r"[ \t\n\r]*").match
+_WINDOW_BYTES = 1 << 18
 _LISTS = frozenset(("categories", "images", "annotations"))
 _HEAD_BYTES = 1 << 16
-_BLOCK = 1 << 20  # characters
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
 _MOST_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 
@@ -66,14 +69,10 @@ class CocoFile:
         self._places: dict[str, array[int]] = {}  # start and end of an image's annotations
         _, self.version = size_and_version(location)
         self._images: dict[str, str] = {}  # the file name of an image
-        data = location.read()
-        self._text = _decoded(data, name)
-        self._mark_bytes = len(_BYTE_ORDER_MARK) * data.startswith(_BYTE_ORDER_MARK)
-        del data
-        self._offsets: array[int] | None = None  # in bytes, of each block of the text
-        self._counted = 0, 1  # a position in the text, and its line
+        self._data = location.read()
+        self._counted = 0, 1  # a position in the file, and its line
         found = set()
-        for key, value, at, end in _elements(self._text, name):
+        for key, value, at, end in _Scanner(self._data, name).elements():
             found.add(key)
             if end:
                 self._take(key, value, at, end)
@@ -91,8 +90,8 @@ class CocoFile:
             )
         self._images.clear()
         for image_id in [key for key in self._places if key not in known]:
-            places = self._places.pop(image_id)[::2]
-            self.orphans += [_scan(self._text, at)[0].get("id", "?") for at in places]
+            places = self._places.pop(image_id)
+            self.orphans += [self._parse(*pair).get("id", "?") for pair in _pairs(places)]
 
     def described(self) -> Iterator[DescribedImage[Described]]:
         """Yield the images in the order of the file."""
@@ -104,20 +103,11 @@ class CocoFile:
         """The annotations of an image in file order, or their ranges of bytes if they are large."""
         places = self._places.get(repr(image_id), array("q"))
         if sum(places[1::2]) - sum(places[::2]) <= most_bytes:
-            return {"annotations": [_scan(self._text, at)[0] for at in places[::2]]}
-        offsets = map(self._offset, places)
-        return {"ranges": [list(pair) for pair in zip(offsets, offsets, strict=True)]}
+            return {"annotations": [self._parse(*pair) for pair in _pairs(places)]}
+        return {"ranges": list(map(list, _pairs(places)))}
 
-    def _offset(self, at: int) -> int:
-        """The offset in the file of a position in the text."""
-        if self._text.isascii():
-            return self._mark_bytes + at
-        if self._offsets is None:
-            blocks = range(0, len(self._text), _BLOCK)
-            sizes = (len(self._text[start : start + _BLOCK].encode()) for start in blocks)
-            self._offsets = array("q", itertools.accumulate(sizes, initial=self._mark_bytes))
-        block = at // _BLOCK
-        return self._offsets[block] + len(self._text[block * _BLOCK : at].encode())
+    def _parse(self, start: int, stop: int) -> Any:
+        return json.loads(self._data[start:stop])
 
     def _take(self, key: str, value: Any, at: int, end: int) -> None:
         if not isinstance(value, dict):
@@ -170,7 +160,7 @@ class CocoFile:
 
     def _add_problem(self, at: int, what: str) -> None:
         seen, line = self._counted  # problems come in the order of the text
-        line += self._text.count("\n", seen, at)
+        line += self._data.count(b"\n", seen, at)
         self._counted = at, line
         self.problems.add(f"{self.name}, line {line}: {what}")
 
@@ -195,92 +185,151 @@ def segments_of(annotation: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def read_annotations(location: Location, reference: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The annotations that a reference contains, or that it has the ranges of.
+def read_annotations(location: Location, reference: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the annotations that a reference contains, or that it has the ranges of.
+
+    Those of ranges have their segmentation as a function, because an image can have many.
 
     Raises:
         SourceError: the file has changed.
         FileAccessError: the file cannot be read.
     """
     if "annotations" in reference:
-        found: list[dict[str, Any]] = reference["annotations"]
-        return found
-    try:
-        return [json.loads(location.read(start, stop)) for start, stop in reference["ranges"]]
-    except ValueError:
-        raise changed_error(str(location)) from None
+        yield from reference["annotations"]
+        return
+    for start, stop in reference["ranges"]:
+        data = location.read(start, stop)
+        try:
+            annotation = json.loads(data)
+        except ValueError:
+            raise changed_error(str(location)) from None
+        if "segmentation" in annotation:
+            annotation["segmentation"] = partial(_segmentation, data)
+        yield annotation
 
 
-def _decoded(data: bytes, name: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceError(
-            f"not UTF-8 at byte {error.start:,}", path=name, remedy="Save the file as UTF-8."
-        ) from None
+def _segmentation(annotation: bytes) -> Any:
+    return json.loads(annotation)["segmentation"]
 
 
-def _elements(text: str, name: str) -> Iterator[tuple[str, Any, int, int]]:
-    """Yield (key, None, 0, 0) for each key, and (key, element, start, end) in COCO's lists."""
-    at = 0
-    try:
-        at = _expect(text, _skip(text, 0), "{")
-        while text[at : at + 1] != "}":
-            key, at = _scan(text, at)
-            at = _skip(text, _expect(text, _skip(text, at), ":"))
-            yield str(key), None, 0, 0
-            if key in _LISTS and text[at : at + 1] == "[":
-                at = _skip(text, at + 1)
-                while text[at : at + 1] != "]":
-                    value, end = _scan(text, at)
-                    yield key, value, at, end
-                    at = _next(text, end, "]")
-                at += 1
+def _pairs(places: array[int]) -> Iterator[tuple[int, int]]:
+    return zip(places[::2], places[1::2], strict=True)
+
+
+class _Scanner:
+    """Parses a file value by value, through a window that is decoded."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self._data = data
+        self._name = name
+        self._text = ""  # the window
+        self._at = 0  # in the window
+        self._stop = len(_BYTE_ORDER_MARK) * data.startswith(_BYTE_ORDER_MARK)  # of the window
+        self._known = 0, 0  # a position in the window, and the same in the file
+
+    def elements(self) -> Iterator[tuple[str, Any, int, int]]:
+        """Yield (key, None, 0, 0) for each key, and (key, element, start, end) in COCO's lists.
+
+        `start` and `end` are positions in the file.
+        """
+        self._expect("{")
+        while self._next() != "}":
+            key = str(self._value()[0])
+            self._expect(":")
+            yield key, None, 0, 0
+            if self._next() == "[":
+                self._at += 1
+                while self._next() != "]":
+                    found = self._value()
+                    if key in _LISTS:
+                        yield key, *found
+                    self._next_item("]")
+                self._at += 1
             else:
-                value, end = _scan(text, at)
+                value, start, _ = self._value()
                 if key in _LISTS and value is not None:
-                    raise SourceError(
-                        f"{key} is {str(value)[:60]!r}; expected a list",
-                        path=name,
-                        line=_line(text, at),
-                    )
-                at = end
-            at = _next(text, at, "}")
-        if _skip(text, at + 1) < len(text):
-            raise json.JSONDecodeError("expected end of file", text, _skip(text, at + 1))
-    except json.JSONDecodeError as error:
-        raise _invalid_json(text, error.pos, name) from None
-    except SourceError:
-        raise
-    except (RecursionError, ValueError) as error:  # nested too deep, a number of too many digits
-        raise SourceError(json_fault(error), path=name, line=_line(text, at)) from None
+                    problem = f"{key} is {str(value)[:60]!r}; expected a list"
+                    raise SourceError(problem, path=self._name, line=self._line(start))
+            self._next_item("}")
+        self._at += 1
+        if self._next():
+            raise self._invalid()
 
+    def _next(self) -> str:
+        """Skip spaces; return the next character, empty at the end of the file."""
+        while True:
+            match = _space(self._text, self._at)
+            self._at = self._at if match is None else match.end()
+            if self._at < len(self._text) or self._stop == len(self._data):
+                return self._text[self._at : self._at + 1]
+            self._move(self._stop, _WINDOW_BYTES)
 
-def _next(text: str, at: int, closing: str) -> int:
-    """The position after the comma, or at the closing bracket."""
-    at = _skip(text, at)
-    if text[at : at + 1] == closing:
-        return at
-    return _skip(text, _expect(text, at, ","))
+    def _move(self, start: int, size_bytes: int) -> None:
+        """Move the window, and the position to its start."""
+        stop = start + size_bytes
+        try:
+            self._text, size = codecs.utf_8_decode(
+                self._data[start:stop], "strict", stop >= len(self._data)
+            )
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"not UTF-8 at byte {start + error.start:,}",
+                path=self._name,
+                remedy="Save the file as UTF-8.",
+            ) from None
+        self._at, self._stop, self._known = 0, start + size, (0, start)
 
+    def _value(self) -> tuple[Any, int, int]:
+        """Parse the next value; return it with its start and end in the file."""
+        self._next()
+        start = self._offset(self._at)
+        for size_bytes in (0, _WINDOW_BYTES, MAX_ELEMENT_BYTES):
+            if size_bytes:  # the value is cut by the end of the window
+                self._move(start, size_bytes)
+            try:
+                value, end = _scan(self._text, self._at)
+            except json.JSONDecodeError as error:
+                is_cut = error.pos > len(self._text) - 16 or error.msg.startswith("Unterminated")
+                if not is_cut or self._stop == len(self._data):
+                    self._at = error.pos
+                    raise self._invalid() from None
+            except (RecursionError, ValueError) as error:  # nested too deep, too many digits
+                line = self._line(start)
+                raise SourceError(json_fault(error), path=self._name, line=line) from None
+            else:
+                if end < len(self._text) or self._stop == len(self._data):
+                    self._at = end
+                    return value, start, self._offset(end)
+        raise SourceError(
+            f"an entry is longer than {MAX_ELEMENT_BYTES:,} bytes",
+            path=self._name,
+            line=self._line(start),
+            remedy="Remove it, or simplify its segmentation.",
+        )
 
-def _expect(text: str, at: int, mark: str) -> int:
-    if text[at : at + 1] != mark:
-        raise json.JSONDecodeError(f"expected {mark}", text, at)
-    return _skip(text, at + 1)
+    def _next_item(self, closing: str) -> None:
+        """Skip the comma to the next item, or stay at the closing bracket."""
+        if self._next() != closing:
+            self._expect(",")
 
+    def _expect(self, mark: str) -> None:
+        if self._next() != mark:
+            raise self._invalid()
+        self._at += 1
 
-def _skip(text: str, at: int) -> int:
-    match = _space(text, at)
-    return at if match is None else match.end()
+    def _offset(self, at: int) -> int:
+        """The position in the file of one in the window, which must not go back."""
+        known, offset = self._known
+        is_short = self._text.isascii()
+        offset += at - known if is_short else len(self._text[known:at].encode())
+        self._known = at, offset
+        return offset
 
+    def _invalid(self) -> SourceError:
+        line = self._line(self._offset(self._at))
+        shown = self._text[self._at : self._at + 30]
+        problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
+        return SourceError(problem, path=self._name, line=line)
 
-def _invalid_json(text: str, at: int, name: str) -> SourceError:
-    line = _line(text, at)
-    if at >= len(text):
-        return SourceError("truncated JSON", path=name, line=line)
-    return SourceError(f"invalid JSON at {text[at : at + 30]!r}", path=name, line=line)
-
-
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
+    def _line(self, at: int) -> int:
+        return self._data.count(b"\n", 0, at) + 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from xml.parsers import expat
+
+import numpy as np
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.boxes.annotated import (
@@ -14,6 +17,7 @@ from recordsmith.sources.boxes.annotated import (
     AnnotatedReader,
     Annotation,
     changed_error,
+    check_object_count,
     make_listing,
 )
 from recordsmith.sources.boxes.annotation_files import (
@@ -24,7 +28,7 @@ from recordsmith.sources.boxes.annotation_files import (
 from recordsmith.sources.boxes.boxes import AnnotatedBox, number
 from recordsmith.sources.boxes.detection import is_cvat
 from recordsmith.sources.boxes.voc_xml import parse_xml
-from recordsmith.sources.classes import make_classes
+from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.files.versions import size_and_version
@@ -42,7 +46,7 @@ class Cvat(FileAnnotatedImages):
     """Images with boxes and polygons in CVAT's XML format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
-    become the boxes around them. Subsets become splits.
+    become the boxes around them. Subsets become splits. Labels have the order of the file, from 1.
 
     Example:
         >>> rs.pack(rs.Cvat("export"), "packed")  # doctest: +SKIP
@@ -59,11 +63,10 @@ class Cvat(FileAnnotatedImages):
         index = FileIndex(self.root)
         paths = self._files(index, _find_files)
         files = {split: CvatFile(path, name) for split, (path, name) in paths.items()}
-        classes = make_classes(
-            {name for file in files.values() for name in file.class_names}, self._label_map
-        )
+        names = dict.fromkeys(name for file in files.values() for name in file.class_names)
+        classes = classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data")
         if len(files) == 1:
-            files = next(iter(files.values())).by_subset()
+            files = next(iter(files.values())).by_subset() or files
         entries, splits, notices = self._entries(index, files)
         places = self._places(paths)
 
@@ -89,20 +92,25 @@ class CvatReader(AnnotatedReader):
             data = reference["text"].encode()
         else:
             data = referenced(self.root, reference.get("file", name)).read(*reference["range"])
-        images = list(_images(data, name, line - 1))
-        if len(images) != 1:
-            raise changed_error(name)
-        found, objects = images[0], []
-        for shape, at, values in found.shapes:
+        objects: list[AnnotatedBox] = []
+        image = f"{name}, image {reference['id']}"
+
+        def add(shape: str, at: int, values: dict[str, str]) -> None:
             place = f"{name}, line {at}"
             if shape == "attribute":
                 note(_ATTRIBUTES, place)
             elif shape in ("box", "polygon"):
+                check_object_count(len(objects), image)
                 objects.append(_box(place, shape, values))
             else:
                 note(_OTHER_SHAPES, f"{place}: {shape}")
-        size = number(found.values.get("width") or 0), number(found.values.get("height") or 0)
-        return Annotation(f"{name}, image {reference['id']}", objects, size)
+
+        images = _images(data, name, add, line - 1)
+        if len(images) != 1:
+            raise changed_error(name)
+        values = images[0].values
+        size = number(values.get("width") or 0), number(values.get("height") or 0)
+        return Annotation(image, objects, size)
 
 
 class CvatImage(NamedTuple):
@@ -125,7 +133,7 @@ class CvatImage(NamedTuple):
 
 
 class CvatFile:
-    """What a listing keeps of one file: its images, and the names of its classes."""
+    """What a listing keeps of one file: its images, and the names of its classes in order."""
 
     def __init__(self, location: Location, name: str) -> None:
         """Read the file once.
@@ -137,23 +145,26 @@ class CvatFile:
         self.location = location
         self.name = name
         _, self.version = size_and_version(location)
-        self.class_names: set[str] = set()
+        data = location.read()
+        self.class_names = dict.fromkeys(_declared_labels(data, name))
         self.images: list[CvatImage] = []
-        for found in _images(location.read(), name):
+
+        def add(shape: str, _: int, values: dict[str, str]) -> None:
+            label = values.get("label")
+            if label and "\n" not in label and shape in ("box", "polygon"):
+                self.class_names[label] = None
+
+        for found in _images(data, name, add):
             values = found.values
             file_name, subset = values.get("name", ""), values.get("subset", "")
             place = (found.line, found.start, found.stop)
             self.images.append(CvatImage(self, values.get("id", "?"), file_name, subset, *place))
-            for shape, _, attributes in found.shapes:
-                label = attributes.get("label")
-                if label and "\n" not in label and shape in ("box", "polygon"):
-                    self.class_names.add(label)
 
     def by_subset(self) -> dict[str, CvatFile]:
-        """The images of each subset, if there are several."""
+        """The images of each subset; empty if some are in none."""
         subsets = sorted({image.subset for image in self.images})
-        if len(subsets) < 2 or "" in subsets:
-            return {"": self}
+        if "" in subsets:
+            return {}
         parts = {}
         for subset in subsets:
             part = object.__new__(CvatFile)
@@ -169,26 +180,34 @@ class CvatFile:
 
 
 class _Image(NamedTuple):
-    """An element with its attributes, and (tag, line, attributes) of each shape."""
+    """An element with its attributes."""
 
     line: int
     start: int
     stop: int
     values: dict[str, str]
-    shapes: list[tuple[str, int, dict[str, str]]]
 
 
-def _images(data: bytes, name: str, lines_before: int = 0) -> list[_Image]:
-    """The images in a file, or in a part of it that begins after some lines."""
+def _images(
+    data: bytes,
+    name: str,
+    add: Callable[[str, int, dict[str, str]], None],
+    lines_before: int = 0,
+) -> list[_Image]:
+    """The images in a file, or in a part of it that begins after some lines.
+
+    Args:
+        add: called with the tag, line and attributes of each shape of an image.
+    """
     parser = expat.ParserCreate()
     images: list[_Image] = []
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber + lines_before
         if tag == "image":
-            images.append(_Image(line, parser.CurrentByteIndex, 0, values, []))
+            images.append(_Image(line, parser.CurrentByteIndex, 0, values))
         elif tag in _PARTS and images and not images[-1].stop:
-            images[-1].shapes.append((tag, line, values))
+            add(tag, line, values)
 
     def end(tag: str) -> None:
         if tag == "image":
@@ -207,6 +226,33 @@ def _images(data: bytes, name: str, lines_before: int = 0) -> list[_Image]:
     return images
 
 
+def _declared_labels(data: bytes, name: str) -> list[str]:
+    """The labels of the task or project, in order, without parts of skeletons."""
+    start, end = data.find(b"<labels>"), data.find(b"</labels>")
+    if not 0 <= start < end:
+        return []
+    parser = expat.ParserCreate()
+    labels: list[dict[str, str]] = []
+    tags: list[str] = []
+
+    def begin(tag: str, _: dict[str, str]) -> None:
+        tags.append(tag)
+        if tags == ["labels", "label"]:
+            labels.append({})
+
+    def text(part: str) -> None:
+        if len(tags) == 3 and labels:
+            labels[-1][tags[2]] = labels[-1].get(tags[2], "") + part
+
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = lambda _: tags.pop()
+    parser.CharacterDataHandler = text
+    with suppress(SourceError):  # the file is valid, so this is a part of something else
+        parse_xml(parser, data[start : end + len(b"</labels>")], name)
+    found = (each.get("name", "") for each in labels if not each.get("parent", "").strip())
+    return [label for label in found if label and "\n" not in label]
+
+
 def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
     name = values.get("label", "")
     if shape == "box":
@@ -215,14 +261,29 @@ def _box(place: str, shape: str, values: Mapping[str, str]) -> AnnotatedBox:
             fault = "the box is rotated; expected an upright one"
             return AnnotatedBox(place, name, fault=fault)
         return AnnotatedBox(f"{place} ({name})", name, (xmin, ymin, xmax, ymax), "box")
-    pairs = [pair.split(",") for pair in values.get("points", "").split(";")]
-    outline = [number(value) for pair in pairs for value in pair]
-    is_sound = all(len(pair) == 2 for pair in pairs) and all(map(math.isfinite, outline))
-    if len(pairs) < 3 or not is_sound:
-        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y;x,y")
+    points = values.get("points", "")
+    outline = _outline(points)
+    if outline is None:
+        return AnnotatedBox(place, name, fault="invalid points; expected x,y;x,y")
     xs, ys = outline[::2], outline[1::2]
     corners = (min(xs), min(ys), max(xs), max(ys))
-    return AnnotatedBox(f"{place} ({name})", name, corners, [outline])
+    # parsed again for a mask: the numbers take more memory than the text
+    return AnnotatedBox(f"{place} ({name})", name, corners, lambda: [_outline(points)])
+
+
+def _outline(points: str) -> array[float] | None:
+    """The coordinates of a polygon; None if it is invalid."""
+    outline = array("d")
+    start = 0
+    while start <= len(points):
+        stop = points.find(";", start)
+        stop = len(points) if stop < 0 else stop
+        pair = points[start:stop].split(",", 2)
+        if len(pair) != 2:
+            return None
+        outline.extend(map(number, pair))
+        start = stop + 1
+    return outline if len(outline) >= 4 and np.isfinite(outline).all() else None
 
 
 def _find_files(index: FileIndex) -> dict[str, str]:

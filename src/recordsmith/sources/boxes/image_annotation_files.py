@@ -311,8 +311,6 @@ def _with_lists(
         ),
         *count_notice(left, "file", "missing from the lists skipped"),
     ]
-    if len(set(splits.values())) < 2:
-        splits = {}
     return entries, splits, notices
 
 

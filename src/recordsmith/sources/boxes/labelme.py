@@ -34,6 +34,7 @@ _EXPECTED = "LabelMe's .json files next to their images, or in a folder annotati
 _NAMES_FILES = ("class_names.txt", "labels.txt")
 _NO_CLASSES = frozenset(("__ignore__", "_background_"))
 _CIRCLE_POINTS = 64
+_MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
 _FLAGS = "annotations were packed without the flags of their image"
 _OTHER_SHAPES = "points and lines were left out, because they have no box"
 
@@ -145,8 +146,8 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> ObjectRow:
     if points is None:
         return ObjectRow(where, label, None, f"invalid points {str(shape.get('points'))[:60]}")
     if kind == "polygon":
-        if len(points) < 3:
-            return ObjectRow(where, label, None, f"a polygon of {len(points)} points; expected 3")
+        if len(points) < 2:
+            return ObjectRow(where, label, None, f"a polygon of {len(points)} points; expected 2")
         return ObjectRow(where, label, _around(points), "", _outline(points))
     if kind not in ("rectangle", "circle", "mask") or len(points) != 2:
         return ObjectRow(where, label, None, f"unsupported shape: {kind} of {len(points)} points")
@@ -195,6 +196,10 @@ def _file_name(document: Mapping[str, Any]) -> str:
 
 def _document(location: Location, name: str) -> dict[str, Any]:
     data = read_document(location)
+    if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
+        raise SourceError(
+            f"more than {_MAX_VALUES:,} values", path=name, remedy="Cut the image into tiles."
+        )
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except (RecursionError, ValueError) as error:

@@ -16,6 +16,10 @@ from recordsmith.stores import Location, read_document
 _Values: TypeAlias = dict[str, "_Values | str"]
 """Tag -> text, or the content of the first element with that tag."""
 
+MAX_TOKEN_BYTES = 1 << 22
+"""The longest tag or text of a file, such as a polygon of CVAT."""
+_MAX_ELEMENTS = 250_000  # of an image; each takes some hundred bytes
+
 _TRUE = frozenset(("1", "true", "yes"))
 
 
@@ -72,9 +76,19 @@ def _parse(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] 
     parser.buffer_text = True
     open_elements: list[_Values] = [{}]
     objects: list[tuple[int, _Values]] = []
+    count = 0
     pieces: list[str] = []  # of the text since the last tag
 
     def start(tag: str, _: Any) -> None:
+        nonlocal count
+        count += 1
+        if count > _MAX_ELEMENTS:
+            raise SourceError(
+                f"more than {_MAX_ELEMENTS:,} elements",
+                path=name,
+                line=parser.CurrentLineNumber,
+                remedy="Cut the image into tiles.",
+            )
         element: _Values = {}
         if tag == "object" and len(open_elements) == 2:
             objects.append((parser.CurrentLineNumber, element))
@@ -102,8 +116,18 @@ def parse_xml(parser: expat.XMLParserType, data: bytes, name: str) -> None:
     """Parse a file, called `name` in messages, with the handlers of a parser.
 
     Raises:
-        SourceError: it is not valid XML, or declares entities; `line` is where.
+        SourceError: it is not valid XML, declares entities, or has a very long tag or text; `line`
+            is where.
     """
+    for start in range(0, len(data), MAX_TOKEN_BYTES):  # before the parser copies it
+        stop = start + MAX_TOKEN_BYTES
+        if stop < len(data) and data.find(b"<", start, stop) < 0:
+            raise SourceError(
+                f"a tag or text is longer than {MAX_TOKEN_BYTES:,} bytes",
+                path=name,
+                line=data.count(b"\n", 0, start) + 1,
+                remedy="Remove it, or simplify its polygon.",
+            )
 
     def entity(*_: Any) -> None:
         raise SourceError(

@@ -97,7 +97,7 @@ def find_samples(index: FileIndex, described_by: str | None = None) -> YoloSampl
         notices.append(f"{found} in {described[0]}, which announces {count}")
     return YoloSamples(
         survey.entries,
-        survey.splits if len(set(survey.splits.values())) > 1 else {},
+        survey.splits,
         names,
         described,
         notices,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from recordsmith.dataset import is_split_name
@@ -22,6 +22,8 @@ _MOST_DESCENDED = 8
 _LEFT_OUT = 0.1  # a reading that leaves out a larger share of the images is not the only one
 _LISTS_READ = 20
 _CLASS_IN_NAME = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
+_CLASS_HINTS = (r"(?:^|/)(n\d{8})_\d+\.\w+$", r"\d[ ._-]([^/\d]+)\.\w+$")
+"""Classes that are named without being certain: ImageNet's numbers, and words behind a number."""
 _NO_CLASSES_TEXT = (
     "dsc dscn dscf pano scan screenshot vid mvimg pxl file page item sample untitled unnamed "
     "copy camera cam left right front back top bottom before after output target mask masks "
@@ -292,7 +294,8 @@ class _Images:
                 f"{option('format', 'files')} to pack the masks as images."
             )
         what = f"images in {where}, without classes"
-        yield Reading("files", what, strength, options, problem=problem, remedy=remedy)
+        hint = "" if classes or problem else self._class_hint(place)
+        yield Reading("files", what, strength, options, problem=problem, remedy=remedy, hint=hint)
 
     def _all_files(self, strength: Strength, what: str = "") -> Reading:
         what = what or f"images in {self._place()}, without classes"
@@ -307,12 +310,21 @@ class _Images:
             if match is None or len(match[1]) < 2 or not match[1][0].isalpha():
                 return []
             found[match[1]] += 1
-        words = {word for name in found for word in re.split(r"[_ -]", name.lower())}
-        known = any(
-            word in _NO_CLASSES or is_image_word(word) or is_split_name(word) for word in words
-        )
         is_common = all(number > 1 for number in found.values())
-        return sorted(found) if len(found) > 1 and is_common and not known else []
+        return sorted(found) if is_common and _may_be_classes(found) else []
+
+    def _class_hint(self, place: str) -> str:
+        """How to read classes in names that are not certain to be classes."""
+        names = self._survey.folders[place].images
+        for pattern in _CLASS_HINTS:
+            found = [match[1] for name in names if (match := re.search(pattern, name)) is not None]
+            classes = sorted(set(found))
+            if len(found) == len(names) and _may_be_classes(classes):
+                return (
+                    f"names of images may have classes ({join_names(classes)}): pass "
+                    f"{option('class_pattern', pattern)}"
+                )
+        return ""
 
     # -- places ------------------------------------------------------------------------------------
 
@@ -337,6 +349,14 @@ class _Images:
             len(self._survey.inside(each)) == 1 for each in above
         )
         return {} if is_found else {"images": self.base}
+
+
+def _may_be_classes(names: Collection[str]) -> bool:
+    """Whether there are several names, without a word that is known to mean something else."""
+    words = {word for name in names for word in re.split(r"[_ -]", name.lower())}
+    return len(names) > 1 and not any(
+        word in _NO_CLASSES or is_image_word(word) or is_split_name(word) for word in words
+    )
 
 
 def _class_count(classes: Sequence[str], noun: str = " folder") -> str:

@@ -27,7 +27,7 @@ from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, summarize_paths
 from recordsmith.sources.source import Listing, Sample
-from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import FolderEntry, Location, PlaceLike, as_folder
 
 
@@ -100,6 +100,7 @@ class ImageFiles:
             classes,
             LazyNotices(samples, walk.notices),
             sort_splits(walk.splits),
+            only_split(reversed(self._below.split("/")), self.root),
         )
 
     def describe(self) -> Mapping[str, Any]:

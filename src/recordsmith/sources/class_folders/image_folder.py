@@ -31,7 +31,7 @@ from recordsmith.sources.files.images import has_image_name, is_image_word, with
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Sample
-from recordsmith.sources.splits import are_split_names, is_like_split, sort_splits
+from recordsmith.sources.splits import are_split_names, is_like_split, only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
 
@@ -129,6 +129,7 @@ class ImageFolder:
             tuple(classes),
             LazyNotices(samples, walk.notices),
             sort_splits([*parts, *labelled]),
+            only_split((last_name(folder.path) for folder in reversed(above)), self.root),
         )
 
     def describe(self) -> Mapping[str, Any]:

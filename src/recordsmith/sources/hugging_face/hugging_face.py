@@ -626,8 +626,8 @@ def _choose_boxes(chosen: _Chosen, columns: Mapping[str, FlatColumn], *, require
         (chosen.boxes,) = found
     elif found and chosen.image is not None:
         chosen.notices.append(
-            f"boxes kept as the feature {found[0].corners}; box_format='xywh' or 'xyxy' stores "
-            "them as image/object/bbox/…"
+            f"boxes kept as the feature {found[0].corners}; {option('box_format', 'xywh')} or "
+            f"{option('box_format', 'xyxy')} stores them as image/object/bbox/…"
         )
 
 

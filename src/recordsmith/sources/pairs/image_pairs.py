@@ -7,15 +7,23 @@ packing reports it with its line.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from recordsmith.dataset import ClassNames
 from recordsmith.errors import OptionError, option
 from recordsmith.sources.class_names import classes_in_names, compile_class_pattern
 from recordsmith.sources.files.folders import check_folder, is_file, last_name, relative_place
+from recordsmith.sources.files.name_files import read_lines, read_text
 from recordsmith.sources.pairs.detection import find_pairs
-from recordsmith.sources.pairs.masks import PRESETS, ColoursOption, check_colours
+from recordsmith.sources.pairs.masks import (
+    PRESETS,
+    ColoursOption,
+    check_colours,
+    parse_colour_table,
+)
 from recordsmith.sources.pairs.name_patterns import parse_pattern
 from recordsmith.sources.pairs.pair_folders import (
     VOC_LISTS,
@@ -28,8 +36,16 @@ from recordsmith.sources.pairs.pair_lists import check_pairs, read_pairs
 from recordsmith.sources.pairs.pair_reader import PairReader
 from recordsmith.sources.pairs.pairing import NameRule, Pair, Pairing
 from recordsmith.sources.source import Listing
-from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+
+VOC_CLASSES = (
+    *("background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair"),
+    *("cow", "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa"),
+    *("train", "tvmonitor"),
+)
+_OF_VOC = re.compile(r"(?:^|/)SegmentationClass/20(0[7-9]|1[0-2])_\d{6}\.png$")
+_CLASS_NAMES = "class_names.txt"  # of LabelMe's data_dataset_voc
 
 Pairs: TypeAlias = PlaceLike | Iterable[tuple[PlaceLike, PlaceLike]]
 
@@ -42,6 +58,10 @@ class ImagePairs:
     are class numbers. PNG masks of class numbers are stored unchanged, with their palette or 16
     bits. Decode palettes and masks of 1, 2 or 4 bits with a reader that returns indices:
     TensorFlow's decode_png returns palette colours and scales fewer bits to 0 to 255.
+
+    The class names are those of the images, with a class pattern; else those of the masks: from a
+    file of colours, from `class_names.txt` (LabelMe's `data_dataset_voc`), or of PASCAL VOC, if all
+    masks are named like its own (`SegmentationClass/2007_000032.png`).
 
     Example:
         >>> rs.ImagePairs(images="photos", masks="drawn")
@@ -145,7 +165,9 @@ class ImagePairs:
         reader = PairReader(*roots, colours or None, classes)
         samples = tuple(map(reader.sample, found.pairs))
         splits = sort_splits(pair.split for pair in found.pairs if pair.split is not None)
-        return Listing(samples, reader, classes, tuple(found.notices), splits)
+        only = only_split([], self.root)
+        names = classes or self._mask_classes(found)
+        return Listing(samples, reader, names, tuple(found.notices), splits, only)
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs"}
@@ -188,6 +210,16 @@ class ImagePairs:
             for pair in found.pairs
         ]
         return classes
+
+    def _mask_classes(self, found: Pairing) -> ClassNames | None:
+        """The names of the numbers in masks: of the file of colours, `class_names.txt`, or VOC."""
+        if isinstance(self._colours, (str, os.PathLike)) and self._colours not in PRESETS:
+            text = read_text(relative_place(self.root, self._colours, as_location))
+            return tuple(name or None for _, name in parse_colour_table(text))
+        if self.root is not None and is_file(listed := self.root / _CLASS_NAMES):
+            return tuple(name for _, name in read_lines(listed) if name != "__ignore__")
+        masks = [pair.files[1].key for pair in found.pairs if pair.files is not None]
+        return VOC_CLASSES if masks and all(map(_OF_VOC.search, masks)) else None
 
     def _find(self) -> tuple[Pairing, tuple[Location, Location]]:
         """The pairs, and the folders that the places of images and masks are relative to."""

@@ -41,6 +41,8 @@ _LABEL_NAMES = frozenset(
         *("diagnosis", "disease"),
     )
 )
+_PLAIN_LABEL_NAMES = frozenset(("label", "class", "target", "y"))
+"""Columns of classes in tables without images; in `target` and `y`, classes repeat."""
 _SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
 _BOX_NAMES = ({"xmin", "xmax"}, {"x1", "x2", "y1", "y2"}, {"bbox"}, {"xcenter", "ycenter"})
 _FEW_INTEGERS = 20
@@ -89,18 +91,23 @@ def find_readings(survey: Survey) -> Iterator[Reading]:
         if images := _find_images(survey, lookup, head):
             with_images[head] = images
     if with_images:
-        yield from _image_readings(survey, heads, with_images, tables)
+        yield from _image_readings(lookup, heads, with_images, tables)
     elif not sum(folder.image_count for folder in survey.folders.values()):
         yield from _plain_readings(heads, tables)
 
 
-def with_named_images(reading: Reading, table: Location) -> Reading:
-    """The reading of a single table, with a problem if one of its columns names images near it."""
+def of_file(reading: Reading, table: Location) -> Reading:
+    """The reading of a single table with its column of classes.
+
+    It has a problem if one of its columns names images near it.
+    """
     survey = Survey(table.parent, _FOLDERS_NEAR)
     head = read_table_head(survey, table.name)
-    images = None if head is None else _find_images(survey, _Lookup(survey), head)
-    if images is None:
+    if head is None:
         return reading
+    images = _find_images(survey, _Lookup(survey), head)
+    if images is None:
+        return _with_classes(reading, head)
     place = images.folder or "."
     return dataclasses.replace(
         reading,
@@ -150,7 +157,7 @@ def _metadata(survey: Survey) -> Reading | None:
 
 
 def _image_readings(
-    survey: Survey,
+    lookup: _Lookup,
     heads: Sequence[TableHead],
     with_images: dict[TableHead, _Found],
     tables: Sequence[str],
@@ -182,10 +189,12 @@ def _image_readings(
             + (f", classes in column {label}" if label is not None else "")
             + (f", splits in column {split}" if split is not None else "")
         )
+        known = {other.path: other for other in heads}
         left_out = tuple(
-            f"{path} ({_why_left_out(path, heads, with_images, labels)})" for path in others
+            f"{path} ({_why_left_out(path, known.get(path), images, with_images, labels, lookup)})"
+            for path in others
         )
-        folders = _other_folders(survey, images, head.columns[images.column])
+        folders = _other_folders(lookup.survey, images, head.columns[images.column])
         yield Reading("table", what, Strength.ANNOTATED, options, "rows", left_out + folders)
 
 
@@ -220,18 +229,37 @@ def _folder(path: str) -> str:
 
 def _why_left_out(
     path: str,
-    heads: Sequence[TableHead],
+    head: TableHead | None,
+    images: _Found,
     with_images: dict[TableHead, _Found],
     labels: dict[TableHead, str | None],
+    lookup: _Lookup,
 ) -> str:
+    """Why a table is not read next to one with `images`."""
     if _is_submission(path):
         return "a submission"
-    head = next((head for head in heads if head.path == path), None)
     if head is None:
         return "not a table with column names"
-    if head not in with_images:
+    if head in with_images:
+        return "no classes" if labels[head] is None else "other columns or images"
+    column = images.column
+    if not head.columns.get(column):
+        named = (name for name, values in head.columns.items() if any(map(has_image_name, values)))
+        column = next(named, "")
+    if not column:
         return "no column of images"
-    return "no classes" if labels[head] is None else "other columns or images"
+    names = list(dict.fromkeys(head.columns[column]))
+    there = {
+        name
+        for folder in _near_folders(lookup.survey, head)
+        for name in names
+        if name in lookup.hits(folder, names)
+    }
+    missing = [name for name in names if name not in there]
+    return (
+        f"{len(missing):,} of {len(names):,} images in column {column} of its first "
+        f"{count(head.row_count, 'row')} are missing: {join_names(missing)}"
+    )
 
 
 def _other_folders(survey: Survey, images: _Found, values: Sequence[str]) -> tuple[str, ...]:
@@ -307,7 +335,7 @@ class _Lookup:
     """Looks up names of images in the folders of a survey, of which some names are known."""
 
     def __init__(self, survey: Survey) -> None:
-        self._survey = survey
+        self.survey = survey
         self._known: dict[str, tuple[frozenset[str], list[str], bool]] = {}
 
     def hits(self, folder: str, values: Sequence[str]) -> set[str]:
@@ -332,13 +360,13 @@ class _Lookup:
         names = [name] if has_image_name(name) else [name + suffix for suffix in suffixes]
         if not known.isdisjoint(names):
             return True
-        root = self._survey.root
+        root = self.survey.root
         return not is_whole and any(is_file(root / posixpath.join(folder, each)) for each in names)
 
     def _names(self, path: str) -> tuple[frozenset[str], list[str], bool]:
         """The known names in a folder, the suffixes of images, and whether all are known."""
         if path not in self._known:
-            folder = self._survey.folders.get(path)
+            folder = self.survey.folders.get(path)
             names = folder.names if folder is not None else []
             suffixes = {os.path.splitext(name)[1] for name in names if has_image_name(name)}
             is_whole = folder is None or len(names) == folder.file_count
@@ -441,10 +469,30 @@ def _plain_readings(heads: Sequence[TableHead], tables: Sequence[str]) -> Iterat
     if is_one and len({frozenset(head.columns) for head in top}) == 1:
         what = f"rows of {join_names(_paths(top))}"
         left_out = tuple(f"{path} (in another folder)" for path in others)
-        yield Reading("table", what, Strength.ANNOTATED, {}, "rows", left_out)
+        reading = Reading("table", what, Strength.ANNOTATED, {}, "rows", left_out)
+        yield _with_classes(reading, top[0])
         return
     for head in top:
         left_out = tuple(f"{path} (other columns)" for path in tables if path != head.path)
         options = {"table": head.path}
         what = f"rows of {head.path}"
-        yield Reading("table", what, Strength.ANNOTATED, options, "rows", left_out)
+        reading = Reading("table", what, Strength.ANNOTATED, options, "rows", left_out)
+        yield _with_classes(reading, head)
+
+
+def _with_classes(reading: Reading, head: TableHead) -> Reading:
+    """The reading of rows without images, with the column of classes if one has such a name."""
+    found = [
+        name
+        for name, values in head.columns.items()
+        if (plain := _plain(name)) in _PLAIN_LABEL_NAMES
+        and len(values) == head.row_count
+        and _are_classes(head, name, is_named=plain in ("class", "label"))
+    ]
+    if len(found) != 1:
+        return reading
+    return dataclasses.replace(
+        reading,
+        what=f"{reading.what}, classes in column {found[0]}",
+        options={**reading.options, "label_column": found[0]},
+    )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.splits import has_split_word, split_of
+from recordsmith.dataset.splits import has_split_word, split_of, split_word
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import (
@@ -41,7 +41,7 @@ from recordsmith.sources.files.versions import common_version
 from recordsmith.sources.numbered import NumberedSamples, RowNames, RowReferences
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing
-from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
 from recordsmith.sources.tables.named_images import ImageReferences, NamedImages
 from recordsmith.sources.tables.row_columns import CategoryColumn, as_labels, as_splits
@@ -117,7 +117,7 @@ class Table:
             group_column: the column with the group of each row: a patient, a video. It stays a
                 feature.
             label_column: the column with the class of each row. Integers from 0 are labels; texts
-                are sorted and numbered from 0. Without images it stays a feature.
+                are sorted and numbered from 0. Without images it stays a feature. Empty for none.
             kinds: the kinds of some columns (bytes, float or int64), instead of inferring them.
             delimiter: between the cells of CSV; None to detect it from the first line.
             encoding: of text files.
@@ -145,7 +145,7 @@ class Table:
             "image_column": image_column,
             "split_column": split_column,
             "group_column": group_column,
-            "label_column": label_column,
+            "label_column": label_column or None,
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
             "kinds": self._kinds or None,
@@ -173,7 +173,7 @@ class Table:
         self._delimiter = delimiter
         self._encoding = encoding
         self._image_column, self._split = image_column, split_column
-        self._group, self._label = group_column, label_column
+        self._group, self._label = group_column, label_column or None
         self._paths: list[Location] = []
         self._version: int | None = None
         self._listing: Listing | None = None
@@ -323,6 +323,7 @@ class Table:
             class_names,
             tuple(notices),
             () if splits is None else tuple(splits[0]),
+            self._only_split(),
             arrow_schema=None if has_images else rows.arrow_schema(table.lost),
         )
         return self._listing
@@ -373,6 +374,15 @@ class Table:
             )
         splits = list(sort_splits(folders))
         return self._use(self._use_metadata([folders[name] for name in splits]), splits)
+
+    def _only_split(self) -> str | None:
+        """The split of all files, if their names or folders have one."""
+        if self._stream is not None:
+            return None
+        words = {split_word(path.name) for path in self._paths}
+        folders = {path.parent.name for path in self._paths} if self.root is not None else set()
+        names = [*words] if len(words) == 1 else []
+        return only_split([*names, *folders] if len(folders) < 2 else names, self.root)
 
     def _use_metadata(self, paths: list[Location]) -> list[Location]:
         """Use the tables next to images, and the column of the images that they have."""
@@ -429,7 +439,8 @@ class Table:
             raise SourceError(
                 f"label column {self._label!r} has floats; expected class names or integers",
                 path=self._paths[0],
-                remedy="A regression target needs no label column: it is a feature.",
+                remedy="A regression target is a feature, not a class: pass "
+                f"{option('label_column', '')} for no column of classes.",
             )
         if not values.values:
             raise SourceError(f"label column {self._label!r} is empty", path=self._paths[0])

@@ -160,7 +160,7 @@ class TableReader(FilesReader[TableFile]):
         payload = file.table.rows.read(file.first + row)
         if not self._has_images:
             return payload
-        place = f"{file.location}, {self.unit} {file.table.lines[file.first + row]}"
+        place = f"{file.location}, {self._line(file, row)}"
         features: dict[str, Any] = dict(decode_example(payload))
         if self.label_column is not None:
             features.pop(self.label_column, None)
@@ -189,6 +189,16 @@ class TableReader(FilesReader[TableFile]):
             return features | read_image(folder / found, found)
         except FileAccessError as error:
             raise SourceError(str(error), sample=place) from None
+
+    def place_of(self, sample: Sample) -> str:
+        """Where a row is, relative to the source: `labels.csv, line 4`."""
+        file, reference = self.opened(sample)
+        return f"{reference['file']}, {self._line(file, referenced_row(sample))}"
+
+    def _line(self, file: TableFile, row: int) -> str:
+        if not self._has_images:
+            return f"row {row}"
+        return f"{self.unit} {file.table.lines[file.first + row]}"
 
     def frames(self) -> EncodedRows | None:
         """The rows as records, which `pack` copies; None if each has an image to read."""

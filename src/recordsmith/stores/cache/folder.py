@@ -11,13 +11,19 @@ from typing import Any
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.local.cache_file import (
-    INDEX_FOLDER,
     CacheFile,
     check_folder,
+    check_private,
     disk_bytes,
     has_blocks,
+    make_private,
+    make_private_folder,
 )
-from recordsmith.stores.user_cache import user_cache_folder
+from recordsmith.stores.user_cache import INDEX_FOLDER, user_cache_folder
+
+__all__ = [
+    "CacheReport", "check_private", "inspect_cache", "make_private", "make_private_folder",
+]  # fmt: skip
 
 _INDEX = re.compile(re.escape(INDEX_FOLDER) + r"/[0-9a-f]{32}\.index")
 

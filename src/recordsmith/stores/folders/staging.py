@@ -4,11 +4,14 @@ Everything is written to a hidden folder first. If the final folder does not exi
 is next to it and is renamed at the end. Otherwise it is inside the final folder, and each entry is
 moved: existing entries to the folder `old`, then new ones to their place. A note lists the moves
 until all are done, so that they can be undone: at once if one fails, or by the next export if the
-job was killed. The next export also removes the remains of a killed job.
+job was killed. The next export also removes the remains of a killed job. The last change of all
+removes the note `.export.begun.json` from the final folder: where it is, the job never ended, and
+the same job may replace what it wrote.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -26,6 +29,7 @@ from recordsmith.errors import (
 )
 from recordsmith.stores.checks import busy_error, check_key, no_lock_notice
 from recordsmith.stores.folders.writer import (
+    BEGUN_NOTE,
     EXPORT_NOTE,
     FolderWriter,
     check_empty,
@@ -130,13 +134,14 @@ def staged(
     """
     named, folder = folder, Path(os.path.realpath(folder))  # keep links, and write to their target
     is_there = _is_folder(folder, named)
+    job = hashlib.sha256(json.dumps([note, sorted(keeping)]).encode()).hexdigest()
     adjacent = folder.parent / f".{folder.name[:60]}.export.partial"
     staging = adjacent
     if is_there:
         staging = folder / _INSIDE
         _clear_left_over(adjacent, named)
         if not os.path.lexists(staging):  # otherwise check after clearing it
-            _check_empty(folder, named, overwrite=overwrite)
+            _check_empty(folder, named, job, overwrite=overwrite)
     above = [path for path in folder.parents if not path.exists()]  # nearest first
     with accessing(named, "make folder"):
         os.makedirs(staging.parent, exist_ok=True)
@@ -150,7 +155,7 @@ def staged(
                 _undo_moves(staging, folder)
                 _clear(staging)
                 if is_there:
-                    _check_empty(folder, named, overwrite=overwrite)
+                    _check_empty(folder, named, job, overwrite=overwrite)
                 new = staging / "new"
                 new.mkdir()
                 writer = StagedFolderWriter(new)
@@ -158,7 +163,9 @@ def staged(
                     yield writer
                 finally:
                     writer.discard()
-                write_atomically(new / EXPORT_NOTE, note_to_bytes(note, os.listdir(new)))
+                entries = os.listdir(new)
+                write_atomically(new / EXPORT_NOTE, note_to_bytes(note, entries))
+                write_atomically(new / BEGUN_NOTE, note_to_bytes({"job": job}, entries))
                 with accessing(named, "write"):
                     if is_there:
                         _move_entries(staging, folder, keeping, named)
@@ -172,6 +179,8 @@ def staged(
                 if not os.path.lexists(staging / _MOVES):  # otherwise the next export undoes them
                     with suppress(OSError):
                         _clear(staging)
+        with suppress(OSError):
+            os.unlink(folder / BEGUN_NOTE)
     finally:
         with suppress(OSError):  # folders that are not empty stay
             for path in above:
@@ -188,9 +197,15 @@ def _is_folder(folder: Path, named: Path) -> bool:
     return True
 
 
-def _check_empty(folder: Path, named: Path, *, overwrite: bool) -> None:
+def _check_empty(folder: Path, named: Path, job: str, *, overwrite: bool) -> None:
+    """Check that nothing is in the way but the files of this job, which was killed at its end."""
     with accessing(named):
-        check_empty(str(named), {*os.listdir(folder)} - {_INSIDE}, overwrite)
+        names = {*os.listdir(folder)} - {_INSIDE}
+    if BEGUN_NOTE in names:
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            if json.loads(read_note(folder / BEGUN_NOTE))["job"] == job:
+                names -= {BEGUN_NOTE, EXPORT_NOTE, *earlier_entries(as_folder(folder))}
+    check_empty(str(named), names, overwrite)
 
 
 def _clear(staging: Path) -> None:

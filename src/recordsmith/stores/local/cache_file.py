@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import struct
 import time
 import zlib
@@ -29,19 +30,19 @@ from recordsmith.stores.local.cache_kernel import (
 )
 from recordsmith.stores.local.locks import lock_file
 from recordsmith.stores.local.reader import open_regular
+from recordsmith.stores.user_cache import INDEX_FOLDER
 
 __all__ = ["BLOCK_BYTES", "PART_BYTES", "CacheFile", "CacheStats", "ObjectId"]
 
 FILE_NAME = "blocks"
 TAG_NAME = "CACHEDIR.TAG"
-INDEX_FOLDER = "index"
-"""In the same folder: indexes of shards in places that cannot be written."""
 
 _TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 # This folder is a cache of recordsmith: `recordsmith cache --clear` empties it.
 """
 _MAGIC = b"RSCACHE\1"
 _HEAD = struct.Struct("<8sqqI")
+_MODE = 0o600  # of its files: what they contain may be private in its store
 _OTHER_BYTES = 64 << 10  # the tag, the folder, and what the file system notes of the file
 _GROUP_RESERVE = 8 << 10  # of each group, what the file system notes of where it is
 _LOCK_SECONDS = 5.0
@@ -94,7 +95,8 @@ class CacheFile:
 
         Raises:
             OptionError: the folder contains other files, or the limit is too small.
-            FileAccessError: it cannot be made or read.
+            FileAccessError: it cannot be made or read, or another user may have written what is
+                in it (see `check_private`).
         """
         self.folder = folder
         self.is_writable = True
@@ -104,7 +106,7 @@ class CacheFile:
         check_folder(folder)
         self._file = self._open()
         try:
-            self._check_owner()
+            check_private(self._path, self._file)
             with self._locked(is_shared=False) as is_locked:
                 self._set_up(most_bytes, keeps_limit=keeps_limit, is_locked=is_locked)
         except BaseException:
@@ -112,19 +114,19 @@ class CacheFile:
             raise
 
     def _open(self) -> int:
-        with accessing(self.folder, "make folder"):
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        make_private_folder(self.folder)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         try:
             tag = os.path.join(self.folder, TAG_NAME)
             with accessing(tag, "write"):
-                file = open_regular(tag, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+                file = open_regular(tag, flags, _MODE)
                 try:
                     if os.fstat(file).st_size != len(_TAG):
                         os.pwrite(file, _TAG, 0)
                 finally:
                     os.close(file)
             with accessing(self._path, "write"):
-                return open_regular(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+                return open_regular(self._path, flags, _MODE)
         except FileAccessError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise
@@ -132,29 +134,13 @@ class CacheFile:
         with accessing(self._path):
             return open_regular(self._path, os.O_RDONLY | os.O_NOFOLLOW)
 
-    def _check_owner(self) -> None:
-        """Check that no one else has prepared the file.
-
-        Raises:
-            FileAccessError: it belongs to another user, who could replace data; or it has another
-                name, so it may be another file.
-        """
-        found, user = os.fstat(self._file), os.geteuid()
-        problem = ""
-        if user and found.st_uid not in (user, 0):
-            problem = "it belongs to another user"
-        elif found.st_nlink > 1:
-            problem = "it has more than one name (hard links)"
-        if problem:
-            raise FileAccessError(
-                errno.EPERM, problem, self._path, remedy="Choose another cache folder."
-            )
-
     def _set_up(self, most_bytes: int | None, *, keeps_limit: bool, is_locked: bool) -> None:
         """Give the file its size."""
         if not self.is_writable:
             return
         with accessing(self._path, "write"):
+            if os.fstat(self._file).st_mode & 0o777 != _MODE:
+                os.fchmod(self._file, _MODE)
             found = _read_head(self._file)
             if found is None:
                 os.ftruncate(self._file, 0)
@@ -382,6 +368,46 @@ def group_count(most_bytes: int) -> int:
             option="cache_bytes", value=most_bytes, expected=f"at least {_FEWEST_BYTES}"
         )
     return count
+
+
+def check_private(path: str, file: int | None = None) -> None:
+    """Check that no other user can write a folder or file of a cache; this holds for root as well.
+
+    Args:
+        file: the descriptor of the file; None for a folder.
+
+    Raises:
+        FileAccessError: it belongs to another user, others may write it, it is a symbolic link, or
+            a file with several names; or it is missing.
+    """
+    with accessing(path):
+        status = os.lstat(path.rstrip(os.sep) or os.sep) if file is None else os.fstat(file)
+    remedy = "Choose another cache folder."
+    if stat.S_ISLNK(status.st_mode):
+        problem = "it is a symbolic link"
+    elif status.st_uid != os.geteuid():
+        problem = "it belongs to another user"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        problem = "other users may write it"
+        remedy = f"Run `chmod go-w {path}` if no one else did write it, or choose another folder."
+    elif file is not None and status.st_nlink > 1:
+        problem = "it has more than one name (hard links)"
+    else:
+        return
+    raise FileAccessError(errno.EPERM, problem, path, operation="use as a cache", remedy=remedy)
+
+
+def make_private_folder(path: str) -> None:
+    """Make a folder of a cache unless it exists, and check it with `check_private`."""
+    with accessing(path, "make folder"):
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    check_private(path)
+
+
+def make_private(path: str) -> None:
+    """Let only the user open a file of a cache."""
+    with accessing(path, "write"):
+        os.chmod(path, _MODE)
 
 
 def check_folder(folder: str) -> None:

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 _ALIGNMENT = 4096  # of offsets, lengths and memory: enough for O_DIRECT on all current devices
 
 
-def open_regular(path: str | Path, flags: int) -> int:
-    """Open a regular file and return its descriptor.
+def open_regular(path: str | Path, flags: int, mode: int = 0o666) -> int:
+    """Open a regular file and return its descriptor; a new one gets the mode.
 
     Raises:
         OSError: it is not a regular file; or is a symbolic link, with O_NOFOLLOW.
     """
     if flags & os.O_NOFOLLOW and os.path.islink(path):
         raise OSError(errno.EINVAL, "it is a symbolic link, not a regular file")
-    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    descriptor = os.open(path, flags | os.O_NONBLOCK, mode)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file")

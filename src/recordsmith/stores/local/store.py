@@ -275,12 +275,16 @@ class LocalStore(Store):
             os.rmdir(self.name_of(key))
 
     def sync(self, key: str = "") -> None:
-        with suppress(OSError):  # some systems do not support it
-            descriptor = os.open(self.name_of(key), os.O_RDONLY)
+        path = self.name_of(key)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+        except OSError as error:  # some systems do not support it
+            if error.errno in _WRITE_FAILURES:
+                raise access_error(error, path, "write") from error
 
     def locked(self, key: str, *, is_shared: bool = False) -> AbstractContextManager[bool]:
         path = Path(self.name_of(key))
@@ -289,6 +293,9 @@ class LocalStore(Store):
     def remove_leftovers(self, key: str, names: Collection[str] | None = None) -> None:
         if self._linked_folder(f"{key}/") is None:
             remove_leftovers(Path(self.name_of(key)), names)
+
+
+_WRITE_FAILURES = frozenset((errno.EIO, errno.ENOSPC, errno.EDQUOT))
 
 
 def _version(status: os.stat_result) -> str:

@@ -49,6 +49,7 @@ def read_index_page(
     seconds = _seconds(timeout)
     deadline = time.monotonic() + seconds
     data = bytearray()
+    failure = ""
     try:
         with _opened(request, seconds) as response:
             links = _Links(response.url)
@@ -60,9 +61,11 @@ def read_index_page(
                     raise TimeoutError("timed out")
     except urllib.error.HTTPError as error:
         error.close()
-        raise request_error(f"status code: {error.code}", url, operation="read") from None
+        failure = f"status code: {error.code}"
     except (OSError, HTTPException, ValueError) as error:  # ValueError: of a redirection
-        raise request_error(f"error sending request: {error}", url, operation="read") from None
+        failure = f"error sending request: {error}"
+    if failure:  # raised here, without the response and the address that it may be redirected to
+        raise request_error(failure, url, operation="read")
     if len(data) > _MOST_PAGE_BYTES:
         raise FileAccessError(None, "its index page is too large", url)
     links.feed(data.decode(errors="replace"))

@@ -1,7 +1,8 @@
 """Errors of requests, with texts of our own, which have no credentials.
 
-Servers repeat signatures and tokens in their responses, so only the status and the error code of a
-response are shown.
+Servers repeat signatures and tokens in their responses, and a server can redirect a request to an
+internal service. So only the status of a response is shown, and its error code if it is a known
+one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,14 @@ _EXPIRED = {"ExpiredToken", "RequestExpired", "TokenRefreshRequired", "ExpiredAu
 _WRONG_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"}
 _WRONG_REGION = {"PermanentRedirect", "AuthorizationHeaderMalformed"}
 _FULL = {"QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull"}
+_SHOWN = _EXPIRED | _WRONG_KEYS | _WRONG_REGION | _FULL | {
+    "AccessDenied", "AccountProblem", "AllAccessDisabled", "AuthorizationFailure",
+    "ContainerNotFound", "EntityTooLarge", "InternalError", "InvalidArgument", "InvalidBucketName",
+    "InvalidObjectState", "InvalidPart", "InvalidRange", "InvalidRequest", "InvalidTag",
+    "KeyTooLongError", "MethodNotAllowed", "NoSuchBucket", "NoSuchKey", "NoSuchUpload",
+    "NotImplemented", "OperationAborted", "PreconditionFailed", "RequestTimeTooSkewed",
+    "RequestTimeout", "ServerBusy", "ServiceUnavailable", "SlowDown", "TooManyRequests",
+}  # fmt: skip
 
 _CONDITIONS = (  # of the transport: part of the message of a library, and ours
     ("dns error", "the name of the server is unknown"),
@@ -75,7 +84,7 @@ def request_error(
         is_anonymous: whether no credentials were found.
     """
     status = int(found[1]) if (found := _STATUS.search(text)) else None
-    code = found[1] if (found := _CODE.search(text)) else ""
+    code = found[1] if (found := _CODE.search(text)) and found[1] in _SHOWN else ""
     shown = " ".join(filter(None, [f"status {status}" if status else "", code]))
     if status == 404 or code in ("NoSuchKey", "NoSuchBucket", "ContainerNotFound"):
         error: FileAccessError = missing_error(name)
@@ -93,6 +102,10 @@ def request_error(
         return RangeError(errno.EINVAL, "the range lies behind the end", name, operation=operation)
     if status == 412:
         return ConditionError(errno.ESTALE, "it was replaced", name, operation=operation)
+    if name.startswith("http") and "redirect without LOCATION" in text:
+        return FileAccessError(
+            errno.EREMOTE, "the server redirects to no address", name, operation=operation
+        )
     if code in _WRONG_REGION or status in (301, 307) or "redirect without LOCATION" in text:
         region = found[1] if (found := _REGION.search(text)) else ""
         shown_region = region or "…"
@@ -111,7 +124,7 @@ def request_error(
         )  # fmt: skip
     if status in (401, 403) or code in _EXPIRED | _WRONG_KEYS:
         return _forbidden(name, shown, code, operation, is_anonymous)
-    for words, condition in _CONDITIONS:
+    for words, condition in _CONDITIONS if status is None else ():
         if words.lower() in text.lower():
             host = _HOST.search(text) if condition in _WITH_HOST else None
             reason = f"{condition} ({host[1]})" if host else condition

@@ -1,0 +1,47 @@
+"""The command line in a process that prints, as do its workers: `python noisy.py pack …`."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import subprocess
+import sys
+from typing import Any
+
+
+def make_noise() -> None:
+    """Print as Python, as a library in C and as another process."""
+    print("noise of Python", flush=True)
+    os.write(1, b"noise of C\n")
+    subprocess.run(["echo", "noise of a process"], check=True)
+
+
+def run_noisily(document: Any) -> Any:
+    """Run a task that prints."""
+    from recordsmith.tasks import run_document
+
+    make_noise()
+    return run_document(document)
+
+
+def main() -> None:
+    """Run the command line."""
+    from recordsmith import engines, tasks
+    from recordsmith.__main__ import main as run
+
+    def parse_noisily(name: str | None) -> Any:
+        make_noise()
+        atexit.register(make_noise)
+        return engines.parse_engine(name)
+
+    command: Any = importlib.import_module("recordsmith.cli.pack")
+    command.parse_engine = parse_noisily
+    by_name = any(one.startswith("processes") for one in sys.argv)  # others pickle this script
+    noisy = importlib.import_module("noisy") if by_name else sys.modules[__name__]
+    tasks.run_document = noisy.run_noisily
+    run()
+
+
+if __name__ == "__main__":
+    main()
