@@ -200,6 +200,7 @@ def test_no_space_for_a_requested_index(shard: Path, format_: Any) -> None:
 READ_ONLY = """
 import os, sys
 import recordsmith as rs
+import recordsmith.stores.cache  # the other user may not be able to read the package
 
 folder, other = sys.argv[1:]
 

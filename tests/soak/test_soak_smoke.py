@@ -84,10 +84,13 @@ def test_one_command_runs_the_fuzzers() -> None:
     assert "python tests/fuzz/run.py --seed " in run.stdout
 
 
+NEEDS = {"remote_training.py": "torch", "queries.py": "duckdb"}
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_takes_a_seed_and_a_count(name: str) -> None:
-    if name == "remote_training.py":
-        pytest.importorskip("torch")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     run = subprocess.run(
         [sys.executable, FOLDER / name, "--help"], capture_output=True, text=True, check=True
     )
