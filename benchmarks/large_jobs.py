@@ -4,6 +4,7 @@ and packs by an engine.
     python benchmarks/large_jobs.py plan --samples 10000000
     python benchmarks/large_jobs.py finish --shards 100000
     python benchmarks/large_jobs.py engine --engine processes:4
+    python benchmarks/large_jobs.py start --engine ray
 
 Each runs in a process of its own. Prints seconds, CPU seconds, the peak memory of the process and
 the bytes on disk, as JSON.
@@ -230,6 +231,37 @@ def _seconds_of(task: Any) -> float:
     return time.perf_counter() - begun
 
 
+def start(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Pack a few images by an engine and without it: what a job costs whatever its size.
+
+    The first job of a process starts the cluster on this machine, as `--engine` does in each
+    command; a running cluster is joined in less.
+    """
+    import numpy as np
+    from PIL import Image
+
+    images = folder / "images" / "a"
+    images.mkdir(parents=True)
+    for number in range(8):
+        Image.fromarray(np.full((8, 8, 3), number, np.uint8)).save(images / f"{number}.jpg")
+    run_on = rs.engines.parse_engine(arguments.engine)
+
+    def seconds_of(name: str, **options: Any) -> float:
+        begun = time.perf_counter()
+        rs.pack(rs.ImageFolder(images.parent), folder / name, shards=4, **options)
+        return round(time.perf_counter() - begun, 3)
+
+    without = [seconds_of(f"here-{number}") for number in range(arguments.rounds + 1)]
+    first = seconds_of("first", engine=run_on)
+    later = [seconds_of(f"later-{number}", engine=run_on) for number in range(arguments.rounds)]
+    return {
+        "engine": arguments.engine,
+        "threads_s": statistics.median(without[1:]),
+        "first_s": first,
+        "later_s": round(statistics.median(later), 3),
+    }
+
+
 def in_new_process(job: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """Run a job in a process of its own, so that its peak memory is only its own."""
     context = multiprocessing.get_context("spawn")
@@ -238,7 +270,7 @@ def in_new_process(job: Callable[..., dict[str, Any]], *arguments: Any) -> dict[
     return found
 
 
-JOBS = {job.__name__: job for job in (list_only, plan, finish, engine)}
+JOBS = {job.__name__: job for job in (list_only, plan, finish, engine, start)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
@@ -255,7 +287,7 @@ if __name__ == "__main__":
     scratch = Path(tempfile.mkdtemp(prefix="large-jobs-"))
     try:
         job = JOBS[chosen.job]
-        is_here = job in (finish, engine)  # these start processes themselves
+        is_here = job in (finish, engine, start)  # these start processes themselves
         figures = job(chosen, scratch) if is_here else in_new_process(job, chosen, scratch)
         print(json.dumps({"job": chosen.job, **figures}), flush=True)
     finally:

@@ -19,6 +19,7 @@ import hypothesis
 import pytest
 import typer.testing
 
+from recordsmith.dataset import Dataset
 from recordsmith.stores import Location
 
 from .places import KINDS, new_place
@@ -96,6 +97,20 @@ def _load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def columns_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The columns of each call of `Dataset.to_arrow`, in order."""
+    read: list[Any] = []
+    to_arrow = Dataset.to_arrow
+
+    def recorded(self: Dataset, columns: Any = None, **options: Any) -> Any:
+        read.append(columns)
+        return to_arrow(self, columns, **options)
+
+    monkeypatch.setattr(Dataset, "to_arrow", recorded)
+    return read
 
 
 @pytest.fixture(scope="session")

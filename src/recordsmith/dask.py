@@ -57,7 +57,8 @@ def read(
         columns: feature names, in order; None for all.
         filter: only the examples that match a condition, as in `Dataset.filter`.
         part_bytes: the size from which an uncompressed shard is cut into several partitions.
-        restore_types: as in `Dataset.to_arrow`.
+        restore_types: whether columns have the types of the table that was packed; needs a
+            manifest that has them.
         store_options: of all URLs in `paths`; see `recordsmith.remote`. They are sent to the
             workers; credentials that each worker finds itself need no option.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, has_arrow_types, records_of
+from recordsmith.dataset import Dataset, records_of
 from recordsmith.errors import MissingExtraError, OptionError, RecordsmithError
 
 try:
@@ -125,7 +125,7 @@ class DatasetTable(arrow_dataset.Dataset):  # type: ignore[misc]  # pyarrow has 
     def __init__(self, dataset: Dataset, *, location: bool, restore_types: bool) -> None:
         self.error: RecordsmithError | None = None
         self._dataset = dataset
-        self._restores_types = restore_types and has_arrow_types(dataset)
+        self._restore_types = None if restore_types else False
         features = self._stream(None).schema
         self._location = _location_names(features.names) if location else {}
         names = self._location
@@ -153,7 +153,7 @@ class DatasetTable(arrow_dataset.Dataset):  # type: ignore[misc]  # pyarrow has 
         return _Scan(pa.RecordBatchReader.from_batches(schema, self._batches(names, filter)))
 
     def _stream(self, columns: Sequence[str] | None) -> Any:
-        return self._dataset.to_arrow(columns, restore_types=self._restores_types)
+        return self._dataset.to_arrow(columns, restore_types=self._restore_types)
 
     def _batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         used = [] if condition is None else _columns_of(condition, self.schema)

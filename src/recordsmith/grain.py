@@ -122,7 +122,9 @@ class GrainSource:
             CorruptDataError: the record is damaged, or does not match the features.
         """
         example = self._examples[index]
-        return convert(example) if self._is_decoded else example
+        if self._is_decoded:
+            return convert(example)
+        return dict(example) if isinstance(example, dict) else example  # JAX knows dict alone
 
     def __repr__(self) -> str:
         """Return a description that grain's DataLoader compares with that of a checkpoint."""

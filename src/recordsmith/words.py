@@ -41,6 +41,12 @@ def similar_name(typed: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(typed, known, 1, _LEAST_SIMILAR)), None)
 
 
+def did_you_mean(typed: str, known: Iterable[str]) -> str:
+    """Return a question about the known name that was likely meant; empty if there is none."""
+    similar = similar_name(typed, known)
+    return f"Did you mean {similar!r}?" if similar else ""
+
+
 def parse_size(text: str) -> int | None:
     """Parse 256MB, 1.5 GiB or 500000 as a number of bytes; None if it is no size."""
     match = _SIZE.fullmatch(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,17 +17,7 @@ pa = pytest.importorskip("pyarrow")
 from recordsmith.duckdb import query, table  # noqa: E402
 
 from ..raising import raises  # noqa: E402
-
-_SOAK = Path(__file__).parent.parent / "soak" / "queries.py"
-
-
-def _soak() -> Any:
-    spec = importlib.util.spec_from_file_location("soak_queries", _SOAK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from ..soak import queries  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -78,32 +67,23 @@ def test_directed_queries(rows: rs.Dataset, sql: str, expected: list[Any]) -> No
 
 
 def test_random_queries_match_those_of_a_file() -> None:
-    soak = _soak()
     different: list[str] = []
-    outcomes = soak.compare(random.Random(7), 80, different.append)
+    outcomes = queries.compare(random.Random(7), 80, different.append)
     assert different == []
     assert outcomes["with rows"] > 40
 
 
 def test_a_count_decodes_no_feature_and_a_filter_only_its_own(
-    rows: rs.Dataset, monkeypatch: pytest.MonkeyPatch
+    rows: rs.Dataset, columns_read: list[Any]
 ) -> None:
-    read: list[Any] = []
-    to_arrow = rs.Dataset.to_arrow
-
-    def recorded(self: Any, columns: Any = None, **options: Any) -> Any:
-        read.append(columns)
-        return to_arrow(self, columns, **options)
-
-    monkeypatch.setattr(rs.Dataset, "to_arrow", recorded)
     for sql, columns in (
         ("select count(*) from data", []),
         ("select count(*) from data where c > 100", ["c"]),
         ("select a from data where c > 100", ["a", "c"]),
     ):
-        read.clear()
+        columns_read.clear()
         query(sql, rows)
-        assert [found for found in read if found is not None] == [columns]
+        assert [found for found in columns_read if found is not None] == [columns]
 
 
 def test_a_table_in_a_connection_of_the_user(rows: rs.Dataset) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import recordsmith as rs
@@ -22,6 +25,64 @@ def pack(s3: S3) -> None:
     rows = [{"id": number, "x": bytes(50 if number < 40 else 2000)} for number in range(80)]
     out = Location(ObjectStore("s3://bucket", **s3.options()), "out")
     rs.pack(rs.Rows(rows), out, shards=4, shuffle=False, threads=2)
+
+
+JOBS: dict[str, tuple[bool, Callable[[Path, Location], object]]] = {
+    "overwrite": (True, lambda data, out: rs.reshard(data, out, shards=2, overwrite=True)),
+    "edit": (False, lambda data, out: rs.edit(data, out, drop=["id"])),
+    "append": (True, rs.append),
+    "repair": (False, rs.salvage),
+    "csv": (False, lambda data, out: rs.export(data, out, "csv")),
+    "npz": (True, lambda data, out: rs.export(data, out, "npz", overwrite=True)),
+}
+"""Name -> whether there is an earlier result, and the job; each writes objects in parts."""
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_failed_parts_leave_nothing(s3: S3, tmp_path: Path, name: str) -> None:
+    replaces, job = JOBS[name]
+    random = np.random.default_rng(0)
+    rows = [{"id": n, "x": random.random(500, np.float32)} for n in range(60)]
+    rs.pack(rs.Rows(rows), tmp_path, shards=1, shuffle=False)
+    store = ObjectStore("s3://bucket", **s3.options())
+
+    def begin(folder: str) -> tuple[Location, dict[str, bytes]]:
+        out = Location(store, folder)
+        if name == "npz":
+            rs.export(tmp_path, out, "csv")
+        elif replaces:
+            rs.pack(rs.Rows(rows[::-1]), out, shards=1, shuffle=False)
+        return out, s3.objects(prefix=f"{folder}/")
+
+    out, _ = begin("good")
+    s3.requests()
+    job(tmp_path, out)
+    assert sum("partNumber" in one.query for one in s3.requests()) > 2
+    good = s3.objects(prefix="good/")
+    for number, (method, path) in enumerate(
+        [
+            ("POST", r"[?]uploads"),
+            ("PUT", "partNumber=2&"),
+            ("POST", "uploadId="),
+            ("PUT", r"(dataset|[.]export)[.]json"),
+        ]
+    ):
+        for fault in ("403", "500", "reset"):
+            folder = f"{number}-{fault}"
+            out, old = begin(folder)
+            s3.fail([fault], method=method, path=path)
+            with pytest.raises(FileAccessError):
+                job(tmp_path, out)
+            s3.fail(rate=0)
+            found = s3.objects(prefix=f"{folder}/")
+            shown = {key for key in found if not key.startswith(".")}
+            assert all(found[key] in (good.get(key), old.get(key)) for key in shown)
+            kept = {old[key] for key in old if key.endswith(".tfrecord")}
+            written = {good[key] for key in good if key.endswith(".tfrecord")}
+            assert kept <= {*found.values()} or written <= {*found.values()}
+            assert s3.uploads() == []
+            job(tmp_path, out)
+            assert s3.objects(prefix=f"{folder}/") == good
 
 
 def transfers(s3: S3) -> dict[str, int]:

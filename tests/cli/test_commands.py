@@ -391,3 +391,12 @@ def test_a_condition_without_quotes(run, packed: Path) -> None:
     outcome = run("head", packed, "--where", "image/class/label", "==", "1")
     assert outcome.code == 2
     assert "Put the condition in quotes" in outcome.err
+
+
+def test_out_of_memory_is_one_line(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhaust(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(rs, "detect", exhaust)
+    outcome = run("detect", tmp_path)
+    assert (outcome.code, outcome.err) == (2, "error: out of memory\n")

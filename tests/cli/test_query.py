@@ -92,22 +92,12 @@ def test_invalid_queries(run: Any, rows: Path, sql: str, word: str) -> None:
     assert word in outcome.err
 
 
-def test_only_the_columns_of_the_query_are_decoded(
-    rows: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_columns_of_the_query_are_decoded(rows: Path, columns_read: list[Any]) -> None:
     from recordsmith.duckdb import query
 
-    read: list[Any] = []
-    to_arrow = rs.Dataset.to_arrow
-
-    def recorded(self: Any, columns: Any = None, **options: Any) -> Any:
-        read.append(columns)
-        return to_arrow(self, columns, **options)
-
-    monkeypatch.setattr(rs.Dataset, "to_arrow", recorded)
     sql = "select a.name from data a join data b using (id) where b.half > 60 order by id limit 1"
     assert query(sql, rs.open(rows)).to_pylist() == [{"name": "row 121"}]
-    found = {tuple(sorted(columns)) for columns in read if columns is not None}
+    found = {tuple(sorted(columns)) for columns in columns_read if columns is not None}
     assert found == {("id", "name"), ("half", "id")}
 
 

@@ -40,6 +40,16 @@ def _needs(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
+def image(request: pytest.FixtureRequest, image: Any, images: ModuleType) -> Any:
+    """The features of an image, with a mask if the format needs one."""
+    called = getattr(request.node, "callspec", None)
+    if called is None or called.params.get("format") != "pairs":
+        return image
+    mask = {"image/segmentation/class/encoded": images.encode(images.noise(12, 8, "L"), "PNG")}
+    return lambda *given, more=None, **options: image(*given, more=mask | (more or {}), **options)
+
+
+@pytest.fixture
 def records(write: Any, image: Any, box_features: Any) -> Path:
     """Five images in two splits, one box each."""
     examples = [
@@ -413,7 +423,7 @@ def test_spaces_around_names_do_not_lose_images_in_lists(
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
-        ("format", {"format": "zip"}, "one of folder, voc"),
+        ("format", {"format": "zip"}, "one of folder, pairs"),
         ("skip_errors", {"skip_errors": "ignore"}, "True or False"),
         (
             "shard_size_bytes",

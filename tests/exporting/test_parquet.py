@@ -120,3 +120,130 @@ def test_sequences_are_exported(tmp_path: Path, parquet: Any) -> None:
     rs.export(tmp_path / "a.tfrecord", tmp_path / "out", "parquet")
     (file,) = (tmp_path / "out").glob("*.parquet")
     assert parquet.read_table(file).to_pylist() == [{"id": 1, "steps": [[1], [2, 3]]}]
+
+
+def _readers() -> dict[str, Any]:
+    """Functions that read a Parquet file as a list of rows, by the name of their package."""
+
+    def by_datasets(path: Path) -> Any:
+        datasets = pytest.importorskip("datasets")
+        cache = str(path.parent / "cache")
+        return list(datasets.Dataset.from_parquet(str(path), cache_dir=cache))
+
+    def by_duckdb(path: Path) -> Any:
+        found = pytest.importorskip("duckdb").read_parquet(str(path))
+        return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+
+    def by_pandas(path: Path) -> Any:
+        import pyarrow as pa
+
+        frame = pytest.importorskip("pandas").read_parquet(path, dtype_backend="pyarrow")
+        return pa.Table.from_pandas(frame).to_pylist()
+
+    return {
+        "pyarrow": lambda path: pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist(),
+        "pandas": by_pandas,
+        "polars": lambda path: pytest.importorskip("polars").read_parquet(path).to_dicts(),
+        "duckdb": by_duckdb,
+        "datasets": by_datasets,
+    }
+
+
+@pytest.mark.parametrize("reader", ["pyarrow", "pandas", "polars", "duckdb", "datasets"])
+@pytest.mark.parametrize("format", ["parquet", "huggingface"])
+def test_every_library_reads_lists_that_are_all_empty(
+    write: Any, tmp_path: Path, format: str, reader: str
+) -> None:
+    rows = [{"empty": [], "n": 1}, {"empty": [], "n": 2}, {"n": 3}]
+    rs.export(write({"empty": "int64"}, train=rows), tmp_path / "out", format)
+    found = _readers()[reader](tmp_path / "out" / "train.parquet")
+    assert [row["empty"] for row in found] == [[], [], None]
+    assert [row["n"] for row in found] == [1, 2, 3]
+
+
+def test_streams_of_lists_that_are_all_empty(write: Any) -> None:
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    pytest.importorskip("pandas")
+    dataset = rs.open(write({"empty": "float"}, train=[{"empty": []}, {}]))
+    assert pl.DataFrame(dataset).rows() == [([],), (None,)]
+    assert dataset.to_pandas()["empty"].isna().tolist() == [False, True]
+    rs.pack(rs.Table(pa.table({"x": pa.array([[], None], pa.list_(pa.int8(), 0))})), "memory://e/o")
+    assert pl.DataFrame(rs.open("memory://e/o")).rows() == [([],), (None,)]
+
+
+@pytest.mark.parametrize("format", ["parquet", "feather", "csv"])
+@pytest.mark.parametrize("engine", [None, "processes:2"])
+def test_exports_have_the_types_of_the_table(
+    tmp_path: Path, parquet: Any, format: str, engine: str | None
+) -> None:
+    import pyarrow as pa
+    from pyarrow import csv, feather
+
+    table = pa.table(
+        {
+            "when": pa.array([1_000_000, None, 3], pa.timestamp("us")),
+            "day": pa.array([1, 2, None], pa.date32()),
+            "whole": pa.array([123456790528.0, 0.5, 3.0], pa.float64()),
+            "yes": [True, None, False],
+            "word": pa.array(["a", "b, c", "a"]).dictionary_encode(),
+        }
+    )
+    rs.pack(rs.Table(table), tmp_path / "out", shuffle=False)
+    runs_on = None if engine is None else rs.engines.Processes(2)
+    rs.export(tmp_path / "out", tmp_path / "typed", format, engine=runs_on)
+    rs.export(tmp_path / "out", tmp_path / "stored", format, restore_types=False, engine=runs_on)
+    reads = {"parquet": parquet.read_table, "feather": feather.read_table, "csv": csv.read_csv}
+    found, stored = (
+        reads[format](next((tmp_path / name).glob(f"*.{format}"))).select(table.schema.names)
+        for name in ("typed", "stored")
+    )
+    if format == "csv":  # its reader finds other units of time
+        assert [str(t).partition("[")[0] for t in found.schema.types] == [
+            *("timestamp", "date32", "double", "bool", "string")
+        ]
+        found = found.cast(
+            pa.schema(
+                [field for field in table.schema if field.name != "word"]
+                + [pa.field("word", pa.string())]
+            )
+        )
+    assert found.to_pylist() == table.to_pylist()
+    if format == "parquet":
+        assert found.schema.types == table.schema.types
+    assert stored["when"].to_pylist() == [1_000_000, None, 3]
+    assert stored["yes"].to_pylist() == [1, None, 0]
+
+
+def test_types_that_are_not_there_or_not_possible(write: Any, tmp_path: Path) -> None:
+    records = write(train=[{"x": 1}])
+    with raises(rs.OptionError, option="restore_types", value=True):
+        rs.export(records, tmp_path / "out", "csv", restore_types=True)
+    with raises(rs.OptionError, option="restore_types", value=False):
+        rs.export(records, tmp_path / "out", "npz", restore_types=False)
+
+
+@pytest.mark.parametrize("format", ["parquet", "feather"])
+def test_what_polars_made_is_read_by_others(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recordsmith.exporting.arrow_tables._GROUP_ROWS", 100)
+    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    names = ["a", "a name that is longer than twelve bytes"]
+    frame = pl.DataFrame(
+        {
+            "words": [names, [], ["a"]] * 700,
+            "kind": pl.Series(["a", None, *names[1:]] * 700, dtype=pl.Categorical),
+            "kinds": pl.Series([names, [], None] * 700, dtype=pl.List(pl.Categorical)),
+        }
+    )
+    rs.pack(rs.Table(frame), tmp_path / "packed", shuffle=False, shards=3)
+    dataset = rs.open(tmp_path / "packed")
+    rs.export(dataset, tmp_path / "out", format)
+    path = tmp_path / "out" / f"train.{format}"
+    found = {"parquet": pl.read_parquet, "feather": pl.read_ipc}[format](path)
+    assert found.to_dicts() == pl.DataFrame(dataset).to_dicts() == frame.to_dicts()
+    again = {"parquet": pd.read_parquet, "feather": pd.read_feather}[format](path)
+    assert again["words"].map(list).tolist() == frame["words"].to_list()
+    assert again["kind"].astype(object).where(again["kind"].notna(), None).tolist() == (
+        frame["kind"].to_list()
+    )

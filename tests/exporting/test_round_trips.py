@@ -136,9 +136,18 @@ def test_image_pairs(images: ModuleType, write: Any, image: Any, tmp_path: Path)
         }
         examples.append(image(f"images/a/{number}.jpg", seed=number, more=more))
     records = write(train=examples)
-    report = rs.export(records, tmp_path / "out", "folder")
-    assert (report.changed_names, report.dropped_features) == ([], {})
-    assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
+    for name in ("folder", "pairs"):
+        report = rs.export(records, tmp_path / name, name)
+        assert (report.changed_names, report.dropped_features) == ([], {})
+        assert examples_in(packed(source(tmp_path / name), tmp_path)) == examples_in(records)
+    records = write(train=examples[:2], val=examples[2:])
+    rs.export(records, tmp_path / "splits", "pairs")
+    again = packed(source(tmp_path / "splits"), tmp_path)
+    assert examples_in(again) == examples_in(records)
+    assert {name: len(part) for name, part in rs.open(again).splits.items()} == {
+        "train": 2,
+        "val": 1,
+    }
     rs.export(records, tmp_path / "voc", "voc")
     assert examples_in(packed(source(tmp_path / "voc"), tmp_path)) == examples_in(records)
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import tracemalloc
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -656,6 +657,38 @@ def test_a_cell_that_is_too_long(tmp_path: Path) -> None:
     first = table.list_samples().samples[0]
     with raises(rs.SourceError, path=tmp_path / "a.csv", line=2, match="16,777,216 characters"):
         stored_row(table, first)
+
+
+@pytest.mark.parametrize("quote", ["", '"', '"\n\n'])
+def test_memory_of_a_cell_without_end(tmp_path: Path, quote: str) -> None:
+    """The same for 50 MB as for 2 GB."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"x\n{quote}" + "y" * 50_000_000)
+    tracemalloc.start()
+    try:
+        with raises(rs.SourceError, path=path, line=2, match="line exceeds"):
+            Table(path).list_samples()
+        assert tracemalloc.get_traced_memory()[1] < 256 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_of_short_rows_with_faults(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('x,y\n1,"' + "\n1" * 300_000)
+    tracemalloc.start()
+    try:
+        assert len(Table(path).list_samples().samples) == 300_001
+        assert tracemalloc.get_traced_memory()[1] < 160 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_too_many_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(",".join(f"a{number}" for number in range(65_537)) + "\n1\n")
+    with raises(rs.SourceError, path=path, line=1, match="65,537 columns; at most 65,536"):
+        Table(path).list_samples()
 
 
 # -- blocks --------------------------------------------------------------------------------------

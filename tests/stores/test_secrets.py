@@ -129,6 +129,40 @@ def test_calls(s3: S3, tmp_path: Path, name: str, fault: str) -> None:
     assert_none_written(tmp_path, s3)
 
 
+def test_pickles(s3: S3, tmp_path: Path) -> None:
+    """Those of stores have the options that `docs/security.md` names; tasks and plans have none."""
+    cache = tmp_path / "cache"
+    out = remote("s3://bucket/out", store_options=s3.options(), cache=cache, cache_bytes=1 << 24)
+    JOBS["pack"](out, tmp_path)
+    dataset = rs.open(out)
+    plan = rs.plan(rs.Rows([{"id": 1}]), remote("s3://bucket/x", store_options=s3.options()))
+    plan.save(tmp_path / "plan.jsonl")
+    loader = rs.Loader(dataset, ["id"], batch_size=1)
+    assert [batch["id"].tolist() for batch in loader] == [[1]]
+    secret = SECRETS["secret_access_key"].encode()
+    for value in (out, out.store, dataset, loader):
+        assert secret in pickle.dumps(value)
+        assert_none(repr(value) + str(value) + repr(pickle.loads(pickle.dumps(value))))
+    for task in plan.tasks():
+        assert_none(pickle.dumps(task) + repr(task).encode())
+    assert_none(repr(plan))
+    assert any(path.is_file() for path in cache.rglob("*"))
+    for path in cache.rglob("*"):
+        assert_none(str(path))
+    assert_none_written(tmp_path, s3)
+
+
+@pytest.mark.parametrize("function", [rs.open, rs.inspect, rs.verify, rs.index, remote])
+def test_signed_urls(function: Callable[[str], Any]) -> None:
+    """Are refused, as they would be in names of files and messages."""
+    for url in ("https://a.test/x.tfrecord?Token={}", "https://user:{}@a.test/x.tfrecord"):
+        with pytest.raises(RecordsmithError) as refused:
+            function(url.format(SECRETS["session_token"]))
+        error = refused.value
+        assert_none("".join(traceback.format_exception(error)) + repr(vars(error)))
+        assert_none(pickle.dumps(error))
+
+
 def test_options_are_not_in_messages(s3: S3) -> None:
     store = ObjectStore("s3://bucket", **{**s3.options(), "secret_access_key": 7})
     with pytest.raises(RecordsmithError) as refused:

@@ -14,7 +14,7 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import restore, with_types
 from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
 from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, option
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -50,17 +50,21 @@ class ArrowDecoder:
                 features of Examples; they come first, unless `columns` are chosen.
         """
         self._pa = import_pyarrow()
-        decoded = arrow_schema(schema, columns, class_names)
         found = columns_of(schema)
         self._is_flat = schema.payload in ("Example", "none")
-        self.schema = decoded
-        if types is not None and self._is_flat:
-            decoded, self.schema = with_types(decoded, types, are_chosen=columns is not None)
-            for field in types:
-                if field.name in found:
-                    section, key, feature = found[field.name]
-                    kind = kind_of_type(field.type)
-                    found[field.name] = (section, key, replace(feature, kind=kind))
+        if types is None or not self._is_flat:
+            types = self._pa.schema([])
+        columns = None if columns is None else list(columns)
+        stored = columns
+        if columns is not None:
+            stored = [name for name in columns if name in found or name not in types.names]
+        decoded = arrow_schema(schema, stored, class_names)
+        decoded, self.schema = with_types(decoded, types, columns)
+        for field in types:
+            if field.name in found:
+                section, key, feature = found[field.name]
+                kind = kind_of_type(field.type)
+                found[field.name] = (section, key, replace(feature, kind=kind))
         self._columns = [(field, *found[field.name]) for field in decoded]
         self._decode_record: Callable[[BytesLike], Any] = (
             decode_ranking_list if schema.payload == "ELWC" else decode_payload
@@ -139,7 +143,7 @@ class ArrowDecoder:
                 Defect.FEATURE_VALUE,
                 f"feature {field.name!r} does not fit its Arrow type: {error}",
                 expected=str(field.type),
-                remedy="Read it without restoring types.",
+                remedy=f"Read it with {option('restore_types', False)}.",
                 feature=field.name,
             ) from None
 

@@ -71,10 +71,10 @@ class ArrowColumns:
         columns: dict[str, Column] = {}
         validity: dict[str, npt.NDArray[np.bool_]] = {}
         for name in self.kinds:
-            array = _plain(self._pa, batch.column(name))
-            if array.null_count:
-                validity[name] = _numpy(array.is_valid())
             try:
+                array = plain(batch.column(name))
+                if array.null_count:
+                    validity[name] = _numpy(array.is_valid())
                 columns[name] = self._column(array)
             except _RowError as error:
                 raise OptionError(
@@ -82,15 +82,23 @@ class ArrowColumns:
                     option="columns",
                     value=name,
                 ) from None
+            except self._pa.ArrowException as error:
+                raise OptionError(
+                    f"column {name!r}, rows from {first_row}, cannot be converted from "
+                    f"{batch.column(name).type!s:.80}: {error}",
+                    option="columns",
+                    value=name,
+                    remedy="Cast it to numbers, text or lists of them.",
+                ) from None
         return columns, validity
 
     def _column(self, array: Any) -> Any:
         pa = self._pa
-        if not _is_list(pa, array.type):
+        if not is_list(array.type):
             return self._values(array)
         if pa.types.is_fixed_size_list(array.type) and not array.null_count:
             size = array.type.list_size
-            values = _plain(pa, array.flatten())
+            values = plain(array.flatten())
             if values.null_count:
                 raise _RowError(_first_null(values) // size, "a list contains null")
             try:
@@ -98,7 +106,7 @@ class ArrowColumns:
             except _RowError as error:
                 raise _RowError(error.row // size, error.problem) from None
             return inner.reshape(len(array), size)
-        values = _plain(pa, array.flatten())  # without the values of null rows
+        values = plain(array.flatten())  # without the values of null rows
         splits = offsets_from_lengths(_numpy(array.value_lengths().fill_null(0)))
         if values.null_count:
             row = int(np.searchsorted(splits, _first_null(values), side="right")) - 1
@@ -164,7 +172,7 @@ def kind_of_type(arrow_type: Any, *, is_inner: bool = False) -> Kind:
         return kind_of_type(arrow_type.value_type, is_inner=is_inner)
     if isinstance(arrow_type, pa.BaseExtensionType):
         return kind_of_type(arrow_type.storage_type, is_inner=is_inner)
-    if _is_list(pa, arrow_type):
+    if is_list(arrow_type):
         if is_inner:
             raise TypeError("lists of lists have no equivalent; flatten the inner lists")
         return kind_of_type(arrow_type.value_type, is_inner=True)
@@ -199,12 +207,16 @@ def read_stream(
     Raises:
         MissingExtraError, OptionError: as in `ArrowColumns`.
     """
-    reader = import_pyarrow().RecordBatchReader.from_stream(table)
-    columns = ArrowColumns(reader.schema)
-    row = 0
-    for batch in reader:
-        yield columns.convert(batch, row)
-        row += len(batch)
+    pa = import_pyarrow()
+    try:
+        reader = pa.RecordBatchReader.from_stream(table)
+        columns = ArrowColumns(reader.schema)
+        row = 0
+        for batch in reader:
+            yield columns.convert(batch, row)
+            row += len(batch)
+    except pa.ArrowException as error:
+        raise OptionError(f"cannot read the table: {error}", option="columns") from None
 
 
 class _RowError(Exception):
@@ -222,7 +234,7 @@ def as_stored(array: Any) -> Any:
     Decimals that may not fit int64 become text.
     """
     pa = import_pyarrow()
-    array = _plain(pa, array)
+    array = plain(array)
     if pa.types.is_decimal(array.type):
         return array.cast(pa.int64() if kind_of_type(array.type) == "int64" else pa.string())
     if not pa.types.is_temporal(array.type):
@@ -230,21 +242,27 @@ def as_stored(array: Any) -> Any:
     return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
 
 
-def _plain(pa: Any, array: Any) -> Any:
+def plain(array: Any) -> Any:
     """Return an array without extension type and dictionary, in which nulls may hide."""
+    pa = import_pyarrow()
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif pa.types.is_dictionary(array.type):
+            values = array.dictionary
+            if str(values.type).endswith("_view"):  # pyarrow cannot look values up in views
+                is_text = pa.types.is_string_view(values.type)
+                values = values.cast(pa.large_string() if is_text else pa.large_binary())
+                array = pa.DictionaryArray.from_arrays(array.indices, values)
             array = array.dictionary_decode()
         else:
             return array
 
 
-def _is_list(pa: Any, arrow_type: Any) -> bool:
-    return _is_any(
-        pa, arrow_type, "list", "large_list", "fixed_size_list", "list_view", "large_list_view"
-    )
+def is_list(arrow_type: Any) -> bool:
+    """Whether a type is that of lists, in any layout."""
+    names = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+    return _is_any(import_pyarrow(), arrow_type, *names)
 
 
 def _is_bytes(pa: Any, arrow_type: Any) -> bool:

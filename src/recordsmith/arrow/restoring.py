@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from recordsmith.arrow.columns import feature_kinds, kind_of_type
+from recordsmith.arrow.columns import feature_kinds, is_list, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.errors import Problems
+
+_INDEX_BITS = 32
+_DECIMAL_BITS = 128
 
 
 def schema_from_text(text: str) -> Any:
@@ -36,31 +40,66 @@ def schema_as_text(schema: Any) -> str:
     return base64.b64encode(schema.serialize()).decode()
 
 
-def with_types(decoded: Any, types: Any, *, are_chosen: bool) -> tuple[Any, Any]:
+def with_types(decoded: Any, types: Any, columns: Sequence[str] | None) -> tuple[Any, Any]:
     """Return two schemas: in which columns are decoded, and with the types that they had.
 
     Args:
         decoded: pyarrow.Schema of the columns as they would be decoded without `types`.
         types: pyarrow.Schema of the types that some columns had. A column that no record has is
             added, as it had only nulls.
-        are_chosen: whether the columns of `decoded` were chosen, so that none is added.
+        columns: the names of the columns, in order; None for all.
     """
     pa = import_pyarrow()
-    names = list(decoded.names)
-    if not are_chosen:
-        names = [*types.names, *(name for name in names if name not in types.names)]
+    if columns is None:
+        columns = [*types.names, *(name for name in decoded.names if name not in types.names)]
     first, restored = [], []
-    for name in names:
+    for name in columns:
         field = decoded.field(name) if name in decoded.names else pa.field(name, pa.null())
         if name not in types.names:
             first.append(field)
             restored.append(field)
             continue
-        arrow_type = types.field(name).type
+        arrow_type = portable_type(types.field(name).type)
         if name in decoded.names:
             first.append(field.with_type(stored_type(arrow_type)))
         restored.append(field.with_type(arrow_type))
     return pa.schema(first), pa.schema(restored)
+
+
+def portable_type(arrow_type: Any, *, is_inner: bool = False) -> Any:
+    """Return the type that a column is restored to, which other libraries read.
+
+    Text and lists lose their layout (views), decimals and the indices of dictionaries their small
+    widths, dictionaries their order. Within lists, dictionaries become their values, and bytes of a
+    fixed size any bytes.
+    """
+    pa = import_pyarrow()
+    is_type = pa.types
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        storage = portable_type(arrow_type.storage_type, is_inner=is_inner)
+        return arrow_type if storage == arrow_type.storage_type else storage
+    if is_type.is_dictionary(arrow_type):
+        value = portable_type(arrow_type.value_type, is_inner=is_inner)
+        if is_inner or is_type.is_dictionary(value):
+            return value
+        # each batch has the values of its own rows, which may be more than in the original
+        is_wide = arrow_type.index_type.bit_width >= _INDEX_BITS
+        index = arrow_type.index_type if is_wide else pa.int32()
+        return pa.dictionary(index, value)
+    if is_list(arrow_type):
+        value = portable_type(arrow_type.value_type, is_inner=True)
+        if is_type.is_fixed_size_list(arrow_type) and arrow_type.list_size:
+            return pa.list_(value, arrow_type.list_size)
+        is_small = is_type.is_list(arrow_type) or is_type.is_list_view(arrow_type)
+        return pa.list_(value) if is_small else pa.large_list(value)
+    if is_type.is_string_view(arrow_type):
+        return pa.large_string()
+    is_fixed = is_inner and is_type.is_fixed_size_binary(arrow_type)
+    if is_fixed or is_type.is_binary_view(arrow_type):
+        return pa.large_binary()
+    if is_type.is_decimal(arrow_type) and arrow_type.bit_width < _DECIMAL_BITS:
+        return pa.decimal128(arrow_type.precision, arrow_type.scale)
+    return arrow_type
 
 
 def stored_type(arrow_type: Any) -> Any:
@@ -74,7 +113,7 @@ def stored_type(arrow_type: Any) -> Any:
         return stored_type(arrow_type.storage_type)
     if is_type.is_dictionary(arrow_type):
         return stored_type(arrow_type.value_type)
-    if is_type.is_fixed_size_list(arrow_type):
+    if is_type.is_fixed_size_list(arrow_type) and arrow_type.list_size:
         return pa.list_(stored_type(arrow_type.value_type), arrow_type.list_size)
     if is_type.is_nested(arrow_type):
         return pa.large_list(stored_type(arrow_type.value_type))
@@ -86,7 +125,7 @@ def stored_type(arrow_type: Any) -> Any:
 
 
 def restore(array: Any, arrow_type: Any) -> Any:
-    """Convert an array of `stored_type(arrow_type)` to `arrow_type`.
+    """Convert an array of `stored_type(arrow_type)` to `arrow_type`, a `portable_type`.
 
     Raises:
         pyarrow.ArrowInvalid: a value does not fit.
@@ -101,11 +140,8 @@ def restore(array: Any, arrow_type: Any) -> Any:
         return pa.ExtensionArray.from_storage(arrow_type, restore(array, arrow_type.storage_type))
     if is_type.is_dictionary(arrow_type):
         encoded = restore(array, arrow_type.value_type).dictionary_encode()
-        return pa.DictionaryArray.from_arrays(
-            encoded.indices.cast(arrow_type.index_type),
-            encoded.dictionary,
-            ordered=arrow_type.ordered,
-        )
+        indices = encoded.indices.cast(arrow_type.index_type)
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
     if is_type.is_fixed_size_list(arrow_type):
         values, nulls = array.values, None
         if array.null_count:  # the values of these rows are zeros or empty
@@ -117,8 +153,6 @@ def restore(array: Any, arrow_type: Any) -> Any:
     if is_type.is_nested(arrow_type):
         values = restore(array.values, arrow_type.value_type)
         nulls = array.is_null() if array.null_count else None
-        if is_type.is_list_view(arrow_type) or is_type.is_large_list_view(arrow_type):
-            return _list_view(array, values, nulls, arrow_type)
         lists = pa.LargeListArray.from_arrays(array.offsets, values, mask=nulls)
         return lists.cast(arrow_type)
     if is_type.is_decimal(arrow_type):
@@ -127,14 +161,3 @@ def restore(array: Any, arrow_type: Any) -> Any:
         width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
         return array.cast(width).view(arrow_type)
     return array.cast(arrow_type)
-
-
-def _list_view(array: Any, values: Any, nulls: Any, arrow_type: Any) -> Any:
-    """Convert lists to a list view, which pyarrow cannot cast them to."""
-    pa = import_pyarrow()
-    is_large = pa.types.is_large_list_view(arrow_type)
-    width = pa.int64() if is_large else pa.int32()
-    starts = array.offsets.slice(0, len(array)).cast(width)
-    sizes = array.value_lengths().fill_null(0).cast(width)
-    kind = pa.LargeListViewArray if is_large else pa.ListViewArray
-    return kind.from_arrays(starts, sizes, values, type=arrow_type, mask=nulls)

@@ -6,7 +6,7 @@
 | bytes: text (UTF-8), other | large_string, large_binary |
 | one value in every record that has it | the type itself |
 | n values in every record that has it | fixed_size_list[n] of it |
-| any number of values | large_list of it |
+| any number of values, or none in all records | large_list of it |
 | a feature list of SequenceExamples, a feature of the examples of ELWC | large_list of large_list |
 | no record has a value | null |
 
@@ -140,6 +140,6 @@ def _type(section: str, feature: FeatureSchema) -> Any:
     if section in NESTED_SECTIONS:
         return pa.large_list(pa.large_list(value))
     shape = feature.shape_if_present
-    if shape is None or (shape and shape[0] > _LONGEST_FIXED):
-        return pa.large_list(value)
+    if shape is None or (shape and not 0 < shape[0] <= _LONGEST_FIXED):
+        return pa.large_list(value)  # also if all are empty: few libraries read lists of size 0
     return pa.list_(value, shape[0]) if shape else value

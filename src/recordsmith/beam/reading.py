@@ -74,7 +74,8 @@ class ReadBatches(beam.PTransform):
             filter: a condition as in `Dataset.filter`; only records that match are decoded.
             batch_size: the number of records of each batch but the last of a shard, before the
                 filter; None for up to 16,384 records or about 8 MiB.
-            restore_types: as in `Dataset.to_arrow`.
+            restore_types: whether columns have the types of the table that was packed; needs a
+                manifest that has them.
             store_options: as in `recordsmith.open`. They become part of the pipeline, so leave
                 credentials out: workers take them from their own environment.
 

@@ -214,6 +214,9 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             ) from None
         except BrokenPipeError:
             _end_quietly()
+        except MemoryError:
+            console.print_error("out of memory")
+            raise typer.Exit(_INVALID_COMMAND) from None
         except OSError as error:
             console.print_error(f"cannot write the output: {error.strerror or error}")
             _end_quietly(_INVALID_COMMAND)

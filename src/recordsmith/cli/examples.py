@@ -8,7 +8,8 @@ from typing import Any
 
 from recordsmith.cli import console
 from recordsmith.cli.other_payloads import describe_other, to_fields
-from recordsmith.cli.values import begin_of, bytes_document, bytes_text
+from recordsmith.cli.values import bytes_document
+from recordsmith.dataset.examples import begin_of, bytes_text
 from recordsmith.errors import CorruptDataError
 from recordsmith.example import (
     Features,

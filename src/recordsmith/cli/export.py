@@ -34,9 +34,10 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="folder (one per class), voc, coco, yolo, webdataset, npz, tfds (a folder that "
-            "TensorFlow Datasets loads); with pyarrow csv, parquet, feather or huggingface "
-            "(Parquet that `datasets` loads with images); with array_record array-record.",
+            help="folder (one per class), pairs (images and masks), voc, coco, yolo, webdataset, "
+            "npz, tfds (a folder that TensorFlow Datasets loads); with pyarrow csv, parquet, "
+            "feather or huggingface (Parquet that `datasets` loads with images); with array_record "
+            "array-record.",
             metavar="FORMAT",
         ),
     ] = "folder",
@@ -48,6 +49,15 @@ def export(
         typer.Option(
             help="webdataset, tfds, array-record: approximate size of a file. [default: 256MB]",
             metavar="SIZE",
+        ),
+    ] = None,
+    restore_types: Annotated[
+        bool | None,
+        typer.Option(
+            "--restore-types/--stored-types",
+            help="csv, parquet, feather: the types of the table that was packed, or those of the "
+            "records: int64, float32 and bytes. [default: those of the table, where known]",
+            show_default=False,
         ),
     ] = None,
     skip_errors: Annotated[
@@ -82,6 +92,7 @@ def export(
                 out,
                 format,
                 shard_size_bytes=size,
+                restore_types=restore_types,
                 skip_errors=skip_errors,
                 overwrite=overwrite,
                 engine=parse_engine(engine),

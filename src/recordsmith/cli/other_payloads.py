@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from recordsmith.cli import console
-from recordsmith.cli.values import bytes_document, bytes_text, number_document
+from recordsmith.cli.values import bytes_document, number_document
+from recordsmith.dataset.examples import bytes_text
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import RawField, classify, decode_fields
 from recordsmith.example.raw_fields import as_text

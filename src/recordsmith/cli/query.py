@@ -85,7 +85,7 @@ def _different(names: Sequence[str]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    from recordsmith.cli.values import bytes_text
+    from recordsmith.dataset.examples import bytes_text
 
     if isinstance(value, bytes):
         return bytes_text(value)

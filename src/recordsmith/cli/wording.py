@@ -34,6 +34,7 @@ _FLAGS = {
 _FLAGS_OF_VALUES: Mapping[tuple[str, str | None], str] = {
     ("lock", "False"): "--no-lock",
     ("lock", None): "--no-lock",
+    ("restore_types", "False"): "--stored-types",
     ("orientation", "'apply'"): "--upright",
     ("background", "(255, 255, 255)"): "--background white",
 }

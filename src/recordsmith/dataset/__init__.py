@@ -3,14 +3,16 @@
 from recordsmith.dataset.dataset import (
     Dataset,
     DatasetSource,
+    arrow_schema_of,
+    arrow_types_of,
     column_schema,
-    has_arrow_types,
     known_schema,
     preview_schema,
     records_of,
     source_of,
     tfds_of,
     with_schema,
+    without_arrow_types,
 )
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
@@ -54,7 +56,7 @@ from recordsmith.dataset.selected_records import (
 from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import Faults, ShardGroup, gather, payload_sizes
-from recordsmith.dataset.splits import is_split_name, tells_split
+from recordsmith.dataset.splits import is_split_name, standard_name, tells_split
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
@@ -81,13 +83,14 @@ __all__ = [
     "ShardEntry",
     "ShardGroup",
     "ShardWriter",
+    "arrow_schema_of",
+    "arrow_types_of",
     "begun_location",
     "carried_class_names",
     "class_names_of",
     "column_schema",
     "dataset_of",
     "gather",
-    "has_arrow_types",
     "index",
     "integer_positions",
     "is_shard_name",
@@ -110,8 +113,10 @@ __all__ = [
     "shard_name",
     "shard_parts",
     "source_of",
+    "standard_name",
     "tells_split",
     "tfds_of",
     "upgrade_manifest",
     "with_schema",
+    "without_arrow_types",
 ]

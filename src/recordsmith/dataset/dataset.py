@@ -12,13 +12,14 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow import schema_from_text
 from recordsmith.dataset.arrow_stream import open_stream
+from recordsmith.dataset.examples import DecodedExample
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import (
@@ -29,7 +30,14 @@ from recordsmith.dataset.selection import (
 )
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shares import check_shares, draws_of_splits, share_counts
-from recordsmith.errors import CorruptDataError, Defect, OptionError, suggest_names
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    MissingExtraError,
+    OptionError,
+    option,
+    suggest_names,
+)
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -48,6 +56,10 @@ from recordsmith.where import Where, parse_where
 from recordsmith.words import count as counted
 from recordsmith.words import first_of
 from recordsmith.work import thread_count
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 _NAMED_PATHS = 3
 _MOST_FEATURES = 10
@@ -139,6 +151,8 @@ class Dataset(Summarized):
     def __getitem__(self, index: SupportsIndex | slice | Positions) -> Any:
         """Return a decoded example; for a slice, positions or a mask, a Dataset of these examples.
 
+        The `repr` of the example describes long bytes and images instead of showing them.
+
         Args:
             index: an integer; a slice; a list or array of integers, in any order; or a boolean mask
                 with one value per record.
@@ -156,7 +170,8 @@ class Dataset(Summarized):
         except TypeError:
             return self.select(index)  # type: ignore[arg-type]
         shard, number, payload = self._records.read(place)
-        return _decode(shard, number, payload)
+        found = _decode(shard, number, payload)
+        return DecodedExample(found) if isinstance(found, dict) else found
 
     def select(self, positions: Positions) -> Dataset:
         """Return the examples at some positions, in that order.
@@ -459,7 +474,7 @@ class Dataset(Summarized):
         *,
         batch_size: int | None = None,
         threads: int = 1,
-        restore_types: bool = False,
+        restore_types: bool | None = None,
         where: str | None = None,
     ) -> Any:
         """Read the examples as a stream of Arrow record batches. Needs pyarrow.
@@ -473,7 +488,8 @@ class Dataset(Summarized):
             batch_size: rows of each batch but the last; None for up to 16,384 rows or 16 MiB.
             threads: how many threads decode; compressed shards are decoded by one.
             restore_types: whether columns have the types and the order of the Arrow table that was
-                packed. Columns that lost digits keep the types of their features.
+                packed; None: where the manifest has them. Columns that lost digits keep the types
+                of their features.
             where: only the examples that match, as in `filter`, but in the same pass; batches of
                 several threads may have fewer rows then.
 
@@ -482,10 +498,10 @@ class Dataset(Summarized):
 
         Raises:
             MissingExtraError: pyarrow is not installed.
-            OptionError: no record has one of the features, a feature has several kinds, or the
-                condition is invalid.
-            CorruptDataError: while batches are read: a record is damaged, or does not match the
-                schema.
+            OptionError: no record has one of the features, a feature has several kinds, the
+                condition is invalid, or there are no types to restore.
+            CorruptDataError: the manifest has invalid types; while batches are read: a record is
+                damaged, or does not match the schema.
 
         Example:
             table = dataset.to_arrow(["image/class/label"]).read_all()
@@ -502,11 +518,63 @@ class Dataset(Summarized):
             self.class_names,
             batch_size,
             thread_count(threads),
-            self._arrow_types() if restore_types else None,
+            self._arrow_types(restore_types),
             condition,
         )
 
-    def _arrow_types(self) -> Any:
+    def to_pandas(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
+        """Read the examples as a DataFrame of pandas, in memory. Needs pandas and pyarrow.
+
+        The columns are those of `to_arrow` with pandas' Arrow types: a record that lacks a feature
+        has `<NA>`, and integers keep all digits.
+
+        Args:
+            columns: feature names, in order; None for all, or those of `select_columns`.
+
+        Returns:
+            pandas.DataFrame with a row for each example.
+
+        Raises:
+            MissingExtraError: pandas or pyarrow is not installed.
+            OptionError, CorruptDataError: as in `to_arrow`.
+
+        Example:
+            widths = dataset.to_pandas(["image/width"]).describe()
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas") from None
+        return self.to_arrow(columns).read_all().to_pandas(types_mapper=pd.ArrowDtype)
+
+    def to_polars(self, columns: Iterable[str] | None = None) -> pl.DataFrame:
+        """Read the examples as a DataFrame of Polars, in memory. Needs polars and pyarrow.
+
+        `recordsmith.polars.scan` reads less: only what a query needs.
+
+        Args:
+            columns: feature names, in order; None for all, or those of `select_columns`.
+
+        Returns:
+            polars.DataFrame with a row for each example and the columns of `to_arrow`.
+
+        Raises:
+            MissingExtraError: polars or pyarrow is not installed.
+            OptionError, CorruptDataError: as in `to_arrow`.
+
+        Example:
+            labels = dataset.to_polars(["image/class/label"]).unique()
+        """
+        try:
+            import polars as pl
+        except ImportError:
+            raise MissingExtraError("polars", "polars") from None
+        return pl.DataFrame(self.to_arrow(columns).read_all())
+
+    def _arrow_types(self, restore_types: bool | None = None) -> Any:
+        """Return the pyarrow.Schema of the types to restore; None to restore none."""
+        if restore_types is False or (restore_types is None and self._arrow_schema is None):
+            return None
         if self._arrow_schema is None:
             raise OptionError(
                 "the manifest has no Arrow types: the dataset was not packed from an Arrow "
@@ -517,7 +585,11 @@ class Dataset(Summarized):
         try:
             return schema_from_text(self._arrow_schema)
         except ValueError as error:
-            raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error)) from None
+            raise CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                str(error),
+                remedy=f"Read it with {option('restore_types', False)}.",
+            ) from None
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return the stream of `to_arrow` for other libraries: pyarrow, Polars, pandas, DuckDB."""
@@ -684,11 +756,6 @@ def records_of(dataset: Dataset) -> SelectedRecords:
     return dataset._records  # noqa: SLF001
 
 
-def has_arrow_types(dataset: Dataset) -> bool:
-    """Whether the manifest has the types of the Arrow table that was packed."""
-    return dataset._arrow_schema is not None  # noqa: SLF001
-
-
 def preview_schema(dataset: Dataset, record_count: int) -> tuple[Schema, bool]:
     """Return the known schema, or that of the first undamaged records; and if it covers all."""
     return dataset._preview_schema(record_count)  # noqa: SLF001
@@ -702,6 +769,23 @@ def known_schema(dataset: Dataset) -> Schema | None:
 def column_schema(dataset: Dataset) -> Schema | None:
     """Return the schema that columns are read with, if it is known without reading."""
     return dataset._outer_schema  # noqa: SLF001
+
+
+def arrow_types_of(dataset: Dataset) -> Any:
+    """Return the pyarrow.Schema of the table that was packed; None if the manifest has none."""
+    return dataset._arrow_types()  # noqa: SLF001
+
+
+def arrow_schema_of(dataset: Dataset) -> str | None:
+    """Return that schema as in `Manifest`."""
+    return dataset._arrow_schema  # noqa: SLF001
+
+
+def without_arrow_types(dataset: Dataset) -> Dataset:
+    """Return the same records, whose columns have the types of their features."""
+    other = copy(dataset)
+    other._arrow_schema = None  # noqa: SLF001 - of the same class
+    return other
 
 
 def with_schema(dataset: Dataset, schema: Schema) -> Dataset:

@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from recordsmith.dataset.names import parse_shard_name
 from recordsmith.stores import Location
 
-SPLIT_NAMES = frozenset(
-    (
-        *("train", "training", "trainval", "val", "valid", "validate", "validation"),
-        *("dev", "eval", "evaluation", "test", "testing"),
-    )
-)
+_STANDARD = {
+    "train": ("train", "training"),
+    "trainval": ("trainval",),
+    "val": ("val", "valid", "validate", "validation", "dev"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+SPLIT_NAMES = frozenset(name for names in _STANDARD.values() for name in names)
 """Common names of splits, in lower case."""
 
 _WORD = re.compile(r"[A-Za-z]+")
@@ -27,6 +28,17 @@ _WORD = re.compile(r"[A-Za-z]+")
 def is_split_name(name: str) -> bool:
     """Whether a name is a common name of a split."""
     return name.lower() in SPLIT_NAMES
+
+
+def standard_name(split: str) -> str | None:
+    """Return train, trainval, val or test for a common name of a split, also with a number.
+
+    Example:
+        >>> standard_name("Validation"), standard_name("test2017"), standard_name("flowers")
+        ('val', 'test', None)
+    """
+    word = split.lower().rstrip("0123456789")
+    return next((name for name, words in _STANDARD.items() if word in words), None)
 
 
 def split_of(name: str) -> str:

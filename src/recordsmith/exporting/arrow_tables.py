@@ -2,8 +2,9 @@
 
     <split>.parquet or <split>.feather
 
-Columns are as in `recordsmith.arrow`. Class names and the kinds of features are in the metadata of
-the fields. Memory holds one row group of a split. Needs pyarrow.
+Columns are as in `recordsmith.arrow`, with the types of the Arrow table that was packed. Class
+names and the kinds of features are in the metadata of the fields. Memory holds one row group of a
+split. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from recordsmith.arrow import ArrowDecoder
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, arrow_types_of
 from recordsmith.errors import OptionError
 from recordsmith.exporting.export_writer import ExportWriter, TableExporter
 from recordsmith.exporting.record_shards import numbered_names
@@ -25,6 +26,7 @@ class ArrowTables(TableExporter):
     """Writes a table for each split, many rows at a time."""
 
     decoder: ArrowDecoder
+    restores_types = True
 
     def __init__(self, suffix: str) -> None:
         """`suffix`: parquet or feather."""
@@ -33,7 +35,10 @@ class ArrowTables(TableExporter):
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        self.decoder = ArrowDecoder(dataset.schema, class_names=dataset.class_names)
+        types = arrow_types_of(dataset) if self.restores_types else None
+        if types is not None and self._suffix == "feather":
+            types = _without_dictionaries(types)
+        self.decoder = ArrowDecoder(dataset.schema, None, dataset.class_names, types)
         self._schema = self.decoder.schema
         if not self._schema.names and dataset.schema.record_count:
             raise OptionError("the records have no features, so a table would have no rows")
@@ -104,6 +109,18 @@ class _Table:
     def _abandon(self) -> None:
         """Prevent the destructor from writing the footer to a closed file."""
         self._writer.is_open = False
+
+
+def _without_dictionaries(types: Any) -> Any:
+    """Return a schema without dictionaries, of which a Feather file has only one per column."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+            for field in types
+        ]
+    )
 
 
 def _repeating(schema: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Folders of images: one for each class, or `images` and `masks`.
+"""Folders of images: one for each class, or `images` and `masks`; or only the latter, as pairs.
 
     <class>/<name>                    examples with a class
     images/<name>                     examples without a class
@@ -11,10 +11,17 @@ in a folder for each split, if there are several. Class folders can be packed ag
 from __future__ import annotations
 
 from recordsmith.dataset import Dataset
+from recordsmith.errors import SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
+from recordsmith.exporting.images import (
+    IMAGE_KEYS,
+    MASK_KEYS,
+    ExportedImage,
+    read_image,
+    read_mask,
+)
 from recordsmith.exporting.values import get_int, get_text
 
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
@@ -32,12 +39,11 @@ class ClassFolders:
         out = self._out
         image = read_image(example, out.warn)
         mask = read_mask(example, image, out.warn)
-        root = out.split_name(split) + "/" if len(out.splits) > 1 else ""
-        name_of_class = self._class_name(example)
         if mask is not None:
-            out.write_image(example, image, root + "images", mask=mask, masks=root + "masks")
-            out.count_dropped(example, IMAGE_KEYS | MASK_KEYS)
+            _write_pair(out, example, image, mask, split)
             return
+        root = _split_folder(out, split)
+        name_of_class = self._class_name(example)
         if name_of_class is None:
             out.write_image(example, image, root + "images")
         else:
@@ -77,3 +83,33 @@ class ClassFolders:
             self._out.warn(
                 f"its class {folder} has label {label} here but {self._labels[folder]} before"
             )
+
+
+class ImagePairFiles:
+    """Writes images and their masks, which every example must have."""
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        self._out = out
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        image = read_image(example, self._out.warn)
+        mask = read_mask(example, image, self._out.warn)
+        if mask is None:
+            raise SourceError("it has no mask")
+        _write_pair(self._out, example, image, mask, split)
+
+    def finish(self) -> None:
+        """Do nothing: the files are complete."""
+
+
+def _write_pair(
+    out: ExportWriter, example: Features, image: ExportedImage, mask: ExportedImage, split: str
+) -> None:
+    root = _split_folder(out, split)
+    out.write_image(example, image, root + "images", mask=mask, masks=root + "masks")
+    out.count_dropped(example, IMAGE_KEYS | MASK_KEYS)
+
+
+def _split_folder(out: ExportWriter, split: str) -> str:
+    """The folder of a split, with a slash; empty if there is only one."""
+    return out.split_name(split) + "/" if len(out.splits) > 1 else ""

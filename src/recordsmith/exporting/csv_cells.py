@@ -1,7 +1,8 @@
 """Arrow columns as the text of CSV.
 
 A value fills a cell; a list is JSON. Text is quoted where CSV needs it, bytes are base64. A float
-has the fewest digits that read back as the same float32, and a dot or an exponent.
+has the fewest digits that read back as the same number, and a dot or an exponent. Times are ISO
+8601, those with a zone in UTC.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from recordsmith.arrow.columns import is_list, plain
 from recordsmith.buffers import offsets_from_lengths
 
 _NEEDS_QUOTES = '[",\r\n]'
@@ -32,11 +34,12 @@ def cells(column: Any, *, is_single: bool = False) -> Any:
     """
     import pyarrow.compute as pc
 
-    if not _is_list(column.type):
+    column = plain(column)
+    if not is_list(column.type):
         texts = _texts(column)
         return texts if _is_number(column.type) else _quoted(texts)
     lengths = pc.list_value_length(column)
-    if is_single and not _is_list(column.type.value_type):
+    if is_single and not is_list(column.type.value_type):
         single = _joined(column, _texts(column.flatten()))
         return _quoted(pc.if_else(pc.equal(lengths, 0), "[]", single))
     if not _is_number(column.type.value_type):
@@ -66,7 +69,7 @@ def _json(column: Any) -> Any:
     import pyarrow.compute as pc
 
     values = column.flatten()
-    if _is_list(values.type):
+    if is_list(values.type):
         texts = _json(values)
     elif _is_number(values.type):
         texts = _texts(values)
@@ -92,11 +95,18 @@ def _texts(values: Any) -> Any:
     """Return numbers, text or bytes as a pyarrow.StringArray, without quotes."""
     import pyarrow as pa
 
-    if pa.types.is_large_binary(values.type):
+    is_type = pa.types
+    if "binary" in str(values.type):
         encoded = [None if v is None else base64.b64encode(v) for v in values.to_pylist()]
         return pa.array(encoded, pa.binary()).cast(pa.string())
+    if is_type.is_timestamp(values.type) and values.type.tz is not None:
+        moments = values.cast(pa.timestamp(values.type.unit, "UTC"))
+        texts = moments.view(pa.timestamp(values.type.unit)).cast(pa.string())
+        return pa.compute.binary_join_element_wise(texts, "Z", "")
+    if is_type.is_float16(values.type):
+        values = values.cast(pa.float32())
     texts = values.cast(pa.string())
-    return _with_dots(texts, values) if pa.types.is_float32(values.type) else texts
+    return _with_dots(texts, values) if is_type.is_floating(values.type) else texts
 
 
 def _with_dots(texts: Any, floats: Any) -> Any:
@@ -135,13 +145,9 @@ def _quoted(texts: Any) -> Any:
     return pc.if_else(needs_quotes, pc.binary_join_element_wise('"', doubled, '"', ""), texts)
 
 
-def _is_list(arrow_type: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type))
-
-
 def _is_number(arrow_type: Any) -> bool:
+    """Whether texts of the type are neither quoted in JSON nor in CSV."""
     from pyarrow import types
 
-    return bool(types.is_integer(arrow_type) or types.is_floating(arrow_type))
+    is_number = types.is_integer(arrow_type) or types.is_floating(arrow_type)
+    return bool(is_number or types.is_boolean(arrow_type))

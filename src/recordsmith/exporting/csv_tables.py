@@ -4,11 +4,12 @@
     <split>/metadata.csv, <split>/<name>     if there are several splits
     <split>.csv                              without images
 
-A feature with at most one value fills a cell; others are JSON lists. An absent feature leaves its
-cell empty. The column label is the class; label_id is its number, unless it follows from the order
-of the names. Format, height and width of the image have no column. Other images of an example are
-in folders of their own, named in columns that end in file_name. Bytes that are neither text nor an
-image are base64, in a column that ends in /base64. Needs pyarrow.
+A feature with at most one value fills a cell; others are JSON lists. Where the manifest has the
+types of the table that was packed, times are ISO 8601 and booleans true or false. An absent feature
+leaves its cell empty. The column label is the class; label_id is its number, unless it follows from
+the order of the names. Format, height and width of the image have no column. Other images of an
+example are in folders of their own, named in columns that end in file_name. Bytes that are neither
+text nor an image are base64, in a column that ends in /base64. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import BinaryIO
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.schema import columns_of
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, arrow_types_of
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
@@ -45,7 +46,7 @@ class CsvTables(TableExporter):
     decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        self.decoder = ArrowDecoder(dataset.schema)
+        self.decoder = ArrowDecoder(dataset.schema, types=arrow_types_of(dataset))
         self._out = out
         self._files: dict[str, tuple[str, BinaryIO]] = {}
         self._folders = _image_folders(image_keys(dataset.schema.features))

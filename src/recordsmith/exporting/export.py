@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import Dataset, dataset_of, records_of
+from recordsmith.dataset import Dataset, dataset_of, records_of, without_arrow_types
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.exporting.export_task import ExportTasks
@@ -33,6 +33,8 @@ from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
 from recordsmith.work import Progress
 
+_TYPED = ("csv", "parquet", "feather")  # the formats that restore types
+
 
 @dataclass(repr=False)
 class ExportReport(Report):
@@ -40,7 +42,7 @@ class ExportReport(Report):
 
     Attributes:
         folder: the folder that was written.
-        format: folder, voc, coco, yolo, csv, parquet, feather, huggingface,
+        format: folder, pairs, voc, coco, yolo, csv, parquet, feather, huggingface,
             webdataset, tfds, array-record or npz.
         record_count: the number of exported records.
         splits: the number of records of each split.
@@ -81,6 +83,7 @@ def export(
     *,
     split: str | None = None,
     shard_size_bytes: int | None = None,
+    restore_types: bool | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
     engine: Engine | None = None,
@@ -95,19 +98,22 @@ def export(
     Args:
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create: a path, or a place in another store.
-        format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
-            npz, tfds (for TensorFlow Datasets); array-record, which needs the extra of that name;
-            or csv, parquet, feather or huggingface (Parquet with images and class names for
-            `datasets`), which need the extra `arrow`.
+        format: folder (a folder for each class, or images and masks), pairs (images and masks),
+            voc, coco, yolo, webdataset, npz, tfds (for TensorFlow Datasets); array-record, which
+            needs the extra of that name; or csv, parquet, feather or huggingface (Parquet with
+            images and class names for `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
         shard_size_bytes: for webdataset, tfds and array-record, the approximate size of a file;
             256 MB by default. With an engine, larger shards are divided, from 512 MB by default.
+        restore_types: for csv, parquet and feather, as in `Dataset.to_arrow`: by default, columns
+            have the types of the Arrow table that was packed, where the manifest has them.
         skip_errors: skip and report records that cannot be exported. By default, they are an error
             after all records have been tried.
         overwrite: replace an earlier export in this folder, and all files in the way.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for this thread. Each
-            shard becomes a file, or several; so the format must not be folder, voc, coco or yolo,
-            nor csv with images. The processes must see shards and folder under the same paths.
+            shard becomes a file, or several; so the format must not be folder, pairs, voc, coco or
+            yolo, nor csv with images. The processes must see shards and folder under the same
+            paths.
         progress: called as `progress(done, total)`; total is 0 if unknown.
 
     Returns:
@@ -135,7 +141,18 @@ def export(
         )
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
+    if restore_types is not None and format not in _TYPED:
+        raise OptionError(
+            f"{option('restore_types')} needs one of the formats {', '.join(_TYPED)}, not "
+            f"{option('format', format)}",
+            option="restore_types",
+            value=restore_types,
+        )
     dataset = dataset_of(path_or_dataset, split)
+    if restore_types:
+        dataset.to_arrow(restore_types=True)  # raises if there are none
+    elif restore_types is False:
+        dataset = without_arrow_types(dataset)
     shards = {shard.location.identity: str(shard.location) for shard in dataset.shards}
     _check_apart(shards, folder)
     report = ExportReport(folder, format)

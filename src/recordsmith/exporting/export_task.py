@@ -10,6 +10,7 @@ from typing import Any
 
 from recordsmith.dataset import (
     Dataset,
+    arrow_schema_of,
     column_schema,
     records_of,
     records_of_part,
@@ -158,6 +159,7 @@ def _describe(dataset: Dataset, exporter: AnyExporter) -> dict[str, Any]:
     return {
         "schema": None if schema is None else schema.to_json(),
         "class_names": dataset.class_names,
+        "arrow_schema": arrow_schema_of(dataset),
         "tfds": None if known is None else known.to_json(),
     }
 
@@ -169,5 +171,6 @@ def _described(document: Document) -> Dataset:
         [],
         schema=None if schema is None else Schema.from_json(schema),
         class_names=None if class_names is None else tuple(class_names),
+        arrow_schema=document["arrow_schema"],
         tfds=document["tfds"],
     )

@@ -66,6 +66,7 @@ class ExportWriter:
         skipped_positions: the positions of the first of them.
         dropped_features: features that were not exported -> how many records have them.
         position: of the current record.
+        rename_split: returns the name that the format needs for a split.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class ExportWriter:
         self.skipped_positions: list[int] = []
         self.dropped_features: Counter[str] = Counter()
         self.position = 0  # of the record that is exported now
+        self.rename_split: Callable[[str], str] = str
         self._folder = folder
         self._actions: list[Callable[[], None]] = []
         self._taken = TakenNames()
@@ -95,17 +97,18 @@ class ExportWriter:
 
     def split_name(self, split: str) -> str:
         """The name of a split as a part of a path."""
-        return self.part_name(split)
+        return self.part_name(split, renamed=self.rename_split(split))
 
     def file_of(self, split: str, suffix: str) -> str:
         """The name of the file with the records of a split, or of the part of a task."""
         return f"{self.split_name(split)}{suffix}" if self.part is None else self.part.name
 
-    def part_name(self, name: str, folder: str = "") -> str:
+    def part_name(self, name: str, folder: str = "", renamed: str | None = None) -> str:
         """The name of a class or split as a part of a path in `folder`; the same on every call."""
         key = (folder, name)
         if key not in self._part_names:
-            (part,) = self._taken.take((safe_part(name),), [(folder, "")])
+            wanted = safe_part(name if renamed is None else renamed)
+            (part,) = self._taken.take((wanted,), [(folder, "")])
             self._part_names[key] = part
             if part != name:
                 self._change(None, name, f"{folder}/{part}" if folder else part)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from recordsmith.errors import OptionError, option
 from recordsmith.exporting.array_record import ArrayRecordFiles
 from recordsmith.exporting.arrow_tables import ArrowTables
-from recordsmith.exporting.class_folders import ClassFolders
+from recordsmith.exporting.class_folders import ClassFolders, ImagePairFiles
 from recordsmith.exporting.coco import CocoFiles
 from recordsmith.exporting.csv_tables import CsvTables
 from recordsmith.exporting.export_writer import Exporter, PayloadExporter, TableExporter
@@ -24,6 +24,7 @@ AnyExporter: TypeAlias = Exporter | TableExporter | PayloadExporter
 
 _EXPORTERS: dict[str, Callable[[], AnyExporter]] = {
     "folder": ClassFolders,
+    "pairs": ImagePairFiles,
     "voc": VocFiles,
     "coco": CocoFiles,
     "yolo": YoloFiles,

@@ -40,6 +40,8 @@ _NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
 class HuggingFaceTables(ArrowTables):
     """Writes Parquet with the types of `datasets` in its metadata."""
 
+    restores_types = False
+
     def __init__(self) -> None:
         super().__init__("parquet")
 
@@ -91,7 +93,7 @@ class HuggingFaceTables(ArrowTables):
         names: dict[str, str] = {}
         for split, of_split in files.items():
             name = _NO_SPLIT_NAME.sub("_", split)
-            while name in names:
+            while name in names or name == "all":  # which means all splits
                 name += "_"
             if name != split:
                 self._out.changed_names.append(ChangedName(None, split, name))

@@ -10,6 +10,7 @@ features that it had there. Raw pixels become PNG.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +35,7 @@ from recordsmith.exporting.values import get_bytes
 from recordsmith.tasks import Document
 from recordsmith.wire import RecordWriter
 
+_NO_SPLIT_NAME = re.compile(r"[^\w-]")
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 
 
@@ -45,6 +47,7 @@ class TfdsFiles(Divisible):
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
+        out.rename_split = _split_name
         known = read_known(dataset)
         self._name = "dataset" if known is None else known.name
         self._converter = RecordConverter(dataset.class_names, known)
@@ -113,6 +116,11 @@ class TfdsFiles(Divisible):
                 for dropped in (DEPTH, DTYPE) if key == IMAGE else (MASK_DTYPE,):
                     found.pop(dropped, None)
         return found
+
+
+def _split_name(split: str) -> str:
+    """A name that TFDS can parse; `all` means all splits."""
+    return "all_" if split == "all" else _NO_SPLIT_NAME.sub("_", split)
 
 
 class _Shards(RecordFiles):

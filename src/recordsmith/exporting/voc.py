@@ -6,6 +6,8 @@
     ImageSets/Main/<split>.txt, ImageSets/Segmentation/<split>.txt
     label_map.pbtxt                class numbers, which the XML files lack
 
+Lists have the names that readers know: those of the splits validation and valid are named val.
+
 Pixels are written as the shortest decimals that restore the same float32 when a reader divides them
 by the size of the image.
 """
@@ -16,7 +18,13 @@ import re
 from typing import BinaryIO
 from xml.etree import ElementTree as ET
 
-from recordsmith.dataset import LABEL_MAP_NAME, Dataset, class_names_of, label_map_to_bytes
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    Dataset,
+    class_names_of,
+    label_map_to_bytes,
+    standard_name,
+)
 from recordsmith.errors import CorruptDataError, OptionError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import (
@@ -70,6 +78,12 @@ class VocFiles:
         self._classes = LabelNames.known(dataset.class_names)
         self._has_boxes = False
         self._lists: dict[str, BinaryIO] = {}
+        names: dict[str, str] = {}  # readers know train, val, trainval and test
+        for split in out.splits:
+            name = standard_name(split)
+            is_free = name is not None and name not in (*out.splits, *names.values())
+            names[split] = name if name is not None and is_free else split
+        out.rename_split = names.__getitem__
 
     def add(self, example: Features, split: str, position: int) -> None:
         out = self._out

@@ -5,6 +5,8 @@
 A line has class, centre and size, relative to the image, with enough decimals to restore the same
 float32 for every edge. If one edge of a box is less than 1e-8 of the other, float64 has no such
 centre, and the nearest edge is restored. Classes are renumbered from 0 without gaps if necessary.
+In `data.yaml`, the splits are train, val and test, as Ultralytics expects: `val` has the images of
+the split valid or validation.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import re
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, standard_name
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
 from recordsmith.exporting.export_writer import ExportWriter
@@ -73,16 +75,35 @@ class YoloFiles:
                 + ", ".join(f"{label} became {number}" for label, number in moved[:3])
                 + (f" and {len(moved) - 3:,} more" if len(moved) > 3 else "")
             )
-        lines = [
-            f"{_key(split)}: {_quoted(f'images/{self._out.split_name(split)}')}\n"
-            for split in self._out.splits
-        ]
+        lines = self._split_lines()
         lines.append("names:\n" if self._numbers else "names: {}\n")
         lines += [
             f"  {number}: {_quoted(self._classes.names.get(label, str(label)))}\n"
             for label, number in self._numbers.items()
         ]
         self._out.write("data.yaml", "".join(lines).encode())
+
+    def _split_lines(self) -> list[str]:
+        """Return the lines of `data.yaml` with the folders of the splits.
+
+        Ultralytics reads train, val and test, each of which is a folder or a list of folders.
+        """
+        folders: dict[str, list[str]] = {}
+        for split in self._out.splits:
+            key = standard_name(split)
+            if key == "trainval" or (key is None and len(self._out.splits) == 1):
+                key = "train"
+            if key is None:
+                self._out.problems.add(
+                    f"Ultralytics does not read the split {split!r}, only train, val and test"
+                )
+            folders.setdefault(key or split, []).append(
+                _quoted(f"images/{self._out.split_name(split)}")
+            )
+        return [
+            f"{_key(key)}: {found[0] if len(found) == 1 else '[' + ', '.join(found) + ']'}\n"
+            for key, found in folders.items()
+        ]
 
     def _lines(self, example: Features) -> list[str]:
         if not has_objects(example):

@@ -24,7 +24,7 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.image import channel_count
-from recordsmith.words import similar_name
+from recordsmith.words import did_you_mean
 
 _Value = TypeVar("_Value")
 
@@ -83,13 +83,12 @@ class KeyScheme:
                 value=missing[0],
             )
         if missing and not any(key in features for key in self.keys):
-            similar = similar_name(missing[0], features)
             raise OptionError(
                 f"unknown feature {missing[0]!r} in {option('keys')}; the samples have "
                 f"{', '.join(sorted(features))}",
                 option="keys",
                 value=missing[0],
-                remedy=f"Did you mean {similar!r}?" if similar else "",
+                remedy=did_you_mean(missing[0], features),
             )
         return renamed
 

@@ -56,7 +56,8 @@ def read(
         split: as in `recordsmith.open`.
         columns: feature names, in order; None for all.
         filter: only the examples that match a condition, as in `Dataset.filter`.
-        restore_types: as in `Dataset.to_arrow`.
+        restore_types: whether columns have the types of the table that was packed; needs a
+            manifest that has them.
         store_options: of all URLs in `paths`; see `recordsmith.remote`. They are sent to the
             workers; credentials that each worker finds itself need no option.
         concurrency, override_num_blocks, ray_remote_args: as in `ray.data.read_datasource`; without

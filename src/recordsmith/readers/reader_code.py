@@ -9,7 +9,7 @@ from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.readers import dali, grain, tensorflow, torch
 from recordsmith.readers.description import Description, describe
-from recordsmith.words import similar_name
+from recordsmith.words import did_you_mean
 from recordsmith.work import Progress
 
 Reader = Literal["tf", "torch", "dali", "grain"]
@@ -50,12 +50,11 @@ def reader_code(
         CorruptDataError, FileAccessError: as for `inspect`.
     """
     if reader not in _WRITERS:
-        similar = similar_name(str(reader), READERS)
         raise OptionError(
             option="reader",
             value=reader,
             expected=f"one of {', '.join(READERS)}",
-            remedy=f"Did you mean {similar!r}?" if similar else "",
+            remedy=did_you_mean(str(reader), READERS),
         )
     description = describe(paths, split, progress)
     payload = description.payload

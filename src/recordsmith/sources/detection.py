@@ -336,13 +336,14 @@ def _find_datasets(survey: Survey, readings: Sequence[Reading]) -> dict[str, str
         for part in str(each.options.get(name, "")).split(",")
     }
     files = survey.folders[""].names
-    names = [name for name in survey.tops if not _is_part(name) and survey.inside(name)]
-    names += [
+    names = [
         name
         for name in survey.tops
         if not _is_part(name)
-        and name not in names
-        and survey.folders[name].file_count > survey.folders[name].image_count
+        and (
+            survey.inside(name)
+            or survey.folders[name].file_count > survey.folders[name].image_count
+        )
     ]
     is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, survey.tops))
     if is_joined or not 2 <= len(names) <= _MOST_DATASETS or any(map(_is_data, files)):

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 _THREADS = 64
 _IDLE_SECONDS = 2.0
-_SOON_SECONDS = 0.6
+SOON_SECONDS = 0.6
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 24 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
@@ -351,7 +351,9 @@ def request_later(request: Callable[..., Result], *arguments: object) -> Future[
     return future
 
 
-def result_soon(request: Callable[..., Result], *arguments: object) -> Result | None:
+def result_soon(
+    request: Callable[..., Result], *arguments: object, seconds: float = SOON_SECONDS
+) -> Result | None:
     """Call a function that makes requests; None if it takes too long to wait for.
 
     For what is done after Ctrl-C or an error, perhaps of a server that does not respond. The
@@ -359,7 +361,7 @@ def result_soon(request: Callable[..., Result], *arguments: object) -> Result | 
     """
     future = request_later(request, *arguments)
     try:
-        return future.result(_SOON_SECONDS)
+        return future.result(seconds)
     except NotDoneError:
         return future.result() if future.done() else None  # meanwhile, or this is its own error
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 import recordsmith as rs
 from recordsmith.cli import stats_tables as terminal
 from recordsmith.examining.stats.findings import Finding
-from recordsmith.examining.stats.stats_text import groups_of
+from recordsmith.examining.stats.stats_text import distinct_text, groups_of
 from recordsmith.example.keys import BOX, HEIGHT, MASK, WIDTH
 
 
@@ -27,6 +28,17 @@ def test_equal_findings_are_grouped() -> None:
         ("constant", ("g",), 0, "other"),
         ("empty-shards", (), 0, "none"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([1.0, 2.0, 2.0], "2"), ([1.0, float("nan")], "1 finite"), ([float("inf")], "0 finite")],
+)
+def test_distinct_numbers_are_finite(tmp_path: Path, numbers: list[float], text: str) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_columns({"x": np.array(numbers, np.float32)})
+    values = rs.stats(tmp_path / "a.tfrecord").features["x"].values["float"]
+    assert distinct_text(values) == text
 
 
 def test_only_the_first_findings_of_a_kind_are_listed() -> None:

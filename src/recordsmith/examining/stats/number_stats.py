@@ -57,7 +57,7 @@ class NumberStats(Report):
     nan, infinite, zero, negative: number of such numbers; infinite of either sign; negative without
         minus infinity.
     min, max, mean, std: None without finite numbers. std divides by their count.
-    distinct: number of different numbers.
+    distinct: number of different finite numbers.
     distinct_error: relative error of `distinct`; 0.0 if exact.
     top: the most frequent numbers with their counts.
     top_error: by how much these counts may be too low.

@@ -76,8 +76,10 @@ def left_out_text(report: StatsReport) -> str | None:
 
 
 def distinct_text(values: NumberStats | BytesStats) -> str:
-    """Return the number of different values."""
-    return f"about {values.distinct:,}" if values.distinct_error else f"{values.distinct:,}"
+    """Return the number of different values; NaN and infinities are not among them."""
+    text = f"about {values.distinct:,}" if values.distinct_error else f"{values.distinct:,}"
+    is_finite = isinstance(values, BytesStats) or not (values.nan or values.infinite)
+    return text if is_finite else f"{text} finite"
 
 
 def span_text(numbers: NumberStats) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast, get_args
 
 from recordsmith.errors import OptionError, option
-from recordsmith.words import similar_name
+from recordsmith.words import did_you_mean
 
 StoreFormat = Literal["original", "jpeg", "png", "raw"]
 Orientation = Literal["keep", "apply"]
@@ -186,12 +186,11 @@ class ImageOptions:
 def check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise OptionError if a value is not one of the allowed strings."""
     if not (isinstance(value, str) and value in allowed):
-        similar = similar_name(str(value), allowed)
         raise OptionError(
             option=name,
             value=value,
             expected=f"one of {', '.join(map(repr, allowed))}",
-            remedy=f"Did you mean {similar!r}?" if similar else "",
+            remedy=did_you_mean(str(value), allowed),
         )
 
 

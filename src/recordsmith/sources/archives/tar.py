@@ -62,6 +62,9 @@ class TarFile:
                     while (member := archive.next()) is not None:
                         archive.members.clear()  # type: ignore[attr-defined]  # keeps memory constant
                         if member.isreg() and not member.issparse():
+                            left = self._file.size_bytes - member.offset_data
+                            if not 0 <= member.size <= left:  # PAX headers may state any number
+                                raise ValueError(f"{member.name!r} has {member.size} bytes")
                             yield Member(member.name, member.offset_data, member.size)
                         elif not member.isdir():
                             self.skipped.append(member.name)

@@ -18,7 +18,7 @@ from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile
 
 _BLOCK_BYTES = 1 << 22
-_LONGEST_LINE_BYTES = 1 << 26
+_LONGEST_LINE_BYTES = 1 << 25
 _Block = TypeVar("_Block")
 _UTF8_MARK = b"\xef\xbb\xbf"
 

@@ -20,6 +20,7 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import BytesArray, Kind
+from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.sources.files.text_file import TextFile, last_line_end
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.tables.cell_columns import CellColumn, cell_kind, cell_memory
@@ -28,6 +29,7 @@ from recordsmith.stores import Location
 from recordsmith.words import count
 
 _LARGEST_CELL = 1 << 24
+_SLOW_CHARACTERS = 1 << 18  # of rows at once with the csv module: a row takes 500 bytes or more
 _MOST_REREADS = 8  # how often cells without a closing quote may cause all bytes to be read again
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LINE_BREAKS = tuple(b"\r\n")
@@ -196,6 +198,13 @@ class _CsvFile:
         self._first = self._text.start + len(read.encode()), reader.line_num + 1
         self.nameless = {f"column_{at}" for at, name in enumerate(names) if not name.strip()}
         self.names = [name.strip() or f"column_{at}" for at, name in enumerate(names)]
+        if len(names) > MOST_FEATURES:
+            raise SourceError(
+                f"{len(names):,} columns; at most {MOST_FEATURES:,} can be read",
+                path=path,
+                line=1,
+                remedy="Store the numbers of a row in an array (`.npy`) or a Parquet list.",
+            )
         twice = sorted(name for name, times in Counter(self.names).items() if times > 1)
         if twice:
             raise SourceError(
@@ -218,8 +227,8 @@ class _CsvFile:
     def _take(self, data: bytes, offset: int, line: int, is_last: bool) -> tuple[_CsvBatch, int]:
         batch, stop = self._parsed(data, line, is_last=is_last)
         if batch is None:
-            self._budget += _MOST_REREADS * len(data)
             batch, stop = self._parsed_slowly(data, offset, line, is_last=is_last)
+            self._budget += _MOST_REREADS * stop
         return batch, stop
 
     def _parsed(self, data: bytes, line: int, *, is_last: bool) -> tuple[_CsvBatch | None, int]:
@@ -302,44 +311,48 @@ class _CsvFile:
         import pyarrow as pa
 
         block = data if is_last else data[: last_line_end(data)]
-        lines = io.StringIO(self._text.decoded(block, offset, line), newline="").readlines()
+        text = io.StringIO(self._text.decoded(block, offset, line), newline="")
         width = len(self.names)
         rows: list[list[str]] = []
         numbers: list[int] = []
         faults: dict[int, str] = {}
-        at = base = 0
-        reader = csv.reader(lines, self._dialect)
-        while at < len(lines):
+        start = first = base = 0  # where a row starts, in characters and lines
+        reader = csv.reader(text, self._dialect)
+        while start < _SLOW_CHARACTERS:
+            problem = ""
             try:
                 cells = next(reader)
-                stop, problem = base + reader.line_num, ""
                 if cells and len(cells) != width:
                     problem = f"found {count(len(cells), 'cell')}; expected {width}"
+            except StopIteration:
+                break
             except csv.Error as error:
-                stop, problem = base + reader.line_num, _fault(error)
+                problem = _fault(error)
                 if "unexpected end" in str(error) and not is_last and len(block) <= _LARGEST_CELL:
                     break  # the row continues after this block
                 # an open quote may span many lines; only the first is skipped
-                self._budget -= sum(map(len, lines[at + 1 : stop]))
-                if self._budget < 0:
+                stop = text.tell()
+                text.seek(start)
+                text.readline()
+                self._budget -= stop - text.tell()
+                if self._budget < -_MOST_REREADS * len(data):
                     raise SourceError(
                         f"{problem}, like many rows before it",
                         path=self.path,
-                        line=line + at,
+                        line=line + first,
                         remedy="Close every quote, and double quotes within cells.",
                     ) from None
-                base = stop = at + 1
-                reader = csv.reader(map(lines.__getitem__, range(base, len(lines))), self._dialect)
+                base = first + 1
+                reader = csv.reader(text, self._dialect)
             if problem:
                 faults[len(numbers)] = problem
             elif cells:
                 rows.append(cells)
             if problem or cells:
-                numbers.append(line + at)
-            at = stop
-        taken = len(block)
-        if at < len(lines):
-            taken -= len("".join(lines[at:]).encode())
+                numbers.append(line + first)
+            start, first = text.tell(), base + reader.line_num
+        text.seek(start)
+        taken = len(block) - len(text.read().encode())
         by_column = zip(*rows, strict=True) if rows else [()] * width
         columns = {
             name: pa.array(cells, pa.string())

@@ -41,6 +41,7 @@ from recordsmith.stores.folders.writer import (
     plain_name,
 )
 from recordsmith.stores.local.locks import LOCK_NAME, locked
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.stores.local.writer import rename
 from recordsmith.stores.location import as_folder
 from recordsmith.stores.small_objects import read_note, write_atomically
@@ -166,11 +167,13 @@ def staged(
                 entries = os.listdir(new)
                 write_atomically(new / EXPORT_NOTE, note_to_bytes(note, entries))
                 write_atomically(new / BEGUN_NOTE, note_to_bytes({"job": job}, entries))
+                _sync(new)
                 with accessing(named, "write"):
                     if is_there:
                         _move_entries(staging, folder, keeping, named)
                     else:
                         os.rename(new, folder)
+                        LocalStore(folder.parent).sync()
             except FileAccessError:
                 raise
             except OSError as error:
@@ -206,6 +209,13 @@ def _check_empty(folder: Path, named: Path, job: str, *, overwrite: bool) -> Non
             if json.loads(read_note(folder / BEGUN_NOTE))["job"] == job:
                 names -= {BEGUN_NOTE, EXPORT_NOTE, *earlier_entries(as_folder(folder))}
     check_empty(str(named), names, overwrite)
+
+
+def _sync(new: Path) -> None:
+    """Flush all files to the disk: at the end, as a flush after each file takes longer."""
+    for path, _, names in os.walk(new):
+        for name in (*names, ""):
+            LocalStore(path).sync(name)
 
 
 def _clear(staging: Path) -> None:
@@ -248,6 +258,7 @@ def _move_entries(staging: Path, folder: Path, keeping: Mapping[str, str], named
             os.rename(folder / name, old / name)
         for name in coming:
             os.rename(new / name, folder / name)
+        LocalStore(folder).sync()
     except BaseException:
         _undo_moves(staging, folder)
         raise

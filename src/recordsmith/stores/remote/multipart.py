@@ -12,7 +12,7 @@ from typing import Any
 from recordsmith.errors import FileAccessError
 from recordsmith.stores.checks import exists_error
 from recordsmith.stores.object_writer import WholeWriter, version_of
-from recordsmith.stores.parallel_reads import result_soon
+from recordsmith.stores.parallel_reads import SOON_SECONDS, result_soon
 from recordsmith.stores.store import Store
 
 PART_BYTES = 8 << 20
@@ -20,6 +20,8 @@ PART_BYTES = 8 << 20
 
 PARTS_AT_ONCE = 2
 """How many parts a writer sends at the same time; it holds one more."""
+
+_ABORT_SECONDS = 10.0
 
 MOST_PARTS = 10_000
 """In an object: the limit of S3 and Google; Azure has 50,000."""
@@ -142,10 +144,9 @@ class Upload:
             error = KeyboardInterrupt()
             abort = partial(self._locked, self._writer.__exit__, KeyboardInterrupt, error, None)
             with suppress(FileAccessError):  # the reason for aborting is of more use
-                if self._lock.locked():  # by an interrupted call, which may not return soon
-                    result_soon(self._call, abort)
-                else:
-                    self._call(abort)
+                # not in this thread: if its job is stopping, its calls are not made
+                is_busy = self._lock.locked()  # by an interrupted call, which may not return soon
+                result_soon(self._call, abort, seconds=SOON_SECONDS if is_busy else _ABORT_SECONDS)
 
     def _locked(self, function: Callable[..., Any], *arguments: Any) -> None:
         with self._lock:
