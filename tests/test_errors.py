@@ -18,12 +18,14 @@ from recordsmith import errors
 from recordsmith.errors import (
     MOST_PROBLEMS,
     CorruptDataError,
+    DataError,
     Defect,
     FileAccessError,
     ForbiddenFileError,
     FunctionError,
     MissingExtraError,
     MissingFileError,
+    NotAnExampleError,
     OptionError,
     Problems,
     RecordsmithError,
@@ -85,6 +87,14 @@ MESSAGES: list[tuple[RecordsmithError, str]] = [
         ),
     ),
     (CorruptDataError(Defect.EMPTY_FILE, "it is empty"), "empty-file: it is empty"),
+    (DataError(Defect.EMPTY_FILE, "it is empty", path="a"), "a: empty-file: it is empty"),
+    (
+        NotAnExampleError("Event", "Examples"),
+        (
+            "the records are TensorBoard events; expected Examples. Read this log with "
+            "TensorBoard, or its records as bytes with records()."
+        ),
+    ),
     (
         CorruptDataError(Defect.RECORD_COUNT, "records of the shard", found="5", path="a"),
         "a: record-count-mismatch: records of the shard: found 5",
@@ -162,12 +172,12 @@ def test_tree_is_as_drawn_in_the_docstring() -> None:
     assert {"RecordsmithError", *(name for name, _ in DRAWN)} == CLASSES.keys()
     for name, parent in DRAWN:
         assert issubclass(CLASSES[name], RecordsmithError)
-        assert issubclass(CLASSES[name], getattr(builtins, parent))
+        assert issubclass(CLASSES[name], CLASSES.get(parent) or getattr(builtins, parent))
 
 
 def test_no_error_is_of_two_kinds() -> None:
-    """A handler of one kind catches no other: only the two kinds of FileAccessError have a base."""
-    kinds = set(CLASSES.values()) - {RecordsmithError, FileAccessError}
+    """A handler of one kind catches no other: only DataError and FileAccessError have kinds."""
+    kinds = set(CLASSES.values()) - {RecordsmithError, DataError, FileAccessError}
     for error in EXAMPLES:
         assert sum(isinstance(error, kind) for kind in kinds) == (type(error) in kinds)
 
@@ -197,6 +207,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "offset": _NUMBER,
     "errno": st.none() | st.integers(1, 200),
     "defect": st.sampled_from(Defect),
+    "payload": st.sampled_from([*errors.PAYLOAD_NAMES]),
     "excerpt": st.lists(_TEXT, max_size=3),
     "problems": st.lists(_TEXT, max_size=3),
     "records": st.lists(st.integers(0, 2**40), max_size=3),

@@ -20,8 +20,8 @@ _HOMES = {
     "dataset": "Dataset ShardWriter index open",
     "drawing": "draw_batch save_html sheet",
     "errors": (
-        "CorruptDataError Defect FileAccessError FunctionError MissingExtraError OptionError "
-        "RecordsmithError SourceError"
+        "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
+        "NotAnExampleError OptionError RecordsmithError SourceError"
     ),
     "examining": "inspect schema",
     "examining.diff": "diff",

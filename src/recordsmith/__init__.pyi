@@ -9,10 +9,12 @@ from recordsmith.drawing import draw_batch as draw_batch
 from recordsmith.drawing import save_html as save_html
 from recordsmith.drawing import sheet as sheet
 from recordsmith.errors import CorruptDataError as CorruptDataError
+from recordsmith.errors import DataError as DataError
 from recordsmith.errors import Defect as Defect
 from recordsmith.errors import FileAccessError as FileAccessError
 from recordsmith.errors import FunctionError as FunctionError
 from recordsmith.errors import MissingExtraError as MissingExtraError
+from recordsmith.errors import NotAnExampleError as NotAnExampleError
 from recordsmith.errors import OptionError as OptionError
 from recordsmith.errors import RecordsmithError as RecordsmithError
 from recordsmith.errors import SourceError as SourceError

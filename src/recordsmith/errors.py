@@ -3,7 +3,9 @@
     RecordsmithError
     ├── OptionError(ValueError)          the caller: an argument or option is invalid
     ├── SourceError(ValueError)          the source: images or annotations that cannot be packed
-    ├── CorruptDataError(ValueError)     the data: a defect, with path, record and offset
+    ├── DataError(ValueError)            the data: with path, record and offset
+    │   ├── CorruptDataError(DataError)  damage: a defect
+    │   └── NotAnExampleError(DataError) intact records of another type than was asked for
     ├── FileAccessError(OSError)         the environment: unreadable, full, in use
     │   ├── MissingFileError(FileNotFoundError)
     │   └── ForbiddenFileError(PermissionError)
@@ -354,11 +356,12 @@ class SourceError(RecordsmithError, ValueError):
         return (*super()._lines(), *(f"  {problem}" for problem in self.problems), *end)
 
 
-class CorruptDataError(RecordsmithError, ValueError):
-    """The bytes are not what the format demands.
+class DataError(RecordsmithError, ValueError):
+    """A file is damaged (`CorruptDataError`), or has other records (`NotAnExampleError`).
 
     Attributes:
-        defect: which defect, from the closed set.
+        defect: which defect, from the closed set; for an intact record of another type
+            not-an-example.
         problem: what is wrong, as a clause.
         found, expected: the values that differ, as text, where there are such.
         path: the file, or None where only a stream or a buffer is known.
@@ -406,6 +409,62 @@ class CorruptDataError(RecordsmithError, ValueError):
     def _clause(self) -> str:
         place = _place(self.path, record=self.record, byte=self.offset)
         return _joined(place, self.defect, self._what())
+
+
+class CorruptDataError(DataError):
+    """The bytes are not what the format demands."""
+
+
+PAYLOAD_NAMES: dict[str, tuple[str, str]] = {  # singular and plural
+    "Example": ("an Example", "Examples"),
+    "SequenceExample": ("a SequenceExample", "SequenceExamples"),
+    "ELWC": ("a ranking list (ELWC)", "ranking lists (ELWC)"),
+    "Event": ("a TensorBoard event", "TensorBoard events"),
+    "other": ("another message or plain data", "other messages or plain data"),
+    "mixed": ("of several types", "of several types"),
+}
+_READERS = {
+    "SequenceExample": "Read them one by one, or as a table with to_arrow().",
+    "ELWC": "Read them as a table with to_arrow(), or as bytes with records().",
+    "Event": "Read this log with TensorBoard, or its records as bytes with records().",
+}
+_OTHER_READERS = "Read them as bytes with records(), and parse these with the class of the message."
+
+
+class NotAnExampleError(DataError):
+    """Intact records are not what was to be read: events, other messages, plain data, …
+
+    Attributes:
+        payload: what they are: SequenceExample, ELWC, Event, other, or mixed where only some are
+            Examples.
+        expected: what can be read here; empty where a single payload is meant.
+
+    Example:
+        >>> import recordsmith as rs
+        >>> try:
+        ...     rs.decode_example(b"hello")
+        ... except rs.NotAnExampleError as error:
+        ...     print(error.payload)
+        other
+    """
+
+    def __init__(self, payload: str, expected: str = "") -> None:
+        one, many = PAYLOAD_NAMES[payload]
+        super().__init__(
+            Defect.NOT_AN_EXAMPLE,
+            f"the records are {many}" if expected else f"the payload is {one}, not an Example",
+            expected=expected,
+            remedy=(
+                "Read it with decode_sequence_example."
+                if payload == "SequenceExample" and not expected
+                else _READERS.get(payload, _OTHER_READERS)
+            ),
+        )
+        self.args = (payload, expected)
+        self.payload = payload
+
+    def _clause(self) -> str:
+        return _joined(_place(self.path, record=self.record, byte=self.offset), self._what())
 
 
 class FileAccessError(RecordsmithError, OSError):
@@ -530,13 +589,13 @@ def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MO
 
 @contextmanager
 def located(path: object, first_record: int = 0, first_offset: int = 0) -> Iterator[None]:
-    """Add the path and the first record and offset to every CorruptDataError that is raised.
+    """Add the path and the first record and offset to every DataError that is raised.
 
     An error that already has a path stays unchanged.
     """
     try:
         yield
-    except CorruptDataError as error:
+    except DataError as error:
         if error.path is None:
             error.path = str(path)
             if error.record is not None:

@@ -5,16 +5,21 @@ Tasks and results are plain JSON values, so that they travel to any machine, and
 
 from __future__ import annotations
 
+import base64
 import importlib
+import io
+import pickle
 import platform
 import re
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from recordsmith import errors
 from recordsmith.errors import Defect, OptionError, RecordsmithError
+
+_Result = TypeVar("_Result")
 
 VERSION = 1
 """Changes if a worker of another version would write other bytes or return other results, or cannot
@@ -34,11 +39,18 @@ _JOBS = {
     "pack": "recordsmith.packing.pack_task",
     "reshard": "recordsmith.reshaping.resharding.reshard_task",
     "salvage": "recordsmith.reshaping.salvaging.salvage_task",
-    "stats": "recordsmith.examining.stats.stats_task",
+    "stats": "recordsmith.examining.stats.stats_report",
     "verify": "recordsmith.examining.verification.verify_task",
 }
 """The module of each job; its `run_task` runs the content of a task and returns a document."""
 
+_PLAIN_VALUES = {
+    ("collections", "Counter"),
+    ("numpy", "dtype"),
+    ("numpy", "ndarray"),
+    ("numpy._core.multiarray", "_reconstruct"),
+}
+"""What arrays and counters are pickled with."""
 
 _FIELDS = {"job": str, "plan": str, "number": int, "name": str, "size": int, "content": Mapping}
 """The types of the fields of a task in JSON."""
@@ -204,6 +216,51 @@ def in_order(results: Iterable[tuple[int, Document]]) -> Iterator[Document]:
         while wanted in waiting:
             yield waiting.pop(wanted)
             wanted += 1
+
+
+def result_to_text(result: object) -> str:
+    """Return a result of our own classes as text, for a document that an engine sends."""
+    return base64.b64encode(pickle.dumps(result, 4)).decode()
+
+
+def result_from_text(text: str, kind: type[_Result]) -> _Result:
+    """Restore a result of a class, which has objects of its package, arrays and counters.
+
+    Nothing else is restored, as some engines send documents through files.
+    """
+    home = kind.__module__.rpartition(".")[0] + "."
+    try:
+        result = _ResultUnpickler(io.BytesIO(base64.b64decode(text)), home).load()
+    except RecordsmithError:
+        raise
+    except Exception as error:  # malformed pickles raise errors of any class
+        raise _not_a_result(f"{type(error).__name__}: {error}") from error
+    if not isinstance(result, kind):
+        raise _not_a_result(type(result).__name__)
+    return result
+
+
+def _not_a_result(value: str) -> OptionError:
+    return OptionError(
+        "the engine returned something that is not a result of this job",
+        option="results",
+        value=value,
+        remedy=_SAME_VERSION,
+    )
+
+
+class _ResultUnpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, home: str) -> None:
+        super().__init__(file)
+        self._home = home
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module.replace("numpy.core", "numpy._core"), name) in _PLAIN_VALUES:
+            return super().find_class(module, name)
+        kind = super().find_class(module, name) if module.startswith(self._home) else None
+        if isinstance(kind, type) and kind.__module__.startswith(self._home):
+            return kind
+        raise _not_a_result(f"{module}.{name}")
 
 
 def missing_error(numbers: Iterable[int]) -> OptionError:

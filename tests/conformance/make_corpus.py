@@ -116,7 +116,7 @@ class Corpus:
         if payload is None:
             payload = "Example" if all(map(EXAMPLES.__contains__, payloads)) else "other"
         if payload == "other":
-            decoded = ("malformed-example", 0)
+            decoded = ("not-an-example", 0)
         self.files[name] = data
         self.cases[name] = {
             "note": note,
@@ -514,7 +514,11 @@ def add_bad_payloads(corpus: Corpus) -> None:
             payloads,
             "a payload that does not hold together, with its checksum",
             payload="mixed",
-            decoded=("malformed-example", 1),
+            decoded=(
+                # a length that no memory holds is not the begin of an Example
+                "not-an-example" if name.startswith("length-of") else "malformed-example",
+                1,
+            ),
         )
     fine = {
         "groups-100-deep": example(LABEL) + b"\x7b" * 100 + b"\x7c" * 100,

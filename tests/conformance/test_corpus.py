@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import recordsmith
 import recordsmith.wire
 from recordsmith.cli import app
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import DataError, Defect
 from recordsmith.wire import read_blocks, read_records, scan
 from recordsmith.wire.compression import HEAD_BYTES, detect_compression
 
@@ -90,7 +90,7 @@ def expected(case: dict[str, Any]) -> dict[str, Any]:
     return {"records": case["records"], "sha256": case["sha256"]}
 
 
-def check_defect(case: dict[str, Any], error: CorruptDataError | None) -> None:
+def check_defect(case: dict[str, Any], error: DataError | None) -> None:
     found = None if error is None else str(error.defect)
     assert found == case["defect"]
     if error is not None:
@@ -145,7 +145,7 @@ def test_read_as_a_stream(kind: Any, name: str, case: dict[str, Any]) -> None:
     try:
         stream = cast(BinaryIO, kind(path_of(name).read_bytes()))
         payloads.extend(read_records(stream))  # keeps the records before an exception
-    except CorruptDataError as caught:
+    except DataError as caught:
         error = caught
     assert digest(payloads) == expected(case)
     check_defect(case, error)
@@ -154,7 +154,7 @@ def test_read_as_a_stream(kind: Any, name: str, case: dict[str, Any]) -> None:
 @each_case
 @pytest.mark.parametrize("kind", [io.BytesIO, ByteByByte])
 def test_read_past_damaged_payloads(kind: Any, name: str, case: dict[str, Any]) -> None:
-    defects: list[CorruptDataError] = []
+    defects: list[DataError] = []
     stream = cast(BinaryIO, kind(path_of(name).read_bytes()))
     blocks = read_blocks(stream, on_defect=defects.append)
     payloads = [bytes(payload) for block in blocks for payload in block.payloads()]
@@ -193,7 +193,7 @@ def test_opened_as_a_dataset(name: str, case: dict[str, Any]) -> None:
         (shard,) = dataset.shards
         for block in shard.blocks():
             payloads += [bytes(payload) for payload in block.payloads()]
-    except CorruptDataError as caught:
+    except DataError as caught:
         error = caught
         assert error.path == str(path_of(name))
         assert str(error).startswith(str(path_of(name)))
@@ -207,7 +207,7 @@ def test_opened_for_random_access(name: str, case: dict[str, Any]) -> None:
     shard = recordsmith.open(path_of(name)).shards[0]
     damaged = case["defect"] not in (None, "payload-crc-mismatch")
     if damaged or (case["compression"] != "none" and case["defect"] is not None):
-        with pytest.raises(CorruptDataError) as caught:
+        with pytest.raises(DataError) as caught:
             len(shard.index.offsets)
         check_defect(case, caught.value)
         return
@@ -217,7 +217,7 @@ def test_opened_for_random_access(name: str, case: dict[str, Any]) -> None:
         payloads = []
         for number in range(count):
             if case["defect"] is not None and number == case["position"]:
-                with pytest.raises(CorruptDataError) as caught:
+                with pytest.raises(DataError) as caught:
                     shard.read(number)
                 check_defect(case, caught.value)
             else:
@@ -269,7 +269,7 @@ def test_decoded(name: str, case: dict[str, Any]) -> None:
     examples, error = [], None
     try:
         examples.extend(dataset)
-    except CorruptDataError as caught:
+    except DataError as caught:
         error = caught
     found = (None, None) if error is None else (str(error.defect), error.record)
     assert found == (case["decoded"]["defect"], case["decoded"]["position"])
@@ -317,6 +317,6 @@ def test_datasets(tmp_path: Path, name: str, case: dict[str, Any]) -> None:
         error = None
         try:
             read(tmp_path)
-        except CorruptDataError as caught:
+        except DataError as caught:
             error = str(caught.defect)
         assert error == case["opened"]

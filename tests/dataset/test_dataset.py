@@ -399,9 +399,8 @@ def test_sequence_examples_are_decoded(place: Location) -> None:
         assert example.context["id"][0] == 5
         assert example.feature_lists["words"] == [[b"a"], [b"b", b"c"]]
     assert dataset.schema.payload == "SequenceExample"
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.NotAnExampleError, payload="SequenceExample"):
         dataset.batches(2, ["id"])
-    assert caught.value.value == "'SequenceExample'"
 
 
 def test_plain_bytes_are_read_as_records(place: Location) -> None:
@@ -413,16 +412,15 @@ def test_plain_bytes_are_read_as_records(place: Location) -> None:
     assert [records_of(dataset).read_record(i) for i in range(3)] == payloads
     assert dataset.schema.payload == "other"
     for position in range(3):
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with raises(rs.NotAnExampleError, payload="other") as caught:
             dataset[position]
         assert caught.value.record == position
         assert caught.value.path == str(path)
-    with pytest.raises(rs.CorruptDataError) as caught:
+    with raises(rs.NotAnExampleError, payload="other") as caught:
         next(iter(dataset[1:]))
     assert caught.value.record == 1
-    with pytest.raises(rs.OptionError) as refused:
+    with raises(rs.NotAnExampleError, payload="other"):
         dataset.batches(2, ["x"])
-    assert refused.value.value == "'other'"
 
 
 def test_sequences_have_no_columns(place: Location) -> None:
@@ -430,9 +428,9 @@ def test_sequences_have_no_columns(place: Location) -> None:
         writer.write(rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]}))
     dataset = rs.open(place / "a.tfrecord")
     for read in (dataset.read_columns, lambda: dataset.read_columns(["id"])):
-        with raises(rs.RecordsmithError, value="SequenceExample"):
+        with raises(rs.NotAnExampleError, payload="SequenceExample"):
             read()
-    with raises(rs.OptionError, value="SequenceExample"):
+    with raises(rs.NotAnExampleError, payload="SequenceExample"):
         next(dataset.batches(2))
 
 

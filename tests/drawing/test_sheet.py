@@ -177,15 +177,15 @@ def test_damaged_examples_have_a_tile_with_the_reason(tmp_path: Path, images: Mo
 
 def test_records_without_images(tmp_path: Path) -> None:
     cases = {
-        "other": (b"no Example", "not Examples"),
-        "sequence": (rs.encode_sequence_example({"a": 1}, {"b": [[1]]}), "are SequenceExample"),
+        "other": (b"no Example", "are other messages or plain data"),
+        "sequence": (rs.encode_sequence_example({"a": 1}, {"b": [[1]]}), "are SequenceExamples"),
         "example": (rs.encode_example({"age": 1, "name": "x"}), "found age, name"),
         "empty": (rs.encode_example({}), "found no features"),
     }
     for name, (payload, message) in cases.items():
         with rs.ShardWriter(tmp_path / f"{name}.tfrecord") as writer:
             writer.write(payload)
-        with pytest.raises(rs.OptionError, match=message):
+        with pytest.raises(rs.RecordsmithError, match=message):
             rs.sheet(tmp_path / f"{name}.tfrecord", tmp_path / "s.png")
     with rs.ShardWriter(tmp_path / "none.tfrecord"):
         pass

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import DataError, Defect, OptionError
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -54,7 +54,7 @@ def attempt(decode_all: Callable[[], Any]) -> tuple[Any, Defect | None]:
     """What is decoded, or the defect."""
     try:
         return decode_all(), None
-    except CorruptDataError as error:
+    except DataError as error:
         return None, error.defect
 
 
@@ -162,7 +162,7 @@ def test_a_shape_of_no_values() -> None:
     spec = {"x": FeatureSpec("int64", (0,))}
     empty = encode_example({"x": []}, {"x": "int64"})
     assert decode([empty, empty], spec)["x"].shape == (2, 0)
-    with raises(CorruptDataError, feature="x", match="1 value") as caught:
+    with raises(DataError, feature="x", match="1 value") as caught:
         decode([empty, encode_example({"x": 7})], spec)
     assert (caught.value.defect, caught.value.record) == (Defect.FEATURE_SHAPE, 1)
 
@@ -182,7 +182,7 @@ def test_no_records() -> None:
     assert columns["b"].tolist() == []
     assert columns["c"].shape == (0, 2)
     assert decode([], []) == {}
-    with pytest.raises(CorruptDataError) as caught:
+    with pytest.raises(DataError) as caught:
         decode([], ["a"])
     assert (caught.value.defect, caught.value.feature) == (Defect.MISSING_FEATURE, "a")
 
@@ -298,7 +298,7 @@ def test_defaults_of_numbers(spec: FeatureSpec, expected: Any) -> None:
     payloads = [encode_example({"x": 5}), encode_example({}), encode_example({"x": []})]
     if expected is None:
         with raises(
-            CorruptDataError,
+            DataError,
             defect="feature-shape-mismatch",
             record=0,
             feature="x",
@@ -458,7 +458,7 @@ def test_a_record_that_does_not_fit(
     payload: bytes, features: Any, defect: Defect, fields: tuple[str | None, str, str]
 ) -> None:
     """The error has the defect, the record in the call, and what was found and expected."""
-    with pytest.raises(CorruptDataError) as caught:
+    with pytest.raises(DataError) as caught:
         decode([GOOD, GOOD, payload, GOOD], features)
     error = caught.value
     assert (error.defect, error.record) == (defect, 2)
@@ -484,7 +484,7 @@ def test_any_payloads_give_columns_or_a_defect(wire: SimpleNamespace, data: Any)
     request = data.draw(st.dictionaries(wire.keys, spec, max_size=4))
     try:
         columns = decode(payloads, request)
-    except CorruptDataError:
+    except DataError:
         return
     assert list(columns) == list(request)
     assert all(len(column) == len(payloads) for column in columns.values())
@@ -495,7 +495,7 @@ def test_a_wrong_length_takes_no_memory() -> None:
     payload = bytes.fromhex("0a20 0a1e 0a0161 1219 1a17 0a".replace(" ", ""))
     payload += b"\xff" * 8 + b"\x0f" + bytes(13)
     tracemalloc.start()
-    with pytest.raises(CorruptDataError):
+    with pytest.raises(DataError):
         decode([payload], ["a"])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -817,7 +817,7 @@ def test_a_decoder_is_reused_for_the_next_batch() -> None:
 
 def test_a_failed_decoder_cannot_be_used() -> None:
     decoder = ColumnDecoder(["a"])
-    with pytest.raises(CorruptDataError):
+    with pytest.raises(DataError):
         decoder.append(*spans([b"\x00"]))
     with pytest.raises(OptionError, match="failed"):
         decoder.append(*spans([encode_example({"a": 1})]))

@@ -313,7 +313,7 @@ def test_a_feature_that_a_format_cannot_hold(write: Any, tmp_path: Path) -> None
     source = write(train=[{"x": 1}, {"x": b"text"}])
     with raises(rs.OptionError, option="format", value="parquet"):
         rs.export(source, tmp_path / "out", "parquet", engine=JsonEngine())
-    with raises(rs.OptionError, match="not an Example|mixed|Sequence"):
+    with raises(rs.NotAnExampleError, payload="SequenceExample"):
         path = tmp_path / "steps.tfrecord"
         with rs.ShardWriter(path) as writer:
             writer.write(rs.encode_sequence_example({"a": 1}, {"steps": [[1], [2]]}))

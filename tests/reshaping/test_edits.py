@@ -87,7 +87,7 @@ def test_any_example_is_edited_as_its_features_are(wire: SimpleNamespace, refere
     @given(payload=wire.examples, edit=edits(), data=st.data())
     def check(payload: bytes, edit: dict[str, Any], data: Any) -> None:
         if classify(payload) != "Example":
-            with pytest.raises(rs.CorruptDataError):
+            with pytest.raises(rs.DataError):
                 Edits(drop=["a"]).apply(payload)
             return
         decoded = rs.decode_example(payload)
@@ -278,7 +278,7 @@ def test_edits_that_do_not_fit_the_schema(edit: dict[str, Any], message: str) ->
     [(b"\x0a\xff", Defect.MALFORMED_EXAMPLE), (b"plain bytes", Defect.NOT_AN_EXAMPLE)],
 )
 def test_payloads_that_are_no_examples(payload: bytes, defect: Defect) -> None:
-    with pytest.raises(rs.CorruptDataError) as caught:
+    with pytest.raises(rs.DataError) as caught:
         Edits(drop=["a"]).apply(payload)
     assert caught.value.defect in (defect, Defect.NOT_AN_EXAMPLE)
 
@@ -346,7 +346,7 @@ def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_values_missing_in_a_table() -> None:
     for key, value, table in (("label", 3, {1: 2}), ("text", "rose", {"daisy": "Daisy"})):
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with pytest.raises(rs.DataError) as caught:
             edited({key: value}, recode={key: table})
         assert caught.value.defect is Defect.FEATURE_VALUE
         assert (caught.value.feature, caught.value.found) == (key, repr(value))

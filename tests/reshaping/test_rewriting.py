@@ -105,7 +105,7 @@ def crowded(reference: Any, wire: SimpleNamespace) -> st.SearchStrategy[bytes]:
 def by_hand(reference_edits: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes | Exception:
     """The new payload, or what is wrong."""
     if classify(payload) not in ("Example", "SequenceExample"):
-        return rs.CorruptDataError(rs.Defect.NOT_AN_EXAMPLE, "")
+        return rs.NotAnExampleError("other")
     tables = {key: RecodeTable.from_option(table, key) for key, table in edit["recode"].items()}
     added = {}
     for key, value in edit["add"].items():
@@ -120,7 +120,7 @@ def by_hand(reference_edits: ModuleType, payload: bytes, edit: dict[str, Any]) -
             added=added,
             recoders={key: Recoder(key, table) for key, table in tables.items()},
         )
-    except (reference_edits.Clash, rs.OptionError, rs.CorruptDataError) as error:
+    except (reference_edits.Clash, rs.OptionError, rs.DataError) as error:
         return error  # type: ignore[no-any-return]
 
 
@@ -155,10 +155,10 @@ def test_payloads_of_any_writer_become_those_of_plain_python(
 
 def assert_refused(change: Edits, good: list[bytes], bad: bytes, error: Exception) -> None:
     """Assert that the error has the same place and the same fields."""
-    with pytest.raises((rs.CorruptDataError, RecordOptionError)) as caught:
+    with pytest.raises((rs.DataError, RecordOptionError)) as caught:
         changed(change, [*good, bad])
     found: Any = caught.value
-    if not isinstance(error, rs.CorruptDataError):
+    if not isinstance(error, rs.DataError):
         assert isinstance(found, RecordOptionError)
         if isinstance(error, rs.OptionError):  # of a table
             assert type(found.error) is rs.OptionError
@@ -169,7 +169,7 @@ def assert_refused(change: Edits, good: list[bytes], bad: bytes, error: Exceptio
         assert found.number == len(good)
         return
     if error.defect is rs.Defect.NOT_AN_EXAMPLE:
-        with pytest.raises(rs.CorruptDataError) as expected:
+        with pytest.raises(rs.DataError) as expected:
             rs.decode_sequence_example(bad)
             rs.decode_example(bad)
         assert found.defect in (expected.value.defect, rs.Defect.NOT_AN_EXAMPLE)

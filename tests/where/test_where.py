@@ -424,7 +424,7 @@ def test_the_context_of_sequences() -> None:
 def test_payloads_that_are_no_examples(payload: bytes, defect: Defect) -> None:
     good = [rs.encode_example({"a": 1}), rs.encode_sequence_example({"a": 1}, {"b": [1]})]
     for before in (good[:1], good):
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with pytest.raises(rs.DataError) as caught:
             parse_where("a == 1").matches(block_of([*before, payload], position=100))
         assert caught.value.defect in (defect, Defect.NOT_AN_EXAMPLE)
         assert caught.value.record is not None

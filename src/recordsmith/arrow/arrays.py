@@ -14,7 +14,7 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import restore, with_types
 from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
 from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError, Defect, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, option
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -96,7 +96,7 @@ class ArrowDecoder:
                     values = _value(record, section, key)
                     _check_kind(key, feature.kind, values, is_nested=section in NESTED_SECTIONS)
                     rows.append(values)
-            except CorruptDataError as error:
+            except DataError as error:
                 error.record = number
                 raise
             self._row_count += 1

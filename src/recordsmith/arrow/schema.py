@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.errors import OptionError, option
+from recordsmith.errors import NotAnExampleError, OptionError, option
 from recordsmith.example import FeatureSchema, Schema
 from recordsmith.example.keys import is_class_key
 
@@ -50,8 +50,9 @@ def arrow_schema(
 
     Raises:
         MissingExtraError: pyarrow is not installed.
-        OptionError: the records are not Examples, SequenceExamples or ELWC; no record has one of
-            the columns; a feature has several kinds or a name that is not UTF-8.
+        NotAnExampleError: the records are not Examples, SequenceExamples or ELWC.
+        OptionError: no record has one of the columns; a feature has several kinds or a name that
+            is not UTF-8.
 
     Example:
         >>> arrow_schema(Schema("Example", 1, {"features": {"a": FeatureSchema("int64", 1, 1, 1)}}))
@@ -60,11 +61,7 @@ def arrow_schema(
           tfrecord.kind: 'int64'
     """
     if schema.payload not in _SECTIONS:
-        raise OptionError(
-            f"the records are {schema.payload}, so they have no columns",
-            value=schema.payload,
-            expected="Examples, SequenceExamples or ELWC",
-        )
+        raise NotAnExampleError(schema.payload, "Examples, SequenceExamples or ELWC")
     found = columns_of(schema)
     if columns is None:
         schema.check_complete("select the columns that you need")

@@ -30,7 +30,7 @@ from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.selected_records import ShardPart
 from recordsmith.dataset.selection import PositionArray, PositionRange
-from recordsmith.errors import CorruptDataError, OptionError, suggest_names
+from recordsmith.errors import DataError, OptionError, suggest_names
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.where import parse_where
 from recordsmith.wire import RecordBlock
@@ -375,7 +375,7 @@ class _ReadExamples(beam.DoFn):
         for row, payload in enumerate(located.block.payloads()):
             try:
                 example = decode_payload(payload)
-            except CorruptDataError as error:
+            except DataError as error:
                 error.record = row
                 with located.located():
                     raise

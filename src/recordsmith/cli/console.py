@@ -5,6 +5,7 @@ Text from files is escaped; only our own control characters reach a terminal.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -28,7 +29,6 @@ __all__ = [
     "and_more",
     "bold",
     "count",
-    "fitting_path",
     "not_quiet",
     "only_json",
     "place",
@@ -57,7 +57,6 @@ __all__ = [
 _REFRESH_SECONDS = 0.05
 _LONGEST_LINE = 2000
 _LONGEST_CELL = 200
-_NARROWEST_CELL = 8
 _SHORTEST_PATH = 20
 _MOST_SPLITS = 10
 _NARROWEST = 40  # columns; narrower terminals wrap by themselves
@@ -162,21 +161,11 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
 
 def print_path(path: str, indent: str = "") -> None:
     """Print a path on a line of its own, on a terminal shortened in the middle to fit."""
-    print(f"{indent}{fitting_path(path, len(indent))}")
-
-
-def fitting_path(path: str, other: int, paths: int = 1) -> str:
-    """Return a path, on a terminal shortened in the middle to fit.
-
-    Args:
-        path: the path.
-        other: the characters of the line that are not of paths.
-        paths: the number of paths in the line.
-    """
     shown = printable(path)
-    if not sys.stdout.isatty():
-        return shown
-    return shortened_in_middle(shown, max(_SHORTEST_PATH, (width(_LONGEST_LINE) - other) // paths))
+    if sys.stdout.isatty():
+        fitting = max(_SHORTEST_PATH, width(_LONGEST_LINE) - len(indent))
+        shown = shortened_in_middle(shown, fitting)
+    print(f"{indent}{shown}")
 
 
 def width(most: int) -> int:
@@ -252,7 +241,7 @@ def print_table(
     right: str | Sequence[str] = "",
     optional: Sequence[str] = (),
 ) -> None:
-    """Print aligned columns; on a terminal, as many as fit, with long texts shortened.
+    """Print aligned columns; on a terminal, as many as fit, with long texts folded.
 
     Args:
         head: the headings.
@@ -260,46 +249,33 @@ def print_table(
         right: the headings of right-aligned columns.
         optional: the headings of columns that a narrow terminal leaves out, in this order.
     """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     names = right.split() if isinstance(right, str) else right
-    cells = [list(head), *([printable(_cut(cell)) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    to_right = [title in names for title in head]
-    if sys.stdout.isatty():
-        columns = shutil.get_terminal_size().columns
-        if optional and sum(widths) + 2 * (len(widths) - 1) > columns:
-            at = head.index(optional[0])
-            fewer = [(*row[:at], *row[at + 1 :]) for row in (head, *rows)]
-            print_table(fewer[0], fewer[1:], right, optional[1:])
-            return
-        least = [
-            max([_NARROWEST_CELL, *(len(row[at]) for row in cells if _NUMBERS.fullmatch(row[at]))])
-            for at in range(len(head))
-        ]
-        widths = _fitting(widths, least, to_right, columns)
-        cells = [
-            [shortened_in_middle(*pair) for pair in zip(row, widths, strict=True)] for row in cells
-        ]
-    for number, row in enumerate(cells):
-        line = "  ".join(
-            cell.rjust(width) if at_right else cell.ljust(width)
-            for cell, width, at_right in zip(row, widths, to_right, strict=True)
-        ).rstrip()
-        print(bold(line) if number == 0 else line)
-
-
-def _fitting(widths: list[int], least: list[int], to_right: list[bool], columns: int) -> list[int]:
-    """Return the widths of columns in a terminal: columns of text get narrower, the widest first.
-
-    Numbers stay whole.
-    """
-    fitting = list(widths)
-    texts = [place for place, is_right in enumerate(to_right) if not is_right]
-    while sum(fitting) + 2 * (len(fitting) - 1) > columns:
-        wide = [place for place in texts if fitting[place] > least[place]]
-        if not wide:
-            break
-        fitting[max(wide, key=fitting.__getitem__)] -= 1
-    return fitting
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    cells = [[printable(_cut(cell)) for cell in row] for row in rows]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title, *column in zip(head, *cells, strict=True):
+        table.add_column(
+            Text(title),
+            justify="right" if title in names else "left",
+            no_wrap=title in names or all(map(_NUMBERS.fullmatch, column)),
+            overflow="fold",
+        )
+    for row in cells:
+        table.add_row(*map(Text, row))
+    output = Console(file=io.StringIO(), width=columns, force_terminal=_is_styled(sys.stdout))
+    if optional and output.measure(table).maximum > columns:
+        at = head.index(optional[0])
+        fewer = [(*row[:at], *row[at + 1 :]) for row in (head, *rows)]
+        print_table(fewer[0], fewer[1:], right, optional[1:])
+        return
+    with output.capture() as printed:
+        output.print(table)
+    for line in printed.get().splitlines():
+        print(line.rstrip())
 
 
 def _cut(cell: str) -> str:

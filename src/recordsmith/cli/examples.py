@@ -10,7 +10,7 @@ from recordsmith.cli import console
 from recordsmith.cli.other_payloads import describe_other, to_fields
 from recordsmith.cli.values import bytes_document
 from recordsmith.dataset.examples import begin_of, bytes_text
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.example import (
     Features,
     FeatureValue,
@@ -48,7 +48,7 @@ def describe(record: bytes) -> list[str]:
 def _describe_ranking_list(record: bytes) -> list[str]:
     try:
         context, examples = decode_ranking_list(record)
-    except CorruptDataError:
+    except DataError:
         return describe_other(record)
     lines = [f"a ranking list of {console.count(len(examples), 'Example')}; their context:"]
     lines += _indented(context)
@@ -99,7 +99,7 @@ def to_document(record: bytes) -> dict[str, Any]:
                 "examples": list(map(_feature_documents, examples)),
             }
         example = decode_payload(record)
-    except CorruptDataError as error:
+    except DataError as error:
         return document | {"error": str(error), "begins": begin_of(record)} | to_fields(record)
     if isinstance(example, SequenceExample):
         return document | {

@@ -19,7 +19,7 @@ from recordsmith.cli.options import (
     one_or_all,
     parse_numbers,
 )
-from recordsmith.errors import CorruptDataError, OptionError, option
+from recordsmith.errors import DataError, OptionError, option
 
 _COUNT = 5  # records that are printed without options
 
@@ -126,6 +126,6 @@ def head(
 def _decoded(decoder: MessageDecoder, record: bytes, path: str, number: int) -> dict[str, Any]:
     try:
         return decoder.decode(record)
-    except CorruptDataError as error:
+    except DataError as error:
         error.path, error.record = path, number
         raise

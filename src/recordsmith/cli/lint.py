@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,12 +18,8 @@ from recordsmith.cli.options import (
     check_html,
     title_of,
 )
+from recordsmith.cli.report_text import print_report
 from recordsmith.cli.source_options import takes_source_options
-
-if TYPE_CHECKING:
-    from recordsmith.linting import LintFinding, LintReport
-
-_EXAMPLES = 5
 
 
 @takes_source_options
@@ -83,7 +79,7 @@ def lint(
     if json:
         console.print_json(report.to_json() | {"format": detected.reading.format})
     else:
-        _print_report(report)
+        print_report(report.content())
     console.print_written_page(html)
     if not report.is_clean:
         if not json and html is None:
@@ -92,34 +88,3 @@ def lint(
                 f"next: preview them with `recordsmith lint {typed} --html lint.html`"
             )
         raise typer.Exit(1)
-
-
-def _print_report(report: LintReport) -> None:
-    counts = [
-        console.count(count, noun)
-        for count, noun in (
-            (report.error_count, "error"),
-            (report.warning_count, "warning"),
-            (report.note_count, "note"),
-        )
-        if count
-    ]
-    read = console.count(report.sample_count, "sample")
-    read += f", {console.count(report.image_count, 'image')} decoded" if report.is_deep else ""
-    verdict = "clean" if report.is_clean else "not clean"
-    console.print_line(f"{verdict}: {', '.join(counts) or 'no findings'}; {read}", title=verdict)
-    for found in report.findings:
-        print()
-        _print_finding(found)
-
-
-def _print_finding(found: LintFinding) -> None:
-    """Print a finding: what it means, its first examples, and what to do."""
-    title = f"{found.severity}: {found.check} ({found.count:,})"
-    console.print_line(f"{title}: {found.meaning}", title=title)
-    for example in found.examples[:_EXAMPLES]:
-        console.print_line(example.describe(), "  ")
-    if found.count > _EXAMPLES:
-        left_out = found.count - min(_EXAMPLES, len(found.examples))
-        print(f"  {console.and_more(left_out, len(found.examples), _EXAMPLES, found.count)}")
-    console.print_line(found.cure(), "  ")

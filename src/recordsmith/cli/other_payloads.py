@@ -8,7 +8,7 @@ from typing import Any
 from recordsmith.cli import console
 from recordsmith.cli.values import bytes_document, number_document
 from recordsmith.dataset.examples import bytes_text
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import RawField, classify, decode_fields
 from recordsmith.example.raw_fields import as_text
 
@@ -47,7 +47,7 @@ def _fields(record: bytes) -> tuple[RawField, ...] | None:
         return None
     try:
         return decode_fields(record)
-    except (CorruptDataError, OptionError):  # not a message, or too many fields
+    except (DataError, OptionError):  # not a message, or too many fields
         return None
 
 

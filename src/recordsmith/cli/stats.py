@@ -16,6 +16,7 @@ from recordsmith.cli.options import (
     one_or_all,
     title_of,
 )
+from recordsmith.cli.report_text import print_report
 from recordsmith.engines import parse_engine
 
 
@@ -30,8 +31,7 @@ def stats(
 ) -> None:
     """Print statistics of each feature, and likely problems.
 
-    Reads every record. Covers ranges and distinct values, classes, image sizes, masks, boxes and
-    duplicates.
+    Reads every record. Covers ranges and frequent values, classes, image sizes, masks and boxes.
 
     Example: `recordsmith stats out`
 
@@ -52,7 +52,5 @@ def stats(
         console.print_json(report.to_json())
         console.print_written_page(html)
         return
-    from recordsmith.cli.stats_tables import print_stats  # NumPy only when needed
-
-    print_stats(report)
+    print_report(report.content())
     console.print_written_page(html)

@@ -134,7 +134,7 @@ def print_verify_report(
         if can_be_shown(error) and error.path not in unreadable
     ):
         console.print_line(line, "  ")
-    notices: dict[Defect, list[rs.CorruptDataError]] = {}
+    notices: dict[Defect, list[rs.DataError]] = {}
     for notice in report.notices:
         notices.setdefault(notice.defect, []).append(notice)
     for defect, alike in notices.items():
@@ -154,7 +154,7 @@ def print_verify_report(
         console.print_line(explanation["advice"].replace("`recordsmith salvage`", salvage), "  ")
 
 
-def _hinders(error: rs.CorruptDataError, report: VerifyReport) -> bool:
+def _hinders(error: rs.DataError, report: VerifyReport) -> bool:
     """Whether records of the file cannot be read by their positions because of the defect."""
     return error.defect in DAMAGED_RECORDS and (
         error.defect is not Defect.PAYLOAD_CRC or error.path in report.compressions
@@ -178,7 +178,7 @@ def _of_compression(report: VerifyReport) -> Iterator[str]:
 def _print_defects(report: VerifyReport) -> None:
     """Print a line per defect, but only a few if they are the same in many records."""
     unexplained = set(report.compressions)  # compressed files whose offsets are not explained yet
-    groups: dict[object, list[rs.CorruptDataError]] = {}
+    groups: dict[object, list[rs.DataError]] = {}
     for error in report.defects:
         has_many = error.feature is not None and error.record is not None
         same = (error.defect, error.feature) if has_many else id(error)
@@ -195,7 +195,7 @@ def _print_defects(report: VerifyReport) -> None:
             console.print_line(f"… {_others(group[shown:])}", "    ")
 
 
-def _others(alike: list[rs.CorruptDataError]) -> str:
+def _others(alike: list[rs.DataError]) -> str:
     """Describe more of the same defect in the same feature."""
     records = dict.fromkeys((error.path, error.record) for error in alike)
     paths = dict.fromkeys(error.path for error in alike)

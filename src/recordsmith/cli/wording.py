@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
-from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
+from recordsmith.errors import DAMAGED_RECORDS, DataError, Defect, MissingFileError
 from recordsmith.words import count
 
 _MANIFEST = "dataset.json"  # importing its name would import NumPy
@@ -119,7 +119,7 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         if given.get("where") and is_part_of_condition(_paths(given)):
             return f". {QUOTE_CONDITION}"
         return "" if error.remedy else _similar_name(given)
-    if not isinstance(error, CorruptDataError):
+    if not isinstance(error, DataError):
         return ""
     path = shlex.quote(_typed_path(error, given))
     commands = []
@@ -159,7 +159,7 @@ def how_to_show(places: Iterable[tuple[str, int]]) -> list[str]:
     return [f"show it: `{command}`" for command in show_commands(places)]
 
 
-def can_be_shown(error: CorruptDataError) -> bool:
+def can_be_shown(error: DataError) -> bool:
     """Whether `head` can print the record of an error: its checksums match."""
     return error.path is not None and error.record is not None and error.defect in _SHOWN_BY_HEAD
 
@@ -240,7 +240,7 @@ def _is_missing(path: str) -> bool:
     return False
 
 
-def _typed_path(error: CorruptDataError, given: Mapping[str, Any]) -> str:
+def _typed_path(error: DataError, given: Mapping[str, Any]) -> str:
     """Return the typed path that contains the damaged file."""
     found = "PATH" if error.path is None else error.path
     for typed in _paths(given):

@@ -32,8 +32,10 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shares import check_shares, draws_of_splits, share_counts
 from recordsmith.errors import (
     CorruptDataError,
+    DataError,
     Defect,
     MissingExtraError,
+    NotAnExampleError,
     OptionError,
     option,
     suggest_names,
@@ -161,7 +163,8 @@ class Dataset(Summarized):
             IndexError: a position is out of range.
             OptionError: the shard is compressed, so it can only be read in order; or the index is
                 something else.
-            CorruptDataError: the record is damaged or not an Example.
+            CorruptDataError: the record is damaged.
+            NotAnExampleError: the record is neither an Example nor a SequenceExample.
         """
         if isinstance(index, slice):
             return self._with(self._records.positions.cut(index))
@@ -351,7 +354,8 @@ class Dataset(Summarized):
 
         Raises:
             OptionError: no record has a feature of that name.
-            CorruptDataError: a record is damaged or not an Example, or a feature does not match
+            NotAnExampleError: the records are not Examples.
+            CorruptDataError: a record is damaged, or a feature does not match
                 its FeatureSpec.
 
         Example:
@@ -367,7 +371,7 @@ class Dataset(Summarized):
             row_count += len(located.block)
         try:
             columns, validity = decoder.finish_with_validity()
-        except CorruptDataError as error:
+        except DataError as error:
             if error.defect is Defect.MISSING_FEATURE:
                 self._check_keys(list(keys))
             raise
@@ -614,10 +618,10 @@ class Dataset(Summarized):
         is_all = record_count >= len(self)
         try:
             first = (self if is_all else self[:record_count]).schema
-        except CorruptDataError:
+        except DataError:
             survey = SchemaSurvey()
             for record in self._readable(record_count):
-                with suppress(CorruptDataError):
+                with suppress(DataError):
                     start, length = np.zeros(1, np.int64), np.array([len(record)])
                     SchemaSurvey().update(record, start, length)  # raises before damage is counted
                     survey.update(record, start, length)
@@ -627,12 +631,12 @@ class Dataset(Summarized):
     def _readable(self, record_count: int) -> Iterator[bytes]:
         """Yield the first records, without damaged ones."""
         position = 0
-        with suppress(CorruptDataError):
+        with suppress(DataError):
             for record in self[:record_count].records():
                 yield record
                 position += 1
         for after in range(position, min(record_count, len(self))):
-            with suppress(CorruptDataError, OptionError):  # compressed shards have no random access
+            with suppress(DataError, OptionError):  # compressed shards have no random access
                 yield self._records.read_record(after)
 
     # -- features ------------------------------------------------------------------------------
@@ -660,7 +664,7 @@ class Dataset(Summarized):
             raise OptionError(option="keys", value=keys, expected="a list of names")
         elif keys is None:
             if self._known_schema.payload not in ("Example", "mixed", "none"):
-                raise self._not_examples()
+                raise NotAnExampleError(self.schema.payload, "Examples")
             self._known_schema.check_complete("select the features that you need")
             features = self._known_features.items()
             wanted = dict.fromkeys(key for key, feature in features if feature.kind != "none")
@@ -688,7 +692,7 @@ class Dataset(Summarized):
         """Raise an OptionError for a feature that no record has."""
         known = self._known_features
         if "features" not in self._known_schema.sections and len(self):
-            raise self._not_examples()
+            raise NotAnExampleError(self.schema.payload, "Examples")
         for key in keys:
             if key not in known and self._known_schema.is_complete:
                 none = "records have no features" if len(self) else "the dataset is empty"
@@ -696,13 +700,6 @@ class Dataset(Summarized):
                 raise OptionError(
                     f"no record has a feature {key!r}; {hint}", option="keys", value=key
                 )
-
-    def _not_examples(self) -> OptionError:
-        return OptionError(
-            f"the records are {self.schema.payload}, not Examples, so they have no columns",
-            value=self.schema.payload,
-            remedy="Read them one by one, or as bytes with records().",
-        )
 
     def _summary(self) -> Summary:
         count = self._records.known_record_count
@@ -859,7 +856,7 @@ def _seed(seed: int) -> int:
 def _decode(shard: Shard, number: int, payload: memoryview) -> Any:
     try:
         return decode_payload(payload)
-    except CorruptDataError as error:
+    except DataError as error:
         error.path, error.record = str(shard.location), number
         raise
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from recordsmith.errors import CorruptDataError, Defect, accessing, located
+from recordsmith.errors import CorruptDataError, DataError, Defect, accessing, located
 from recordsmith.stores import Location
 from recordsmith.wire import Compression, RecordBlock, read_blocks
 
@@ -34,7 +34,7 @@ def decompress(
     """
     notices: list[str] = []
 
-    def collect(error: CorruptDataError) -> None:
+    def collect(error: DataError) -> None:
         if error.defect is not Defect.TRUNCATED_COMPRESSION:
             raise error
         error.path = str(location)

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.wire import detect_other_format, read_records
 
 NOT_AS_EXPECTED = (
@@ -159,7 +159,7 @@ def other_than_text(data: bytes) -> str | None:
     """The name of the format of bytes that are not text, if it is known."""
     try:
         next(read_records(io.BytesIO(data)))
-    except (CorruptDataError, StopIteration):
+    except (DataError, StopIteration):
         foreign = detect_other_format(data[:_HEAD_BYTES])
         return None if foreign is None or foreign.is_text else foreign.name
     return "a TFRecord file"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.example import FeatureValue
 from recordsmith.example.raw_fields import as_text
 from recordsmith.image import ImageInfo, probe_image
@@ -63,7 +63,7 @@ def probe(value: bytes) -> ImageInfo | None:
         return None
     try:
         return probe_image(value)
-    except CorruptDataError:
+    except DataError:
         return None
 
 

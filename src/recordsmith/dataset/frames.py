@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
 from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_headers, scan
 
@@ -275,7 +275,7 @@ def open_frames(
     return MappedFrames(mapped)
 
 
-def _empty_error(location: Location) -> CorruptDataError:
+def _empty_error(location: Location) -> DataError:
     return CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=location)
 
 

@@ -51,6 +51,7 @@ from recordsmith.dataset.tfds.folder import (
 )
 from recordsmith.errors import (
     CorruptDataError,
+    DataError,
     Defect,
     FileAccessError,
     ForbiddenFileError,
@@ -77,7 +78,7 @@ class MissingShard(NamedTuple):
 
     split: str
     location: Location
-    error: CorruptDataError
+    error: DataError
 
 
 @dataclass
@@ -97,7 +98,7 @@ class Located:
     manifest: Manifest | None = None
     class_names: ClassNames | None = None
     missing: tuple[MissingShard, ...] = ()
-    ignored: tuple[CorruptDataError, ...] = ()
+    ignored: tuple[DataError, ...] = ()
     folder: Location | None = None
     listing: ListedFolder | None = None
 
@@ -352,7 +353,7 @@ def _locate_folder(folder: ListedFolder, around_defects: bool) -> Located:
     """Find the shards of a folder."""
     try:
         return _locate_finished(folder)
-    except CorruptDataError as error:
+    except DataError as error:
         if not around_defects:
             raise
         return replace(_locate_files(folder), ignored=(error,))
@@ -425,7 +426,7 @@ def _missing_shard(split: str, location: Location, problem: str) -> MissingShard
     return MissingShard(split, location, error)
 
 
-def _unfinished_error(folder: Location) -> CorruptDataError:
+def _unfinished_error(folder: Location) -> DataError:
     return CorruptDataError(
         Defect.UNFINISHED_DATASET,
         "the job that writes this dataset is running or was interrupted, so files may be missing",

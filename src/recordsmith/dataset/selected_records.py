@@ -41,7 +41,7 @@ from recordsmith.dataset.shard_sequence import (
     payload_sizes,
 )
 from recordsmith.dataset.shards_ahead import blocks_of
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 from recordsmith.work import Work
@@ -104,7 +104,7 @@ class LocatedBlock:
         """Add path and number to every CorruptDataError whose record counts from `first_row`."""
         try:
             yield
-        except CorruptDataError as error:
+        except DataError as error:
             if error.path is None:
                 shard, number = self.place(first_row + (error.record or 0))
                 error.path = str(shard.location)
@@ -479,7 +479,7 @@ def _cut_by_size(records: ShardSequence, positions: Int64Array) -> Iterator[Int6
 
 def _read_together(
     records: ShardSequence, positions: Int64Array
-) -> tuple[LocatedBlock, CorruptDataError | None]:
+) -> tuple[LocatedBlock, DataError | None]:
     """Return the records up to the first damaged one, and its error."""
     faults: Faults = {}
     payloads = _gathered(records, positions, faults=faults)

@@ -36,7 +36,7 @@ from recordsmith.dataset.shard_index import (
     most_bytes,
     save_index,
 )
-from recordsmith.errors import CorruptDataError, Defect, OptionError, accessing, located
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
 from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,
@@ -401,7 +401,7 @@ class Shard:
         """
         self._check_plain()
         if self.is_remote:
-            with suppress(CorruptDataError):
+            with suppress(DataError):
                 payload = self._read_at(number)
                 if payload is not None:
                     return payload
@@ -525,7 +525,7 @@ class Shard:
                 remedy="Iterate over the dataset, or write it uncompressed for random access.",
             )
 
-    def _changed_error(self, number: int) -> CorruptDataError:
+    def _changed_error(self, number: int) -> DataError:
         return CorruptDataError(
             Defect.SHARD_SIZE,
             f"record {number} has moved, because the file was changed since it was opened",
@@ -533,7 +533,7 @@ class Shard:
             path=self.location,
         )
 
-    def _count_error(self, found: int, expected: int) -> CorruptDataError:
+    def _count_error(self, found: int, expected: int) -> DataError:
         return CorruptDataError(
             Defect.RECORD_COUNT,
             "the shard was changed after it was packed or opened",

@@ -14,7 +14,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.frames import gather_together
 from recordsmith.dataset.open_shards import OpenShards
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.work import Work, thread_count
 
@@ -33,7 +33,7 @@ class ShardGroup(NamedTuple):
     opened: OpenShards
 
 
-Faults: TypeAlias = dict[int, CorruptDataError]
+Faults: TypeAlias = dict[int, DataError]
 """The errors of damaged records, by their index in a request."""
 
 
@@ -125,7 +125,7 @@ def gather(
             the first one.
 
     Raises:
-        OptionError, CorruptDataError, FileAccessError: as `Shard.gather`.
+        OptionError, DataError, FileAccessError: as `Shard.gather`.
     """
     remote: list[ShardGroup] = []
     for group in groups:
@@ -135,7 +135,7 @@ def gather(
         group.opened.use(group.shard)
         try:
             group.shard.gather(group.numbers, places[group.members], out, whole=whole)
-        except CorruptDataError:
+        except DataError:
             if faults is None:
                 raise
             _gather_singly(group, places, out, faults, whole=whole)
@@ -147,7 +147,7 @@ def gather(
         number, size = int(group.numbers[row]), int(ends[row] - begins[row]) - FRAME_BYTES
         try:
             group.shard.copy_again(number, size, int(own_places[row]), out, whole=whole)
-        except CorruptDataError as error:
+        except DataError as error:
             if faults is None:
                 raise
             faults[_members(group, places)[row]] = error.with_traceback(None)
@@ -167,7 +167,7 @@ def _gather_singly(
             group.shard.gather(
                 group.numbers[row : row + 1], places[member : member + 1], out, whole=whole
             )
-        except CorruptDataError as error:
+        except DataError as error:
             faults[member] = error.with_traceback(None)  # it would keep the buffer alive
 
 

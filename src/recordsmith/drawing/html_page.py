@@ -47,12 +47,10 @@ code { font: 13px/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; 
 .kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(320px, 1fr)); gap: 12px; }
 .kind { background: var(--card); border: 1px solid var(--line); border-left: 4px solid var(--bad);
   border-radius: 10px; padding: 12px 16px; }
-.kind.notice { border-left-color: var(--note); }
 .kind p { font-size: 14px; }
 .advice { color: var(--quiet); }
 .badge { background: var(--bad-soft); color: var(--bad); border-radius: 999px; padding: 0 9px;
   font-size: 13px; }
-.notice .badge { background: var(--note-soft); color: var(--note); }
 table { width: 100%; border-collapse: collapse; background: var(--card); font-size: 14px;
   border: 1px solid var(--line); }
 th { text-align: left; color: var(--quiet); font-weight: 500; }

@@ -1,19 +1,128 @@
-"""`recordsmith.save_html`: a report as an HTML page."""
+"""`recordsmith.save_html`: a report as an HTML page, by a template of jinja2."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-from recordsmith.drawing.html_page import check_html_path, write_html
-from recordsmith.drawing.lint_page import lint_page
-from recordsmith.drawing.stats_page import stats_page
-from recordsmith.drawing.verify_page import verify_page
+from jinja2 import Environment
+from markupsafe import Markup
+
+from recordsmith.drawing.html_page import check_html_path, paragraphs, text, write_html
+from recordsmith.drawing.thumbnails import Thumbnails
+from recordsmith.drawing.verify_page import verify_content
 from recordsmith.errors import OptionError
+from recordsmith.examining.diff import DiffReport
 from recordsmith.examining.stats import StatsReport
 from recordsmith.examining.verification import VerifyReport
 from recordsmith.linting import LintReport
+from recordsmith.reports import Bar, Cell, Example, ReportContent, Strip
 from recordsmith.stores import Location, PlaceLike, as_location
+
+_ROWS_SHOWN = 500
+_DRAWN_EXAMPLES = 24  # of one finding
+_LONGEST_CELL = 800
+_MOST_MARKS = 240  # in a strip; more would not be distinguishable
+
+_STYLE = """
+.scroll { overflow-x: auto; margin: 6px 0 24px; }
+th, td { padding: 6px 10px; }
+td svg { display: block; }
+svg rect { fill: var(--bar); }
+.kind { overflow-wrap: anywhere; }
+.kind.quiet { color: var(--ink); border-left-color: var(--unseen); }
+.kind.quiet .badge { background: var(--paper); color: var(--quiet); }
+.kind.note { border-left-color: var(--note); }
+.kind.note .badge { background: var(--note-soft); color: var(--note); }
+.kind.wide { grid-column: 1 / -1; }
+.kind ul { margin: 6px 0; padding-left: 20px; font-size: 13px; }
+.examples { display: flex; flex-wrap: wrap; gap: 14px; margin: 10px 0; }
+figure { margin: 0; width: 200px; }
+figure.pair { width: 406px; }
+.images { display: flex; gap: 6px; align-items: center; }
+.images img { max-width: 200px; border-radius: 4px; }
+figcaption { font-size: 12px; overflow-wrap: anywhere; }
+svg .good { fill: var(--good); opacity: .45; }
+svg .bad { fill: var(--bad-soft); }
+svg .mark { fill: var(--bad); }
+svg .skipped { fill: var(--unseen); }
+"""
+
+_TEMPLATE = """
+<header><h1>{{ title | text }}</h1>
+<p class="verdict {{ content.level }}">{{ content.verdict | text }}</p></header>
+<p class="quiet">{{ content.summary | prose }}</p>
+<section class="cards">
+{% for value, name in content.figures %}
+<div class="card"><b>{{ value | text }}</b><span>{{ name | text }}</span></div>
+{% endfor %}
+</section>
+{% if content.notes %}
+<ul class="unchecked">{% for note in content.notes %}<li>{{ note | prose }}</li>{% endfor %}</ul>
+{% endif %}
+{% if content.findings %}
+<h2>Findings</h2>
+<div class="kinds">
+{% for finding in content.findings %}
+{% set figures, lines = finding.examples | drawn %}
+<article class="kind {{ finding.level }}{% if finding.examples %} wide{% endif %}">
+<h3><code>{{ finding.kind | text }}</code>
+{% if finding.count %}
+<span class="badge">{% if finding.severity %}{{ finding.severity | text }}, {% endif -%}
+{{ "{:,}".format(finding.count) }}</span>
+{% endif %}
+</h3>
+{% if finding.about %}<p class="quiet">{{ finding.about | text }}</p>{% endif %}
+<p>{{ finding.text | prose }}</p>
+{% if finding.cure %}<p class="advice">{{ finding.cure | prose }}</p>{% endif %}
+{% if figures %}
+<div class="examples">
+{% for example, images in figures %}
+<figure{% if images | length > 1 %} class="pair"{% endif %}><div class="images">
+{% for image in images %}
+<img src="data:image/jpeg;base64,{{ image }}" alt="{{ example.text | text }}">
+{% endfor %}
+</div><figcaption>{{ example.text | text }}</figcaption></figure>
+{% endfor %}
+</div>
+{% endif %}
+{% if lines or finding.places %}
+<ul>
+{% for example in lines %}<li>{{ example.text | text }}</li>{% endfor %}
+{% for place in finding.places %}<li>{{ place | string | text }}</li>{% endfor %}
+{% if finding.examples and finding.count > finding.examples | length %}
+<li>and {{ "{:,}".format(finding.count - finding.examples | length) }} more</li>
+{% endif %}
+</ul>
+{% endif %}
+</article>
+{% endfor %}
+</div>
+{% endif %}
+{% for table in content.tables %}
+{% if table.title %}<h2>{{ table.title | text }}</h2>{% endif %}
+<div class="scroll"><table><thead><tr>
+{% for head in table.heads %}
+<th{% if head in table.numbers %} class="number"{% endif %}>{{ head | text }}</th>
+{% endfor %}
+</tr></thead><tbody>
+{% for row in table.rows[:rows_shown] %}
+<tr>
+{%- for cell in row -%}
+<td{% if table.heads[loop.index0] in table.numbers %} class="number"{% endif %}>
+{{- cell | cell -}}
+</td>
+{%- endfor -%}
+</tr>
+{% endfor %}
+</tbody></table>
+{% set more = table.more + [table.rows | length - rows_shown, 0] | max %}
+{% if more %}<p class="quiet">and {{ "{:,}".format(more) }} more</p>{% endif %}
+{% if table.note %}<p class="quiet">{{ table.note | prose }}</p>{% endif %}
+</div>
+{% endfor %}
+"""
 
 
 @runtime_checkable
@@ -26,7 +135,7 @@ class DrawnReport(Protocol):
 
 
 def save_html(
-    report: StatsReport | VerifyReport | LintReport | DrawnReport,
+    report: StatsReport | VerifyReport | DiffReport | LintReport | DrawnReport,
     out: PlaceLike,
     *,
     title: str | None = None,
@@ -35,8 +144,8 @@ def save_html(
     """Write a report as one self-contained HTML page.
 
     Args:
-        report: the result of `stats`, `verify`, `lint` or `forecast`. The page of `lint` has small
-            copies of images, which are read again.
+        report: the result of `stats`, `verify`, `diff`, `lint` or `forecast`. The page of `lint`
+            has small copies of images, which are read again.
         out: the file, with the suffix .html or .htm.
         title: the heading, such as the folder of the dataset.
         overwrite: replace an existing file.
@@ -54,19 +163,91 @@ def save_html(
     """
     path = as_location(out)
     check_html_path(path, overwrite=overwrite)
-    if isinstance(report, StatsReport):
-        page = stats_page(report, title or "dataset")
-    elif isinstance(report, VerifyReport):
-        page = verify_page(report, title or "Verification")
-    elif isinstance(report, LintReport):
-        page = lint_page(report, title or "Source")
-    elif isinstance(report, DrawnReport):
+    if isinstance(report, DrawnReport):
         page = report.html_page(title)
+        write_html(path, *page, overwrite=overwrite)
+        return path
+    if isinstance(report, (StatsReport, DiffReport)):
+        title, content = title or "Report", report.content()
+    elif isinstance(report, VerifyReport):
+        content = verify_content(report)
+        title = f"{title or 'Verification'}: {content.verdict}"
+    elif isinstance(report, LintReport):
+        title, content = title or "Source", report.content(Thumbnails(report).draw)
     else:
         raise OptionError(
             option="report",
             value=report,
-            expected="the result of recordsmith.stats, verify, lint or forecast",
+            expected="the result of recordsmith.stats, verify, diff, lint or forecast",
         )
-    write_html(path, *page, overwrite=overwrite)
+    write_html(path, title, _STYLE, [content_page(content, title)], overwrite=overwrite)
     return path
+
+
+def content_page(content: ReportContent, title: str) -> str:
+    """Return the body of the page of a report."""
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    filters: dict[str, Callable[..., str]] = {
+        "text": lambda value: text(value, 400),
+        "prose": lambda value: paragraphs(value, 2000),
+        "cell": _cell,
+    }
+    for name, function in filters.items():  # all of them escape text
+        environment.filters[name] = lambda value, f=function: Markup(f(value))  # noqa: S704
+    environment.filters["drawn"] = _drawn
+    template = environment.from_string(_TEMPLATE)
+    return template.render(content=content, title=title, rows_shown=_ROWS_SHOWN)
+
+
+def _drawn(examples: Sequence[Example]) -> tuple[list[tuple[Example, list[str]]], list[Example]]:
+    """Draw the first examples that have images; return them in base64, and the other examples."""
+    figures: list[tuple[Example, list[str]]] = []
+    lines = []
+    for example in examples:
+        can_draw = example.draw is not None and len(figures) < _DRAWN_EXAMPLES
+        images = example.draw() if can_draw and example.draw else ()
+        if images:
+            figures.append((example, [base64.b64encode(image).decode() for image in images]))
+        else:
+            lines.append(example)
+    return figures, lines
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return paragraphs(cell, _LONGEST_CELL)
+    if isinstance(cell, Bar):
+        return f'<svg width="240" height="12">{_rect(0, 0, 240 * cell.share, 12)}</svg>'
+    if isinstance(cell, Strip):
+        return _strip(cell)
+    most, width = max(cell.counts, default=0) or 1, 160 / max(1, len(cell.counts))
+    bars = ""
+    for number, count in enumerate(cell.counts):
+        height = max(1.0, 36 * count / most) if count else 0.0
+        low, high = cell.edges[number], cell.edges[number + 1]
+        tip = f"{low:.6g} to {high:.6g}: {count:,}"
+        bars += _rect(number * width, 36 - height, max(1, width - 1), height, tip)
+    return f'<svg width="160" height="36" role="img">{bars}</svg>'
+
+
+def _strip(strip: Strip) -> str:
+    tips: dict[int, list[str]] = {}
+    for place, tip in strip.marks:
+        tips.setdefault(min(_MOST_MARKS - 1, int(place * _MOST_MARKS)), []).append(tip)
+    marks = _rect(0, 0, 480, 14, kind="mark" if strip.is_whole else strip.level)
+    if strip.skipped_from < 1:
+        start = 480 * strip.skipped_from
+        marks += _rect(start, 0, 480 - start, 14, "skipped", "skipped")
+    for number, of_mark in sorted(tips.items()):
+        more = f" and {len(of_mark) - 1:,} more" if len(of_mark) > 1 else ""
+        marks += _rect(480 * number / _MOST_MARKS, 0, 3, 14, of_mark[0] + more, "mark")
+    return f'<svg width="480" height="14" role="img">{marks}</svg>'
+
+
+def _rect(x: float, y: float, width: float, height: float, tip: str = "", kind: str = "") -> str:
+    title = f"<title>{text(tip)}</title>" if tip else ""
+    of_class = f' class="{kind}"' if kind else ""
+    return (
+        f'<rect{of_class} x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}">'
+        f"{title}</rect>"
+    )

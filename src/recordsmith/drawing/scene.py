@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import Features, FeatureSchema
 from recordsmith.example.keys import (
     BOX,
@@ -164,7 +164,7 @@ class SceneReader:
             return _raw_array(data, example, dtype=dtype)[:, :, 0]
         try:
             return decode_mask(data)
-        except CorruptDataError:  # a mask in colours: number them
+        except DataError:  # a mask in colours: number them
             colours = _decoded(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
             areas: npt.NDArray[Any] = np.unique(colours, return_inverse=True)[1]
             return areas.reshape(colours.shape)
@@ -300,7 +300,7 @@ def _decoded(data: bytes) -> Pixels:
 
 def _unreadable(
     problem: str, *, found: str = "", expected: str = "", feature: str | None = None
-) -> CorruptDataError:
+) -> DataError:
     return CorruptDataError(
         Defect.UNREADABLE_IMAGE, problem, found=found, expected=expected, feature=feature
     )

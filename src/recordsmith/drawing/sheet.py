@@ -20,7 +20,7 @@ from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, r
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import DataError, NotAnExampleError, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import (
     blend_mask,
@@ -115,12 +115,12 @@ def _choose(total: int, count: int, seed: int | None) -> list[int]:
     return [dice.randrange(start, stop) for start, stop in pairwise(ends)]
 
 
-def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDataError]:
+def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | DataError]:
     """The records at positions; compressed shards are read sequentially."""
     selected = records_of(dataset)
     if selected.compressed_shard() is not None:
         wanted = set(positions)
-        found: list[bytes | CorruptDataError] = []
+        found: list[bytes | DataError] = []
         for position, record in enumerate(dataset.records()):
             if position in wanted:
                 found.append(record)
@@ -128,14 +128,14 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDat
                 break
         return found
     faults: Faults = {}
-    with suppress(CorruptDataError):  # an index cannot be built: only some records are readable
+    with suppress(DataError):  # an index cannot be built: only some records are readable
         read = selected.read_records(np.array(positions, np.int64), faults=faults)
         return [faults.get(row) or read[row] for row in range(len(positions))]
-    records: list[bytes | CorruptDataError] = []
+    records: list[bytes | DataError] = []
     for position in positions:
         try:
             records.append(selected.read_record(position))
-        except CorruptDataError as error:
+        except DataError as error:
             records.append(error)
     return records
 
@@ -148,14 +148,13 @@ def _reader(dataset: Dataset, records: Sequence[bytes]) -> SceneReader:
     schema = survey.finish()
     reader = SceneReader(schema.features, dataset.class_names)
     if reader.image_key is None and records:
+        if schema.payload not in ("Example", "mixed"):
+            raise NotAnExampleError(schema.payload, "Examples with images")
         raise OptionError(_no_images(schema))
     return reader
 
 
 def _no_images(schema: Schema) -> str:
-    if schema.payload not in ("Example", "mixed"):
-        kind = "" if schema.payload == "other" else f"{schema.payload}, "
-        return f"the records are {kind}not Examples, so there are no images to draw"
     names = ", ".join(sorted(schema.features)[:8]) or "no features"
     return (
         "the examples have no images: expected image/encoded, another bytes feature with images, "
@@ -170,7 +169,7 @@ def _no_images(schema: Schema) -> str:
 def _draw(
     dataset: Dataset,
     reader: SceneReader,
-    records: Sequence[bytes | CorruptDataError],
+    records: Sequence[bytes | DataError],
     report: SheetReport,
     columns: int,
     subtitle: str,
@@ -182,14 +181,14 @@ def _draw(
     for position, record in zip(report.positions, records, strict=True):
         name, caption, colour = "", "", None
         try:
-            if isinstance(record, CorruptDataError):
+            if isinstance(record, DataError):
                 raise record
             example = decode_payload(record)
             if isinstance(example, SequenceExample):
-                raise _sequence_example()
+                raise NotAnExampleError("SequenceExample")
             name = _tail(reader.name(example))
             scene = reader.read(example)
-        except CorruptDataError as error:
+        except DataError as error:
             report.problems.append(f"position {position}: {error}")
             pixels = message_tile(TILE, "cannot be shown", error.detail)
         else:
@@ -269,9 +268,3 @@ def _order(total: int, positions: Sequence[int], split: str | None, seed: int | 
 def _tail(name: str) -> str:
     """The last part of a path."""
     return name.replace("\\", "/").rpartition("/")[2]
-
-
-def _sequence_example() -> CorruptDataError:
-    return CorruptDataError(
-        Defect.NOT_AN_EXAMPLE, "the record is a SequenceExample, not an Example"
-    )

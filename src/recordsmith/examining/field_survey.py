@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from recordsmith.dataset import AnyShard
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import classify, decode_fields
 
 MAX_RECORDS = 10_000
@@ -62,7 +62,7 @@ def survey_fields(shards: Iterable[AnyShard]) -> FieldSurvey:
     contents: dict[int, Counter[str]] = {}
     for payload in _first_others(shards):
         record_count += 1
-        with suppress(CorruptDataError, OptionError):  # not a message, or too many fields
+        with suppress(DataError, OptionError):  # not a message, or too many fields
             fields = decode_fields(payload, max_depth=1)
             message_count += 1
             present.update({field.number for field in fields})

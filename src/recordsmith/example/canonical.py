@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.example.codec import (
     SequenceExample,
     decode_payload,
@@ -32,7 +32,7 @@ def canonical(payload: BytesLike) -> bytes:
     """
     try:
         example = decode_payload(payload)
-    except CorruptDataError:
+    except DataError:
         return b"\0" + bytes(as_view(payload))  # no tag is 0, so no Example begins like this
     if isinstance(example, SequenceExample):
         encoded = encode_sequence_example(example.context, example.feature_lists)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.errors import OptionError
+from recordsmith.errors import NotAnExampleError, OptionError
 from recordsmith.example.kernel import decoding
 from recordsmith.example.kernel.encoding import Encoder
 from recordsmith.example.payload import (
@@ -23,8 +23,7 @@ from recordsmith.example.payload import (
     Kind,
     encode_key,
     kind_remedy,
-    malformed_example_error,
-    not_an_example_error,
+    unparsable_error,
 )
 
 FeatureValue: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float32] | list[bytes]
@@ -63,8 +62,9 @@ def decode_example(payload: BytesLike) -> Features:
         are decoded with surrogate escapes.
 
     Raises:
-        CorruptDataError: malformed-example; not-an-example for a SequenceExample, a ranking list
-            or another message that a lenient parser would accept as an Example.
+        NotAnExampleError: a SequenceExample, a ranking list, or another message or data that a
+            lenient parser may accept as an Example.
+        CorruptDataError: malformed-example.
 
     Example:
         >>> decode_example(encode_example({"label": 3}))
@@ -74,9 +74,9 @@ def decode_example(payload: BytesLike) -> Features:
     if code == _GOOD:
         return result  # type: ignore[no-any-return]
     raise (
-        malformed_example_error()
+        unparsable_error(payload)
         if code == _MALFORMED
-        else not_an_example_error(PAYLOAD_KINDS[result])
+        else NotAnExampleError(PAYLOAD_KINDS[result])
     )
 
 
@@ -84,28 +84,30 @@ def decode_sequence_example(payload: BytesLike) -> SequenceExample:
     """Decode a serialized tf.train.SequenceExample, with values as in `decode_example`.
 
     Raises:
+        NotAnExampleError: it does not begin as one.
         CorruptDataError: malformed-example.
     """
     code, result = decoding.decode_sequence_example(payload)
     if code == _GOOD:
         return SequenceExample(*result)
-    raise malformed_example_error()
+    raise unparsable_error(payload)
 
 
 def decode_payload(payload: BytesLike) -> Features | SequenceExample:
     """Decode an Example or a SequenceExample.
 
     Raises:
-        CorruptDataError: malformed-example, or not-an-example if the payload is neither.
+        NotAnExampleError: the payload is neither.
+        CorruptDataError: malformed-example.
     """
     code, result = decoding.decode_example(payload)
     if code == _GOOD:
         return result  # type: ignore[no-any-return]
     if code == _MALFORMED:
-        raise malformed_example_error()
+        raise unparsable_error(payload)
     if PAYLOAD_KINDS[result] == "SequenceExample":
         return decode_sequence_example(payload)
-    raise not_an_example_error(PAYLOAD_KINDS[result])
+    raise NotAnExampleError(PAYLOAD_KINDS[result])
 
 
 def encode_example(features: Mapping[str, Any], kinds: Mapping[str, Kind] | None = None) -> bytes:

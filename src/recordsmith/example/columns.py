@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.errors import CorruptDataError, DataError, Defect, NotAnExampleError, OptionError
 from recordsmith.example.codec import as_values, too_many_axes
 from recordsmith.example.conversion import as_column
 from recordsmith.example.kernel import encoding
@@ -29,8 +29,7 @@ from recordsmith.example.payload import (
     Kind,
     encode_key,
     kind_remedy,
-    malformed_example_error,
-    not_an_example_error,
+    unparsable_error,
 )
 from recordsmith.example.values import BytesArray, Column, RaggedArray
 
@@ -146,7 +145,8 @@ class ColumnDecoder:
         The buffer is kept only for borrowed columns.
 
         Raises:
-            CorruptDataError: malformed-example, not-an-example, missing-feature,
+            NotAnExampleError: a payload is not an Example.
+            CorruptDataError: malformed-example, missing-feature,
                 feature-kind-mismatch or feature-shape-mismatch; `record` counts the payloads of
                 this call. The decoder cannot be used again.
         """
@@ -159,7 +159,8 @@ class ColumnDecoder:
             code, row, column, found = self._builder.append(buffer, starts, lengths)
             if code != _GOOD:
                 self._has_failed = True
-                error = self._error(code, column, found)
+                payload = as_view(buffer)[int(starts[row]) :][: int(lengths[row])]
+                error = self._error(code, column, found, payload)
                 error.record = row
                 raise error
             self._row_count += len(starts)
@@ -232,11 +233,11 @@ class ColumnDecoder:
                 columns[key] = RaggedArray(flat, row_splits)
         return columns, validity
 
-    def _error(self, code: int, column: int, found: int) -> CorruptDataError:
+    def _error(self, code: int, column: int, found: int, payload: BytesLike) -> DataError:
         if code == _MALFORMED:
-            return malformed_example_error()
+            return unparsable_error(payload)
         if code == _NOT_AN_EXAMPLE:
-            return not_an_example_error(PAYLOAD_KINDS[found])
+            return NotAnExampleError(PAYLOAD_KINDS[found])
         key, spec = list(self._specs.items())[column]
         if code == _MISSING:
             return CorruptDataError(

@@ -5,10 +5,17 @@ docs/format.md states the rules; classify.h implements them.
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 from recordsmith.buffers import BytesLike
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    NotAnExampleError,
+    OptionError,
+)
 from recordsmith.example.kernel import payloads
 
 PayloadKind: TypeAlias = Literal["Example", "SequenceExample", "ELWC", "Event", "other"]
@@ -16,13 +23,6 @@ Kind: TypeAlias = Literal["bytes", "float", "int64"]
 
 # in the order of the numbers in classify.h
 PAYLOAD_KINDS: tuple[PayloadKind, ...] = ("other", "Example", "SequenceExample", "ELWC", "Event")
-PAYLOAD_NAMES: dict[str, tuple[str, str]] = {  # singular and plural
-    "Example": ("an Example", "Examples"),
-    "SequenceExample": ("a SequenceExample", "SequenceExamples"),
-    "ELWC": ("a ranking list (ELWC)", "ranking lists (ELWC)"),
-    "Event": ("a TensorBoard event", "TensorBoard events"),
-    "other": ("another message or plain data", "other messages or plain data"),
-}
 KIND_NAMES = payloads.KIND_NAMES
 KIND_NUMBERS: dict[str, int] = {"bytes": 1, "float": 2, "int64": 3}
 
@@ -30,12 +30,6 @@ _SIMILAR_KINDS = {
     "int64": ("int", "bool", "long"),
     "float": ("float", "double"),
     "bytes": ("byte", "str", "text"),
-}
-_REMEDIES = {
-    "SequenceExample": "Read it with decode_sequence_example.",
-    "ELWC": "Read the records as bytes, and decode them as ranking lists.",
-    "Event": "Read this log with TensorBoard, or its records as bytes.",
-    "other": "Read the records as bytes.",
 }
 
 
@@ -76,15 +70,6 @@ def classify(payload: BytesLike) -> PayloadKind:
     return PAYLOAD_KINDS[payloads.classify(payload)]
 
 
-def not_an_example_error(found: PayloadKind) -> CorruptDataError:
-    """Return the error for a payload that is not an Example."""
-    return CorruptDataError(
-        Defect.NOT_AN_EXAMPLE,
-        f"the payload is {PAYLOAD_NAMES[found][0]}, not an Example",
-        remedy=_REMEDIES[found],
-    )
-
-
 def malformed_example_error() -> CorruptDataError:
     """Return the error for a payload that begins like an Example but is malformed."""
     return CorruptDataError(
@@ -92,3 +77,26 @@ def malformed_example_error() -> CorruptDataError:
         "the payload is not a valid Example: a length or a number in it runs past the end",
         remedy="Read the record as bytes; if its checksum is valid, its writer is at fault.",
     )
+
+
+def unparsable_error(payload: BytesLike) -> DataError:
+    """Return the error for a payload that cannot be parsed: a broken Example, or other data."""
+    begins_as_example = _begins_as_example(bytes(payload[:_LONGEST_BEGIN]))
+    return malformed_example_error() if begins_as_example else NotAnExampleError("other")
+
+
+_LONGEST_BEGIN = 256
+# Features (or FeatureLists), a map entry in it, and its key: three tags with lengths
+_BEGIN = re.compile(rb"[\n\x12]" + rb"[\x80-\xff]{0,9}[\0-\x7f]\n" * 2 + rb"([\1-\x7f])", re.DOTALL)
+
+
+def _begins_as_example(payload: bytes) -> bool:
+    """Whether a payload begins with a feature's whole name of 1 to 127 bytes in UTF-8."""
+    match = _BEGIN.match(payload)
+    if match is None:
+        return False
+    key = payload[match.end() : match.end() + match[1][0]]
+    try:
+        return len(key) == match[1][0] and key.decode().isprintable()
+    except UnicodeDecodeError:
+        return False

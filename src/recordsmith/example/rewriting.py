@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import OptionError
+from recordsmith.errors import NotAnExampleError, OptionError
 from recordsmith.example.codec import decode_payload
 from recordsmith.example.kernel import rewriting
-from recordsmith.example.payload import classify, encode_key, not_an_example_error
+from recordsmith.example.payload import classify, encode_key
 from recordsmith.example.pieces import delimited
 
 _GOOD, _CLASH, _TOO_LONG = (rewriting.CODES[name] for name in ("good", "clash", "too long"))
@@ -131,7 +131,7 @@ class Rewriter:
                     for key in features
                 ]
             )
-        raise not_an_example_error(classify(payload))
+        raise NotAnExampleError(classify(payload))
 
 
 def _stays_as(action: KeyAction, numbers: Mapping[bytes, int]) -> int:

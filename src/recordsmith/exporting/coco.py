@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import CorruptDataError, SourceError
+from recordsmith.errors import DataError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.export_writer import ExportWriter
@@ -183,7 +183,7 @@ def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:
     """Encode a mask as COCO's uncompressed run lengths: by columns, starting with zeros."""
     try:
         mask = decode_mask(data) != 0
-    except CorruptDataError as error:
+    except DataError as error:
         raise SourceError(f"an instance mask cannot be read: {error.detail}") from None
     if mask.shape != (image.height, image.width):
         raise SourceError(

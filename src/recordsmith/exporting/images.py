@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, SourceError
+from recordsmith.errors import DataError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import (
     DEPTH,
@@ -124,7 +124,7 @@ def _from_encoded(
 ) -> ExportedImage:
     try:
         info = probe_image(data)
-    except CorruptDataError as error:
+    except DataError as error:
         warn(f"the {noun} cannot be read and is exported unchanged: {error.detail}")
         return ExportedImage(data, declared if named_format(declared or "").name else None, 0, 0)
     if declared not in (None, info.format):

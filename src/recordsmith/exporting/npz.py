@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
+from recordsmith.errors import NotAnExampleError, OptionError
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -144,14 +144,10 @@ def _specs(schema: Schema) -> dict[str, FeatureSpec]:
     """Return the columns of a schema.
 
     Raises:
-        OptionError: the records are not Examples.
+        NotAnExampleError: the records are not Examples.
     """
     if schema.payload not in ("Example", "none"):
-        raise OptionError(
-            f"the records are {schema.payload}, so they have no arrays",
-            value=schema.payload,
-            expected="Examples",
-        )
+        raise NotAnExampleError(schema.payload, "Examples")
     specs = {}
     for key, feature in sorted(schema.features.items()):
         kind: Any = "float" if feature.kind == "none" else feature.kind

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TypeAlias
 
 from recordsmith.dataset import Dataset, SelectedRecords
-from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
-from recordsmith.example import Features, Schema, classify, decode_example
+from recordsmith.errors import DataError, OptionError, SourceError, located
+from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import (
     Exporter,
     ExportWriter,
@@ -106,19 +106,7 @@ def _examples(records: SelectedRecords) -> Iterator[tuple[str, Features]]:
         with located(shard.location):
             try:
                 example = decode_example(payload)
-            except CorruptDataError as error:
+            except DataError as error:
                 error.record = number
-                kind = classify(payload)
-                if kind == "Example":
-                    raise
-                raise _wrong_kind(kind, str(shard.location), number) from error
+                raise
         yield shard.split, example
-
-
-def _wrong_kind(kind: str, path: str, number: int) -> OptionError:
-    what = {"SequenceExample": "a SequenceExample", "ELWC": "a ranking list", "Event": "an Event"}
-    return OptionError(
-        f"{path}, record {number} is {what.get(kind, 'not an Example')}, and only Examples can be "
-        "exported",
-        remedy="Read it with recordsmith.open.",
-    )

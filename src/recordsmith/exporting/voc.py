@@ -25,7 +25,7 @@ from recordsmith.dataset import (
     label_map_to_bytes,
     standard_name,
 )
-from recordsmith.errors import CorruptDataError, OptionError, SourceError
+from recordsmith.errors import DataError, OptionError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import (
     DEPTH,
@@ -177,5 +177,5 @@ def _channel_count(example: Features, image: ExportedImage) -> int:
             return known
     try:
         return channel_count(image.data)
-    except CorruptDataError:
+    except DataError:
         return 3  # as in VOC itself

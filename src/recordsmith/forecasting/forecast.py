@@ -15,7 +15,7 @@ from recordsmith.building.shares import shard_counts
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import (
     MOST_PROBLEMS,
-    CorruptDataError,
+    DataError,
     FileAccessError,
     SourceError,
 )
@@ -229,7 +229,7 @@ def _some_images(storage: SampleStorage, listing: Listing, numbers: Int64Array) 
         for item in items:
             try:
                 features = storage.image_features(item)[1]
-            except (CorruptDataError, FileAccessError, SourceError):
+            except (DataError, FileAccessError, SourceError):
                 continue
             data = image_of(features)
             figures = NO_IMAGE if data is None else read_figures(data)

@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from recordsmith.errors import CorruptDataError, FileAccessError, MissingExtraError, SourceError
+from recordsmith.errors import (
+    DataError,
+    FileAccessError,
+    MissingExtraError,
+    SourceError,
+)
 from recordsmith.example import SequenceExample, decode_payload
 from recordsmith.example.keys import FORMAT, IMAGE
 from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
@@ -83,7 +88,7 @@ class SampleStorage:
         if isinstance(content, bytes):
             try:
                 features = decode_payload(content)
-            except CorruptDataError:
+            except DataError:
                 return content, None  # a record of another type, which is packed unchanged
         if isinstance(features, SequenceExample) or image_of(features) is None:
             return content, None
@@ -93,7 +98,7 @@ class SampleStorage:
         """Read what the header of a sample's image shows; NO_IMAGE if it has none."""
         try:
             features = self.image_features(item)[1]
-        except (CorruptDataError, FileAccessError, SourceError):
+        except (DataError, FileAccessError, SourceError):
             return NO_IMAGE
         return NO_IMAGE if features is None else read_figures(image_of(features) or b"")
 
@@ -103,7 +108,7 @@ class SampleStorage:
         try:
             content, features = self.image_features(item)
             found.records[ORIGINAL] = self._encoded(content)
-        except (CorruptDataError, FileAccessError, SourceError) as error:
+        except (DataError, FileAccessError, SourceError) as error:
             found.failure = "; ".join(error.lines)
             return found
         if features is None:
@@ -122,7 +127,7 @@ class SampleStorage:
                 record = self._stored(features, data, variant.options, references)
             except MissingExtraError as error:
                 self.missing[variant.name] = "; ".join(error.lines)
-            except CorruptDataError as error:
+            except DataError as error:
                 found.failure = "; ".join(error.lines)
                 found.records[variant.name] = StoredRecord(0, 0, refusal=found.failure)
             except SourceError as error:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from recordsmith.errors import RecordsmithError, with_options
 from recordsmith.linting.explanations import ORDER, Severity, explain_check
 from recordsmith.linting.sample_images import features_of, image_of
+from recordsmith.reports import Bar, Cell, Example, Level, ReportContent, ReportTable, ShownFinding
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import Check, FlawBox
 from recordsmith.summaries import Report, Summary
@@ -17,6 +20,12 @@ from recordsmith.words import first_of
 
 MOST_EXAMPLES = 100
 """How many places of a finding are listed; all are counted."""
+
+_LEVELS: dict[Severity, Level] = {
+    Severity.ERROR: "bad",
+    Severity.WARNING: "note",
+    Severity.NOTE: "quiet",
+}
 
 
 class LintExample(NamedTuple):
@@ -77,6 +86,25 @@ class LintFinding:
                 for e in self.examples
             ],
         }
+
+
+def _shown(
+    found: LintFinding, draw: Callable[[LintExample], Sequence[bytes]] | None
+) -> ShownFinding:
+    is_note = found.severity is Severity.NOTE
+    drawn = None if is_note else draw
+    return ShownFinding(
+        str(found.check),
+        found.meaning,
+        found.cure(),
+        severity=str(found.severity),
+        level=_LEVELS[found.severity],
+        count=found.count,
+        examples=[
+            Example(example.describe(), None if drawn is None else partial(drawn, example))
+            for example in found.examples
+        ],
+    )
 
 
 class Findings:
@@ -187,6 +215,47 @@ class LintReport(Report):
             "classes": self.classes,
             "findings": [found.to_json() for found in self.findings],
         }
+
+    def content(
+        self, draw: Callable[[LintExample], Sequence[bytes]] | None = None
+    ) -> ReportContent:
+        """Return what a terminal and a page show; `draw` returns the images of an example."""
+        counts = (
+            (self.error_count, "error"),
+            (self.warning_count, "warning"),
+            (self.note_count, "note"),
+        )
+        shown = ", ".join(counted(count, noun) for count, noun in counts if count)
+        verdict = "clean" if self.is_clean else "not clean"
+        read = counted(self.sample_count, "sample")
+        read += f", {counted(self.image_count, 'image')} decoded" if self.is_deep else ""
+        figures = [(self.sample_count, "samples"), (self.image_count, "images decoded")]
+        figures += [(count, f"{noun}s") for count, noun in counts]
+        return ReportContent(
+            summary=f"{verdict}: {shown or 'no findings'}; {read}",
+            verdict=verdict,
+            level="good" if self.is_clean else "bad" if self.error_count else "note",
+            figures=[(f"{number:,}", name) for number, name in figures],
+            tables=[self._class_table()] if any(self.classes.values()) else [],
+            findings=[_shown(found, draw) for found in self.findings],
+            notes=["Boxes at fault are red."] if draw is not None and self.findings else [],
+        )
+
+    def _class_table(self) -> ReportTable:
+        totals: Counter[str] = Counter()
+        for counts in self.classes.values():
+            totals.update(counts)
+        rows: list[tuple[Cell, ...]] = [
+            (
+                name,
+                *(f"{counts.get(name, 0):,}" for counts in self.classes.values()),
+                Bar(total / max(1, *totals.values())),
+            )
+            for name, total in totals.most_common()
+        ]
+        splits = [split or "images" for split in self.classes]
+        heads = (counted(len(rows), "class", "classes"), *splits, "")
+        return ReportTable("", heads, rows, splits, terminal_rows=0)
 
     def _count(self, severity: Severity) -> int:
         return sum(found.count for found in self.of_severity(severity))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
 from recordsmith.errors import (
-    CorruptDataError,
+    DataError,
     Defect,
     FileAccessError,
     RecordsmithError,
@@ -152,7 +152,7 @@ class SampleCheck:
         try:
             features = features_of(item.read(note))
             is_annotated = True
-        except (CorruptDataError, FileAccessError, SourceError) as error:
+        except (DataError, FileAccessError, SourceError) as error:
             root = getattr(self._reader, "root", None)
             problems = list(_problems(error, name, row, root))
             for check, example in problems:
@@ -196,7 +196,7 @@ class SampleCheck:
                     for check, found in _surprises(decoded):
                         add(check, found)
                 checked.image_count += 1
-        except CorruptDataError as error:
+        except DataError as error:
             add(Check.UNREADABLE_IMAGE, error.detail)
             return content, shown
         stated = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
@@ -220,7 +220,7 @@ class SampleCheck:
     def _check_mask(self, name: str, data: bytes, checked: Checked) -> None:
         try:
             mask = decode_mask(data)
-        except CorruptDataError as error:
+        except DataError as error:
             checked.findings.add(Check.MASK_FORMAT, LintExample(name, error.detail, "mask"))
             return
         counts = np.bincount(mask.reshape(-1), minlength=1)
@@ -276,7 +276,7 @@ def _problems(
     """The checks that an error belongs to, one for each problem."""
     path = str(getattr(error, "path", None) or "").removeprefix(f"{root}/")
     place = row if path in ("", name) else path
-    if isinstance(error, CorruptDataError):
+    if isinstance(error, DataError):
         is_image = error.defect is Defect.UNREADABLE_IMAGE
         check = Check.UNREADABLE_IMAGE if is_image else Check.UNREADABLE_SAMPLE
         yield check, LintExample(name, error.detail, place)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, RecordsmithError
+from recordsmith.errors import DataError, RecordsmithError
 from recordsmith.example import decode_payload
 from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK
 from recordsmith.image import Box, read_image_header
@@ -25,7 +25,7 @@ def features_of(content: Content) -> Mapping[str, Any]:
     if isinstance(content, bytes):
         try:
             content = decode_payload(content)
-        except CorruptDataError:  # a record of another type, which is packed unchanged
+        except DataError:  # a record of another type, which is packed unchanged
             return {}
     found = content if isinstance(content, Mapping) else content.context
     return found if isinstance(found, Mapping) else {}

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import CorruptDataError, OptionError, option
+from recordsmith.errors import DataError, OptionError, option
 from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedSteps
 from recordsmith.loading.batches.batch import BatchJob, BatchResult, HeldRecords
 from recordsmith.loading.batches.batch_maker import batch_maker
@@ -138,7 +138,7 @@ class Loader:
             functions=functions,
             may_skip=self._skip_errors > 0,
         )
-        self._skipped: dict[int, CorruptDataError] = {}  # by position in the dataset
+        self._skipped: dict[int, DataError] = {}  # by position in the dataset
         self._origin = self._progress = EpochProgress()
         self._is_resumed = False
         self._steps_skipped_count = 0
@@ -223,7 +223,7 @@ class Loader:
         return self._progress.epoch
 
     @property
-    def skipped(self) -> list[CorruptDataError]:
+    def skipped(self) -> list[DataError]:
         """The errors of the records that were skipped, each once."""
         return list(self._skipped.values())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.loading.order.link import Link
 from recordsmith.summaries import Report
 
@@ -226,7 +226,7 @@ class BenchReport(Report):
     trials: tuple[Trial, ...] = ()
     sample: ImageSample | None = None
     link: Link | None = None
-    skipped: tuple[CorruptDataError, ...] = ()
+    skipped: tuple[DataError, ...] = ()
     elapsed_seconds: float = 0.0
     activity: str = ""
     advice: tuple[str, ...] = field(default=())

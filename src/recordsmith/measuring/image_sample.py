@@ -18,7 +18,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, ShardWriter, records_of
 from recordsmith.dataset import open as open_dataset
-from recordsmith.errors import CorruptDataError, SourceError
+from recordsmith.errors import DataError, SourceError
 from recordsmith.example import decode_example
 from recordsmith.image import ImageOptions, probe_image, store_image
 from recordsmith.loading import Image
@@ -70,7 +70,7 @@ def sampled(dataset: Dataset, image: Image, seconds: float) -> Iterator[SampleDa
             shorter_side = min(probe_image(data)[1:])
             smaller = store_image(data, ImageOptions(shorter_side=side)).data
             tiled = store_image(data, ImageOptions(tiles=True)).data if crops else data
-        except (CorruptDataError, SourceError, LookupError, AssertionError):
+        except (DataError, SourceError, LookupError, AssertionError):
             continue  # the loader reports what cannot be read
         sides.append(shorter_side)
         images.append((data, tiled, smaller))
@@ -112,7 +112,7 @@ def _spread(dataset: Dataset) -> Iterator[bytes]:
     for number in range(count):
         try:
             yield records.read_record(number * len(dataset) // count)
-        except CorruptDataError:
+        except DataError:
             continue
 
 

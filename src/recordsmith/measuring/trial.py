@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.loading import Loader, LoaderStats
 from recordsmith.measuring.bench_report import Measured
 
@@ -20,7 +20,7 @@ _WARM_UP_SHARE = 0.5  # maximum share of the time, if batches are slow
 
 def load_for(
     seconds: float, make_loader: Callable[[], Loader], update: Callable[[Measured], None]
-) -> tuple[Measured, dict[str, CorruptDataError]]:
+) -> tuple[Measured, dict[str, DataError]]:
     """Load for some time, with at least one warm-up batch and one measured batch.
 
     Args:

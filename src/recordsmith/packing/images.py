@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from recordsmith.errors import CorruptDataError, SourceError, option
+from recordsmith.errors import DataError, SourceError, option
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.example import SequenceExample, decode_payload
 from recordsmith.example.keys import (
@@ -124,7 +124,7 @@ def check_png_chunks(features: Mapping[str, Any]) -> None:
             if isinstance(data, bytes) and data.startswith(SIGNATURE):
                 try:
                     check_chunks(data)
-                except CorruptDataError as error:
+                except DataError as error:
                     error.path, error.feature = _sample_name(features), key
                     raise
 
@@ -199,7 +199,7 @@ def _sample_errors(where: str, key: str = IMAGE, part: str = "") -> Iterator[Non
     """
     try:
         yield
-    except CorruptDataError as error:
+    except DataError as error:
         error.path = error.path or where
         error.feature = error.feature or key
         if part:

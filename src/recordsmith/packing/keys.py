@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from recordsmith.errors import CorruptDataError, OptionError, SourceError, option
+from recordsmith.errors import DataError, OptionError, SourceError, option
 from recordsmith.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
@@ -149,7 +149,7 @@ def _only(value: Any) -> Any:
 def _depth(encoded: bytes) -> int:
     try:
         return channel_count(encoded)
-    except CorruptDataError:
+    except DataError:
         raise SourceError("cannot read the number of channels: unsupported image format") from None
 
 

@@ -27,7 +27,14 @@ from recordsmith.dataset.documents import (
 from recordsmith.dataset.frames import FrameReader, open_frames
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, SourceError
+from recordsmith.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    SourceError,
+)
 from recordsmith.example import Kind
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
@@ -315,7 +322,7 @@ def _encoded(listing: Listing, notes: dict[str, Occurrences]) -> EncodedRows:
     for sample in listing.samples:
         try:
             payload, fault = preparation.payload(listing.reader.read(sample, note), note), {}
-        except (CorruptDataError, FileAccessError, SourceError) as error:
+        except (DataError, FileAccessError, SourceError) as error:
             payload, fault = b"", {0: Fault(error.unnamed)}
         rows.extend(payload, np.array([0, len(payload)], np.int64), fault)
     rows.finish()

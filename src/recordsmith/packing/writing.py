@@ -28,7 +28,7 @@ from recordsmith.building import (
     survey_written,
 )
 from recordsmith.dataset import ShardWriter
-from recordsmith.errors import MOST_PROBLEMS, CorruptDataError, FileAccessError, SourceError
+from recordsmith.errors import MOST_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
@@ -236,7 +236,7 @@ class ShardJobs:
         try:
             content = item.read(note)
             payload = preparation.payload(content, note)
-        except (CorruptDataError, FileAccessError, SourceError) as error:
+        except (DataError, FileAccessError, SourceError) as error:
             return _Prepared(number, item.sample, None, error.unnamed, notes)
         return _Prepared(number, item.sample, payload, "", notes)
 

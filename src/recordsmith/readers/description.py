@@ -15,7 +15,7 @@ from typing import Literal
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.split_slices import is_split_slice
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, decode_payload
 from recordsmith.example.keys import is_class_key, is_mask_key
@@ -50,7 +50,7 @@ class ImageSamples:
             return
         try:
             info = probe_image(value[0])
-        except CorruptDataError:
+        except DataError:
             return
         self.formats.add(info.format)
         self.sizes.add((info.height, info.width))

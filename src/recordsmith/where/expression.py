@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import DataError, Defect
 from recordsmith.example import (
     ColumnDecoder,
     FeatureSpec,
@@ -51,7 +51,7 @@ class Where:
             self._known = _feature_spans(block)
         try:
             return self._holds(block.buffer, block.starts, block.lengths)
-        except CorruptDataError as error:
+        except DataError as error:
             if error.record is not None:
                 error.record += block.position
             raise
@@ -109,7 +109,7 @@ class Where:
         decoder = ColumnDecoder(self._specs, borrowed=self.keys)
         try:
             decoder.append(buffer, starts, lengths)
-        except CorruptDataError as error:
+        except DataError as error:
             if error.defect is Defect.FEATURE_KIND and len(starts) > 1:
                 return self._holds_one_by_one(buffer, starts, lengths)
             if error.defect is Defect.NOT_AN_EXAMPLE and may_be_sequences:
@@ -129,7 +129,7 @@ class Where:
         for row in range(len(starts)):
             try:
                 held[row] = self._holds(buffer, starts[row : row + 1], lengths[row : row + 1])[0]
-            except CorruptDataError as error:
+            except DataError as error:
                 error.record = row
                 raise
         return held
@@ -153,7 +153,7 @@ def parse_where(text: str) -> Where:
 def _feature_spans(block: RecordBlock) -> tuple[str, ...]:
     """Return the names of the features of the first records."""
     survey = SchemaSurvey()
-    with suppress(CorruptDataError):
+    with suppress(DataError):
         survey.update(block.buffer, block.starts[:_SAMPLED], block.lengths[:_SAMPLED])
     schema = survey.finish()
     return tuple(schema.sections.get("context", schema.features))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.examining.stats.places import Place
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
+from recordsmith.reports import Place
 
 YMIN, XMIN, YMAX, XMAX = BOX
 
@@ -50,7 +50,8 @@ def test_numbers_and_sizes(
     per_record = [len(record.get(YMIN, ())) for record in records] + [0] * 5
     assert found.count == sum(per_record)
     assert found.per_image.count == 95
-    assert dict(found.per_image.top) == dict(zip(*np.unique(per_record, return_counts=True)))  # noqa: B905
+    assert found.per_image.sample is not None
+    assert dict(found.per_image.sample.top) == dict(zip(*np.unique(per_record, return_counts=True)))  # noqa: B905
     full = [record for record in records if record]
     heights = np.concatenate([record[YMAX] - record[YMIN] for record in full])
     widths = np.concatenate([record[XMAX] - record[XMIN] for record in full])
@@ -60,7 +61,8 @@ def test_numbers_and_sizes(
         (found.areas, heights * widths),
     ):
         assert numbers.count == len(expected)
-        for share, value in numbers.quantiles.items():
+        assert numbers.sample is not None
+        for share, value in numbers.sample.quantiles.items():
             wanted = np.quantile(expected, share, method="inverted_cdf")
             assert value == pytest.approx(wanted, rel=1e-5)
     assert (found.degenerate, found.outside, found.mismatched, found.place) == (0, 0, 0, None)
@@ -141,7 +143,8 @@ def test_boxes_in_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
         message.examples.add().ParseFromString(rs.encode_example(boxes_of((0, 0, 1, 1))))
     found = rs.stats(write(tmp_path / "a.tfrecord", [message.SerializeToString()])).boxes
     assert found is not None
-    assert (found.count, found.per_image.top) == (3, ((1, 3),))
+    assert found.per_image.sample is not None
+    assert (found.count, found.per_image.sample.top) == (3, ((1, 3),))
 
 
 def test_boxes_that_are_not_floats(write, tmp_path: Path) -> None:

@@ -36,11 +36,11 @@ def findings_of(folder: Path, data: bytes) -> dict[str, str]:
         writer.write_example({"image/encoded": data, "id": 1})
         writer.write_example({"image/encoded": data, "id": 2})
     found = rs.stats(folder / "a.tfrecord").findings
-    return {finding.kind: finding.text for finding in found}
+    return {finding.kind: f"{finding.text} {finding.cure}" for finding in found}
 
 
 def test_each_format_is_found(tmp_path: Path, images: ModuleType) -> None:
-    from recordsmith.examining.stats.findings.image_findings import _HARD_TO_READ
+    from recordsmith.examining.stats.findings import _HARD_TO_READ
 
     examples = drawn(images)
     assert examples.keys() == _HARD_TO_READ.keys()

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.cli.stats_tables import print_stats
 from recordsmith.examining.stats import mask_stats
-from recordsmith.examining.stats.mask_stats import MaskSample, MaskStats
+from recordsmith.examining.stats.mask_stats import MaskBuilder, MaskStats
+from recordsmith.examining.stats.sampling import hash_positions
 from recordsmith.example import BytesArray
 from recordsmith.example.keys import MASK, MASK_DTYPE, MASK_FORMAT, OBJECT_MASK
 
@@ -116,7 +116,6 @@ def test_only_colours(write, tmp_path: Path) -> None:
     found = rs.stats(write(tmp_path / "a.tfrecord", [{MASK: each} for each in colours]))
     masks = found.masks[MASK]
     assert (masks.count, masks.unreadable, masks.pixels, masks.classes) == (3, 3, 0, ())
-    print_stats(found)
     rs.save_html(found, tmp_path / "page.html")
 
 
@@ -133,45 +132,41 @@ def test_masks_drawn_for_viewing(write, tmp_path: Path, labels: list[int], is_fo
 @given(
     st.lists(st.lists(st.integers(0, 40), max_size=15), min_size=1, max_size=4),
     st.integers(1, 30),
-    st.integers(1, 600),
-    st.integers(1, 60),
+    st.integers(1, 20_000),
 )
-def test_the_sample_does_not_depend_on_the_order(
-    parts: list[list[int]], most_masks: int, most_pixels: int, most_counts: int
+def test_the_sample_has_the_smallest_hashes(
+    parts: list[list[int]], max_masks: int, max_pixels: int
 ) -> None:
-    """It has the masks with the smallest hashes, as many as the limits allow, but at least one."""
-    numbers = {seed: int(BytesArray.from_values([png(drawn(seed))]).hashes()[0])
-               for part in parts for seed in part}  # fmt: skip
-    every = Counter(seed for part in parts for seed in part)
-    by_hash = {numbers[seed]: seed for seed in numbers}  # small masks may be equal
-    same = {seed: by_hash[numbers[seed]] for seed in numbers}
+    """As many as the limits allow, but at least one, in any order of merging."""
+    seeds = [seed for part in parts for seed in part]
+    hashes = hash_positions(np.arange(len(seeds)))
     kept: list[int] = []
-    pixels = counts = 0
-    for _, seed in sorted(by_hash.items()):
-        pixels += drawn(seed).size
-        counts += len(np.unique(drawn(seed)))
-        over = len(kept) == most_masks or pixels > most_pixels or counts > most_counts
-        if kept and over:
+    size = 0
+    for index in np.argsort(hashes).tolist():
+        mask = drawn(seeds[index])
+        size += mask.size + 256 * len(np.unique(mask))
+        if kept and (len(kept) == max_masks or size > max_pixels):
             break
-        kept.append(seed)
-    expected = [drawn(seed) for seed in every.elements() if same[seed] in kept]
-
+        kept.append(seeds[index])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mask_stats, "MOST_MASKS", most_masks)
-        patch.setattr(mask_stats, "MOST_PIXELS", most_pixels)
-        patch.setattr(mask_stats, "MOST_COUNTS", most_counts)
-        for ordered in (parts, [part[::-1] for part in parts[::-1]]):
-            sample = MaskSample()
-            for part in ordered:
+        patch.setattr(mask_stats, "MAX_MASKS", max_masks)
+        patch.setattr(mask_stats, "MAX_PIXELS", max_pixels)
+        ends = np.cumsum([len(part) for part in parts])
+        for order in (1, -1):
+            whole = MaskBuilder()
+            for part, end in list(zip(parts, ends, strict=True))[::order]:
+                builder = MaskBuilder()
+                builder.limit = whole.limit
                 values = BytesArray.from_values([png(drawn(seed)) for seed in part])
-                sample.add(values, values.hashes())
-            found = sample.finish(None)
-            assert (found.count, found.sampled) == (every.total(), len(expected))
-            assert classes_of(found) == counted(expected)
+                builder.add(values, hashes[end - len(part) : end])
+                whole.merge(builder)
+            found = whole.finish(None)
+            assert (found.count, found.sampled) == (len(seeds), len(kept))
+            assert classes_of(found) == counted([drawn(seed) for seed in kept])
 
 
 def test_masks_outside_of_the_sample_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_stats, "MOST_MASKS", 20)
+    monkeypatch.setattr(mask_stats, "MAX_MASKS", 20)
     decoded = 0
 
     def decode(_: memoryview) -> Any:
@@ -179,10 +174,10 @@ def test_masks_outside_of_the_sample_are_not_decoded(monkeypatch: pytest.MonkeyP
         decoded += 1
         return np.array([decoded % 7 == 0], np.uint8)
 
-    sample = MaskSample()
+    builder = MaskBuilder()
     for start in range(0, 4000, 50):
-        values = BytesArray.from_values([b"%d" % number for number in range(start, start + 50)] * 2)
-        sample.add(values, values.hashes(), decode)
-    found = sample.finish(None)
-    assert (found.count, found.sampled) == (8000, 40)
+        values = BytesArray.from_values([b"%d" % number for number in range(start, start + 50)])
+        builder.add(values, hash_positions(np.arange(start, start + 50)), decode)
+    found = builder.finish(None)
+    assert (found.count, found.sampled) == (4000, 20)
     assert 20 < decoded < 400  # about 20 * (1 + ln(4000 / 20)) = 126

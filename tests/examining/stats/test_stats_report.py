@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining.stats import record_survey
+from recordsmith.examining.stats import record_builder
 from recordsmith.examining.stats.feature_stats import FeatureStats
-from recordsmith.examining.stats.places import Place
 from recordsmith.image import channel_count, probe_image
+from recordsmith.reports import Place
 
 small = st.lists(st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=4)
 floats = st.lists(st.floats(width=32), max_size=4)
@@ -51,7 +50,8 @@ def test_counts_match_decoded_records(
                 lists[key].append(values)
         payloads += [bytes(record) for record in dataset.records()] if dataset else []
     assert found.record_count == len(records)
-    assert found.sizes.top == tuple(
+    assert found.sizes.sample is not None
+    assert found.sizes.sample.top == tuple(
         sorted(Counter(map(len, payloads)).items(), key=lambda item: (-item[1], item[0]))[:10]
     )
     assert found.features.keys() == lists.keys()
@@ -63,7 +63,8 @@ def check_feature(found: FeatureStats, lists: list[Any], record_count: int) -> N
     assert (found.present, found.missing) == (len(lists), record_count - len(lists))
     lengths = [len(values) for values in lists]
     assert (found.lengths.min, found.lengths.max) == (min(lengths), max(lengths))
-    assert dict(found.lengths.top) == Counter(lengths)
+    assert found.lengths.sample is not None
+    assert dict(found.lengths.sample.top) == Counter(lengths)
     by_kind: dict[str, list[Any]] = defaultdict(list)
     for values in lists:
         kind = "bytes" if isinstance(values, list) else str(values.dtype).replace("32", "")
@@ -75,14 +76,17 @@ def check_feature(found: FeatureStats, lists: list[Any], record_count: int) -> N
         assert numbers.count == len(values)
         if kind == "bytes":
             counts = Counter(values)
-            assert numbers.distinct == len(counts)
-            top = {value.begins: value.count for value in numbers.top}
+            assert numbers.sample.distinct == len(counts)
+            top = {value.begins: value.count for value in numbers.sample.top}
             assert top.items() <= counts.items()
-            assert [v.count for v in numbers.top] == sorted(counts.values(), reverse=True)[:10]
-            assert numbers.size_bytes == sum(map(len, values))
+            assert [v.count for v in numbers.sample.top] == sorted(counts.values(), reverse=True)[
+                :10
+            ]
+            assert numbers.sizes.mean == sum(map(len, values)) / len(values)
         else:
             finite = [value.item() for value in values if math.isfinite(value)]
-            assert numbers.distinct == len(set(finite))
+            distinct = 0 if numbers.sample is None else numbers.sample.distinct
+            assert distinct == len(set(finite))
             assert numbers.min == min(finite, default=None)
             assert numbers.max == max(finite, default=None)
 
@@ -108,23 +112,13 @@ def test_threads_do_not_change_the_result(
 ) -> None:
     home = "recordsmith.examining.stats"
     monkeypatch.setattr(f"{home}.stats_report._READ_TOGETHER_BYTES", 1000)
-    for place, limit in (
-        ("bytes_stats.FREQUENT_COUNTERS", 50),
-        ("bytes_stats.EXACT_DISTINCT", 60),
-        ("number_stats.EXACT_DISTINCT", 40),
-        ("number_stats.FREQUENT_COUNTERS", 30),
-        ("number_stats.QUANTILE_LENGTH", 20),
-        ("duplicates.KEPT_HASHES", 60),
-    ):
-        monkeypatch.setattr(f"{home}.{place}", limit)
+    monkeypatch.setattr(f"{home}.sampling.SAMPLE_SIZE", 50)
     documents = [rs.stats(shards[0].parent, threads=threads).to_json() for threads in (1, 3, None)]
     assert documents[0] == documents[1] == documents[2]
     names = documents[0]["features"]["name"]["values"]["bytes"]
     scores = documents[0]["features"]["score"]["values"]["float"]
-    for found in (names, scores):
-        assert min(found["top_error"], found["distinct_error"]) > 0
-    assert 0 < scores["rank_error"] < 1
-    assert documents[0]["duplicates"][0]["sampled"] > 1
+    assert [found["sample"]["size"] for found in (names, scores)] == [50, 50]
+    assert (names["count"], scores["count"]) == (6330, 3 * 6330)
 
 
 def test_shards_and_splits(shards: list[Path]) -> None:
@@ -166,7 +160,7 @@ def test_a_malformed_payload_is_located(
     def fail(*_: Any) -> Any:
         raise rs.CorruptDataError(rs.Defect.MALFORMED_EXAMPLE, "broken", record=1)
 
-    monkeypatch.setattr(record_survey, "example_blocks", fail)
+    monkeypatch.setattr(record_builder, "example_blocks", fail)
     path = write(tmp_path / "a.tfrecord", [b"\x01other", {"a": 1}, b"\x01other", {"a": 2}])
     with pytest.raises(rs.CorruptDataError) as caught:
         rs.stats(path)
@@ -201,7 +195,7 @@ def test_a_feature_of_several_kinds(write, tmp_path: Path) -> None:
     assert feature.records == {"bytes": 1, "float": 1, "int64": 2}
     values: Any = feature.values
     assert (values["int64"].min, values["int64"].max, values["int64"].count) == (1, 7, 3)
-    assert (values["float"].min, values["bytes"].top[0].text) == (0.5, "x")
+    assert (values["float"].min, values["bytes"].sample.top[0].text) == (0.5, "x")
     assert found.features["b"].numbers is not None
     assert [finding.kind for finding in found.findings] == ["mixed-kinds"]
     for words in ("bytes in 1", "float in 1", "int64 in 2"):
@@ -222,9 +216,10 @@ def test_sequence_examples(write, tmp_path: Path) -> None:
     assert (words.present, words.missing) == (2, 1)
     assert words.steps is not None
     assert (words.steps.min, words.steps.max) == (2, 3)
-    assert dict(words.lengths.top) == {0: 1, 1: 2, 2: 1, 3: 1}
+    assert words.lengths.sample is not None
+    assert dict(words.lengths.sample.top) == {0: 1, 1: 2, 2: 1, 3: 1}
     assert words.bytes is not None
-    assert {value.text: value.count for value in words.bytes.top} == {"a": 4, "b": 1, "c": 2}
+    assert {value.text: value.count for value in words.bytes.sample.top} == {"a": 4, "b": 1, "c": 2}
     assert found.to_json()["features"] == {}
 
 
@@ -249,7 +244,7 @@ def test_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
         key: feature.to_json() for key, feature in plain.features.items()
     }
     query = found.sections["context"]["query"]
-    assert (query.present, query.missing, query.values["bytes"].distinct) == (12, 0, 5)
+    assert (query.present, query.missing, query.bytes and query.bytes.sample.distinct) == (12, 0, 5)
     score = plain.features["score"].numbers
     assert score is not None
     assert (score.min, score.max) == (1.0, 11.5)
@@ -262,13 +257,12 @@ def test_other_payloads_are_counted(write, tmp_path: Path) -> None:
     assert found.payloads == {"Example": 2, "other": 2}
     assert found.features["a"].missing == 1
     assert (found.sizes.min, found.sizes.max) == (0, max(map(len, payloads)))
-    assert found.duplicates[0].within == {"a": 1}
 
 
 def test_too_many_features_are_counted(
     write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_survey, "MOST_FEATURES", 3)
+    monkeypatch.setattr(record_builder, "MAX_FEATURES", 3)
     records = [{f"key {number}": number} for number in range(7)]
     found = rs.stats(write(tmp_path / "a.tfrecord", records))
     assert len(found.features) == 3
@@ -365,41 +359,25 @@ def test_images(write, tmp_path: Path, images: ModuleType) -> None:
     assert found_images.largest_place == Place(path, len(every))
     assert (found_images.declared, found_images.differing, found_images.turned) == (4, 2, 1)
     assert found_images.differing_place == Place(path, 1)
-    findings = {finding.kind: finding.text for finding in found.findings}
+    findings = {finding.kind: finding.places for finding in found.findings}
     assert {"declared-size", "unreadable-images"} <= findings.keys()
-    assert f"{path}, record 1" in findings["declared-size"]
+    assert findings["declared-size"] == (Place(path, 1),)
 
 
-def test_the_same_image_in_two_splits(write, tmp_path: Path, images: ModuleType) -> None:
-    drawn = [images.jpeg(seed) for seed in range(6)]
-
-    def shard(split: str, chosen: Iterable[int]) -> None:
-        write(
-            tmp_path / f"{split}-00000-of-00001.tfrecord",
-            ({"image/encoded": drawn[n], "n": at} for at, n in enumerate(chosen)),
-        )
-
-    shard("train", [0, 1, 2, 1, 1])
-    shard("validation", [3, 4, 2, 1])
-    shard("test", [5])
-    found = rs.stats(tmp_path)
-    records, duplicates = found.duplicates
-    assert (records.feature, records.distinct) == (None, 8)  # in two both features are the same
-    assert (duplicates.feature, duplicates.count, duplicates.distinct) == ("image/encoded", 10, 6)
-    assert duplicates.within == {"test": 0, "train": 2, "validation": 0}
-    train, validation = (str(tmp_path / f"{split}-00000-of-00001.tfrecord")
-                         for split in ("train", "validation"))  # fmt: skip
-    assert duplicates.places == ((Place(train, 1), Place(train, 4)),)
-    (shared,) = duplicates.shared
-    assert shared.splits == ("train", "validation")
-    assert (shared.contents, shared.records) == (2, 6)
-    assert shared.places == (
-        (Place(train, 1), Place(validation, 3)),
-        (Place(train, 2), Place(validation, 2)),
-    )
-    kinds = [(finding.kind, finding.feature) for finding in found.findings]
-    assert kinds == [
-        ("leakage", None),
-        ("leakage", "image/encoded"),
-        ("duplicates", "image/encoded"),
-    ]
+def test_what_is_sampled_is_called_so(
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recordsmith.examining.stats.sampling.SAMPLE_SIZE", 20)
+    records = [{"id": n, "label": n % 3, "same": 7, "text": "x", "some": f"{n}"} for n in range(99)]
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
+    features, numbers, texts, *_ = found.content().tables[1:]
+    distinct = {row[0]: row[4] for row in features.rows}
+    assert distinct == {
+        "id": "20 or more", "label": "3", "same": "1", "text": "1 or more", "some": "20 or more",
+    }  # fmt: skip
+    assert "20 values" in numbers.note
+    assert "20 values" in texts.note
+    constant = {finding.feature: finding.text for finding in found.findings}
+    assert constant["same"].startswith("all values are")
+    assert constant["text"].startswith("all values of the sample")
+    assert len(found.classes["label"].splits["a"]) == 3

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import io
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith import tasks
 from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
+from recordsmith.examining.stats.record_builder import RecordBuilder
+from recordsmith.examining.stats.stats_report import RunResult
 from recordsmith.example.keys import IMAGE, MASK
 
 from ...json_engine import JsonEngine, KilledProcesses, plain
@@ -47,7 +52,7 @@ def _small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(write, tmp_path: Path) -> Path:
-    """Three splits of everything that has statistics, with duplicates within and between them."""
+    """Three splits of everything that has statistics."""
     rng = np.random.default_rng(0)
     folder = tmp_path / "data"
     folder.mkdir()
@@ -78,35 +83,65 @@ def folder(write, tmp_path: Path) -> Path:
 
 
 LIMITS = {
-    "bytes_stats.FREQUENT_COUNTERS": 50,
-    "bytes_stats.EXACT_DISTINCT": 60,
-    "number_stats.EXACT_DISTINCT": 40,
-    "number_stats.FREQUENT_COUNTERS": 30,
-    "number_stats.QUANTILE_LENGTH": 20,
-    "duplicates.KEPT_HASHES": 60,
-    "mask_stats.MOST_MASKS": 25,
-    "label_texts.MOST_PAIRS": 4,
-    "record_survey.MOST_FEATURES": 12,
+    "sampling.SAMPLE_SIZE": 50,
+    "mask_stats.MAX_MASKS": 25,
+    "class_counts.MAX_CLASSES": 6,
+    "record_builder.MAX_FEATURES": 12,
 }
 
 
-@pytest.mark.parametrize("limits", [{}, LIMITS], ids=["exact", "estimated"])
+@pytest.mark.parametrize("limits", [{}, LIMITS], ids=["exact", "sampled"])
 def test_everything(folder: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]) -> None:
     for place, limit in limits.items():
         monkeypatch.setattr(f"{STATS}.{place}", limit)
     monkeypatch.chdir(folder.parent)
     found = _assert_equal("data")  # paths in the report are as typed
     assert found.record_count == 660
-    assert found.duplicates[1].feature == IMAGE
-    assert found.duplicates[1].shared
+    sizes = found.sizes.sample
+    assert sizes is not None
+    assert sizes.size == (50 if limits else 660)
     if limits:
-        assert found.duplicates[0].sampled > 1
         assert found.masks[MASK].sampled == 25 < found.masks[MASK].count
         assert found.left_out
     else:
         assert found.boxes is not None
         assert found.classes
         assert not found.left_out
+
+
+def test_samples_do_not_depend_on_the_division(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All shards together, or each alone: also the means of floats are the same."""
+    for place, limit in LIMITS.items():
+        monkeypatch.setattr(f"{STATS}.{place}", limit)
+    alone = rs.stats(folder, threads=3)
+    monkeypatch.setattr(f"{STATS}.stats_report._READ_TOGETHER_BYTES", 1 << 30)
+    assert plain(rs.stats(folder)) == plain(alone)
+
+
+class _Harmful:
+    def __reduce__(self) -> Any:
+        return os.system, ("exit 1",)
+
+
+def _pickled(code: bytes) -> str:
+    return base64.b64encode(code).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *map(tasks.result_to_text, (os.system, _Harmful(), Shard, Processes, np.float64(1))),
+        *map(tasks.result_to_text, (np.arange(3), Counter("a"), RecordBuilder, None)),
+        _pickled(b"\x80\x04\x8c\x28recordsmith.examining.stats.stats_report\x8c\x07np.load\x93."),
+        _pickled(b"\x80\x04"),
+        "no base64",
+    ],
+)
+def test_only_results_of_the_job_are_restored(text: str) -> None:
+    with raises(rs.OptionError, option="results"):
+        tasks.result_from_text(text, RunResult)
 
 
 def test_some_records(folder: Path) -> None:

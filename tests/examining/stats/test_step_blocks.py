@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining.stats import feature_blocks, record_survey, step_blocks
+from recordsmith.examining.stats import feature_blocks, record_builder, step_blocks
 from recordsmith.example import BytesArray
 
 INT64S = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300)
@@ -159,7 +159,7 @@ def test_contexts_of_all_sorts(write: Any, tmp_path: Path, reference: Any) -> No
     same = rs.stats(write(tmp_path / "b.tfrecord", plain)).to_json()
     assert found["context"] == same["context"]
     assert found["context"]["id"]["present"] == 4
-    assert found["context"]["id"]["values"]["int64"]["top"][0] == {"value": 1, "count": 3}
+    assert found["context"]["id"]["values"]["int64"]["sample"]["top"][0] == {"value": 1, "count": 3}
     assert found["feature_lists"] == same["feature_lists"]
 
 
@@ -181,7 +181,7 @@ def test_any_number_of_features_at_a_time(
     ]
     other = write(tmp_path / "b.tfrecord", examples)
     for most in (100, 4):
-        monkeypatch.setattr(record_survey, "MOST_FEATURES", most)
+        monkeypatch.setattr(record_builder, "MAX_FEATURES", most)
         monkeypatch.setattr(feature_blocks, "FEATURES_AT_A_TIME", 1 << 14)
         whole = [rs.stats(each).to_json() for each in (path, other)]
         assert (whole[1]["left_out"] > 0) == (most == 4)

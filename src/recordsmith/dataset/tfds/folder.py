@@ -17,7 +17,14 @@ from recordsmith.dataset.tfds.features import (
     TfdsFeature,
     parse_features,
 )
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, option
+from recordsmith.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    option,
+)
 from recordsmith.stores import Location, read_document
 
 INFO_NAME = "dataset_info.json"
@@ -281,7 +288,7 @@ def _names(location: Location) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip())
 
 
-def _broken(location: Location, error: Exception) -> CorruptDataError:
+def _broken(location: Location, error: Exception) -> DataError:
     return CorruptDataError(
         Defect.BROKEN_MANIFEST,
         f"the description of a TFDS dataset is invalid: {describe_fault(error)}",

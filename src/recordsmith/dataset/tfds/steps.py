@@ -10,7 +10,7 @@ import numpy as np
 
 from recordsmith.dataset.tfds.features import DATASET, Leaf, TfdsFeature
 from recordsmith.dataset.tfds.records import stored_values
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import Features
 
 
@@ -74,7 +74,7 @@ def _cut(
     cut[key] = values[start * size : stop * size]
 
 
-def _too_short(leaf: Leaf, found: int, expected: int) -> CorruptDataError:
+def _too_short(leaf: Leaf, found: int, expected: int) -> DataError:
     return CorruptDataError(
         Defect.FEATURE_SHAPE,
         "the features of an episode have different numbers of steps",

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.diff.comparing import RecordPlace
+from recordsmith.examining.diff.diff_content import diff_content
 from recordsmith.examining.diff.record_changes import FeatureChange
 from recordsmith.examining.diff.schema_changes import SchemaChange
+from recordsmith.reports import ReportContent
 from recordsmith.summaries import Report
 
 MAX_LISTED = 100
@@ -155,6 +157,10 @@ class DiffReport(Report):
     def moved_count(self) -> int:
         """Number of records in another split; 0 if the datasets have no split in common."""
         return sum(move.record_count for move in self.moves) if self.splits_are_comparable else 0
+
+    def content(self) -> ReportContent:
+        """Return what a terminal and a page show."""
+        return diff_content(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a JSON-able dict, as described in docs/json.md."""

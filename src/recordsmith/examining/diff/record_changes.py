@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.examining.diff.matching import digest_of
 from recordsmith.example import FeatureValue, SequenceExample, decode_payload
 from recordsmith.example.raw_fields import as_text
@@ -178,7 +178,7 @@ def describe_value(value: FeatureValue) -> str:
 def _decoded(payload: memoryview) -> Features | SequenceExample | None:
     try:
         return decode_payload(payload)
-    except CorruptDataError:  # another message or other data
+    except DataError:  # another message or other data
         return None
 
 

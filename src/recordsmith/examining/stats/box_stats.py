@@ -12,10 +12,11 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.image_stats import declared_sizes
-from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
-from recordsmith.examining.stats.places import FirstPlace, Place, Places
-from recordsmith.examining.stats.survey import Collector
+from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
+from recordsmith.examining.stats.places import FirstPlace, Places
+from recordsmith.examining.stats.sampling import Builder, hash_positions
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
+from recordsmith.reports import Place
 from recordsmith.summaries import Report
 
 COCO_SIDES = (32, 96)
@@ -29,7 +30,7 @@ class BoxStats(Report):
     """Statistics of the boxes in `image/object/bbox/`.
 
     count: number of boxes.
-    per_image: number of boxes of each record.
+    per_image: number of boxes of each Example.
     widths, heights, areas: as shares of the image, of boxes that are not degenerate.
     small, medium, large: number of boxes by their area in pixels, below 32 x 32, below 96 x 96 and
         above, in records that have the size of their image.
@@ -54,19 +55,19 @@ class BoxStats(Report):
     place: Place | None
 
 
-class BoxSurvey(Collector):
-    """Collects statistics of boxes."""
+class BoxBuilder(Builder):
+    """Collects boxes."""
 
     def __init__(self) -> None:
-        self._per_image = NumberSurvey()
-        self._widths, self._heights, self._areas = (NumberSurvey(np.float32) for _ in range(3))
+        self._per_image = NumberBuilder()
+        self._widths, self._heights, self._areas = (NumberBuilder() for _ in range(3))
         self._counts: Counter[str] = Counter()  # the counts of BoxStats by name
-        self._records = 0
         self._first_wrong = FirstPlace()
 
     def add(self, blocks: Mapping[str, FeatureBlock], places: Int64Array) -> None:
-        """Add the boxes of some records, if they have any; `places` numbers the records."""
+        """Add the boxes of some records; `places` numbers the records."""
         if not any(key in blocks for key in BOX):
+            self._per_image.add(np.zeros(len(places), np.int64), hash_positions(places))
             return
         sides, rows_of = zip(*(_coordinates(blocks.get(key)) for key in BOX), strict=True)
         per_record = [np.bincount(rows, minlength=len(places)) for rows in rows_of]
@@ -75,8 +76,7 @@ class BoxSurvey(Collector):
         ymin, xmin, ymax, xmax = (
             side[is_even[rows]] for side, rows in zip(sides, rows_of, strict=True)
         )
-        self._records += len(places)
-        self._per_image.add(counts[is_even])
+        self._per_image.add(counts[is_even], hash_positions(places[is_even]))
         with np.errstate(all="ignore"):  # NaN, infinite and very large numbers
             heights, widths = ymax - ymin, xmax - xmin
             is_box = (heights > 0) & (widths > 0)
@@ -84,9 +84,10 @@ class BoxSurvey(Collector):
                 np.maximum(ymax, xmax) <= 1 + _ROUNDING
             )
             is_outside = is_box & ~within
-            self._heights.add(heights[is_box].astype(np.float32))
-            self._widths.add(widths[is_box].astype(np.float32))
-            self._areas.add((heights * widths)[is_box].astype(np.float32))
+            hashes = hash_positions(places[rows])[is_box]
+            self._heights.add(heights[is_box].astype(np.float32), hashes)
+            self._widths.add(widths[is_box].astype(np.float32), hashes)
+            self._areas.add((heights * widths)[is_box].astype(np.float32), hashes)
             images = declared_sizes(blocks, HEIGHT, WIDTH, len(places))
             is_known = is_box & images.is_known[rows]
             pixels = heights * images.heights[rows] * widths * images.widths[rows]
@@ -105,11 +106,10 @@ class BoxSurvey(Collector):
         if len(wrong):
             self._first_wrong.add(int(places[wrong].min()))
 
-    def finish(self, record_count: int, places: Places) -> BoxStats | None:
+    def finish(self, places: Places) -> BoxStats | None:
         """Return the statistics; None if no record has boxes."""
-        if not self._records:
+        if not self._counts:
             return None
-        self._per_image.add_repeated(0, record_count - self._records)
         return BoxStats(
             per_image=self._per_image.finish(),
             widths=self._widths.finish(),

@@ -1,4 +1,4 @@
-"""Counts the classes of label features in each split.
+"""Counts the classes of label features in each split, and which texts the labels have.
 
 A feature is a label if its key is a conventional one, or ends in a word such as label or class.
 """
@@ -6,23 +6,38 @@ A feature is a label if its key is a conventional one, or ends in a word such as
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.examining.stats.bytes_stats import FrequentValues
-from recordsmith.examining.stats.feature_stats import FeatureStatsSurvey
-from recordsmith.examining.stats.number_stats import EXACT_DISTINCT, NumberSurvey
+from recordsmith.examining.stats.feature_blocks import FeatureBlock, Values
+from recordsmith.example import BytesArray
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.serialization import to_json
 
 NUMBERED_KEYS = (CLASS_LABEL, OBJECT_LABEL)
 """Features whose labels are the classes in `labels.txt`."""
 
+TEXT_OF_LABEL = {CLASS_LABEL: CLASS_TEXT, OBJECT_LABEL: OBJECT_TEXT}
+
+MAX_CLASSES = 100_000
+"""With more different values, a feature is not a label, and pairs of label and text are none."""
+
+MAX_TEXT_BYTES = 256
+"""Longer texts are not class names."""
+
 _KEYS = frozenset((*NUMBERED_KEYS, CLASS_TEXT, OBJECT_TEXT))
 _WORDS = re.compile(
     "labels?|class|classes|category|categories|target|(class|category|label)_id|class_(label|name)"
 )
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+Label: TypeAlias = int | str
 
 
 def is_label(key: str) -> bool:
@@ -39,7 +54,7 @@ class ClassCount:
     name: the name of a number in `labels.txt`; None if it has no name.
     """
 
-    label: int | str
+    label: Label
     name: str | None
     count: int
 
@@ -49,16 +64,14 @@ class ClassCount:
 
 @dataclass(frozen=True)
 class ClassStats:
-    """The classes of one feature.
+    """The classes of one feature. All counts are exact.
 
     splits: the classes of each split, most frequent first.
     is_numbered: whether the labels are numbers.
-    error: by how much a count may be too low; 0 if all counts are exact and complete.
     """
 
     splits: dict[str, tuple[ClassCount, ...]]
     is_numbered: bool
-    error: int
 
     def by_name(self) -> list[tuple[str, dict[str, int]]]:
         """Return the counts of each class by split, most frequent class first."""
@@ -76,62 +89,112 @@ class ClassStats:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict."""
         return {
-            "error": self.error,
             "splits": {
-                split: {
-                    "imbalance": self.imbalance(split),
-                    "classes": to_json(counts),
-                }
+                split: {"imbalance": self.imbalance(split), "classes": to_json(counts)}
                 for split, counts in self.splits.items()
-            },
+            }
         }
 
 
-class ClassSurvey:
-    """Collects the labels of one feature by split."""
+class LabelCounter:
+    """Counts labels, or pairs of label and text. `counts` is None if these are no classes."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, NumberSurvey] = {}
-        self._texts: dict[str, FrequentValues] = {}
+        self.counts: Counter[Any] | None = Counter()
 
-    def add(self, split: str, feature: FeatureStatsSurvey) -> None:
-        """Add the labels of a feature, collected from records of one split."""
-        if "int64" in feature.numbers:
-            numbers = self._numbers.setdefault(split, NumberSurvey())
-            numbers.merge(feature.numbers["int64"])
-        if feature.bytes is not None:
-            self._texts.setdefault(split, FrequentValues()).merge(feature.bytes.frequent)
+    def add_labels(self, values: Values) -> None:
+        """Add numbers or texts."""
+        if self.counts is None:
+            return
+        keys = values.hashes() if isinstance(values, BytesArray) else values
+        self._add(_firsts(keys), lambda first: _labels(values[first]))
 
-    def finish(self, class_names: ClassNames | None) -> ClassStats | None:
-        """Return the classes; None if the feature does not hold labels."""
-        if self._numbers and not self._texts:
-            return self._finish_numbers(class_names)
-        if self._texts and not self._numbers:
-            return self._finish_texts()
+    def add_pairs(self, labels: FeatureBlock, texts: FeatureBlock) -> None:
+        """Add some records; records with different numbers of texts and labels are ignored."""
+        numbers, names = labels.values.get("int64"), texts.values.get("bytes")
+        if self.counts is None or numbers is None or not isinstance(names, BytesArray):
+            return
+        places, name_places = _shared_places(labels.rows["int64"], texts.rows["bytes"])
+        numbers, names = numbers[places], names[name_places]
+        keys = names.hashes() ^ (numbers.astype(np.uint64) * _SPREAD)
+        pairs = _firsts(keys)
+        self._add(
+            pairs, lambda first: zip(_labels(numbers[first]), _labels(names[first]), strict=True)
+        )
+
+    def _add(self, firsts: tuple[Int64Array, Int64Array], labels_at: Any) -> None:
+        first, counts = firsts
+        if self.counts is None or len(first) > MAX_CLASSES:
+            self.counts = None
+            return
+        try:
+            labels = list(labels_at(first))
+        except ValueError:  # not a class name
+            self.counts = None
+            return
+        self._join(dict(zip(labels, counts.tolist(), strict=True)))
+
+    def _join(self, counts: Mapping[Any, int]) -> None:
+        assert self.counts is not None
+        self.counts.update(counts)
+        if len(self.counts) > MAX_CLASSES:
+            self.counts = None
+
+    def merge(self, other: LabelCounter) -> None:
+        """Add what another counter counted."""
+        if other.counts is None or self.counts is None:
+            self.counts = None
+        else:
+            self._join(other.counts)
+
+
+def _firsts(keys: Any) -> tuple[Int64Array, Int64Array]:
+    """Return where each key is first, and how often it is there."""
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    return first, counts
+
+
+def _labels(values: Any) -> Iterable[Label]:
+    """Return numbers or texts; raise ValueError if a text is not a class name."""
+    if not isinstance(values, BytesArray):
+        return values.tolist()  # type: ignore[no-any-return]
+    if values.lengths.max(initial=0) > MAX_TEXT_BYTES:
+        raise ValueError
+    return [str(view, "utf-8") for view in values.views()]
+
+
+def _shared_places(rows: Int64Array, other_rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Find the values of two features that belong together, by the rows they are in."""
+    if np.array_equal(rows, other_rows):
+        every = np.arange(len(rows))
+        return every, every
+    row_count = 1 + max(rows.max(initial=0), other_rows.max(initial=0))
+    is_same = np.bincount(rows, minlength=row_count) == np.bincount(other_rows, minlength=row_count)
+    return np.flatnonzero(is_same[rows]), np.flatnonzero(is_same[other_rows])
+
+
+def class_stats(
+    splits: Mapping[str, LabelCounter], class_names: ClassNames | None
+) -> ClassStats | None:
+    """Return the classes of a feature by split; None if it does not hold labels."""
+    counted = {split: counter.counts for split, counter in splits.items()}
+    labels = {type(label) for counts in counted.values() if counts for label in counts}
+    if len(labels) != 1 or None in counted.values():
         return None
-
-    def _finish_numbers(self, class_names: ClassNames | None) -> ClassStats:
-        splits, error = {}, 0
-        for split, numbers in self._numbers.items():
-            top, top_error = numbers.top(EXACT_DISTINCT)
-            error = max(error, top_error)
-            splits[split] = tuple(
-                ClassCount(int(label), name_of(int(label), class_names), count)
-                for label, count in top
+    return ClassStats(
+        {
+            split: tuple(
+                ClassCount(label, name_of(label, class_names), count)
+                for label, count in sorted((counts or {}).items(), key=lambda n: (-n[1], n[0]))
             )
-        return ClassStats(splits, is_numbered=True, error=error)
-
-    def _finish_texts(self) -> ClassStats | None:
-        splits, error = {}, 0
-        for split, texts in self._texts.items():
-            error = max(error, texts.error)
-            counts = [(value.text, value.count) for value in texts.top_values(EXACT_DISTINCT)]
-            if any(text is None for text, _ in counts):  # images, such as masks
-                return None
-            splits[split] = tuple(ClassCount(text or "", None, count) for text, count in counts)
-        return ClassStats(splits, is_numbered=False, error=error)
+            for split, counts in counted.items()
+        },
+        is_numbered=labels == {int},
+    )
 
 
-def name_of(label: int, class_names: ClassNames | None) -> str | None:
+def name_of(label: Label, class_names: ClassNames | None) -> str | None:
     """Return the name of a label in `labels.txt`; None if it has no name."""
-    return class_names[label] if class_names and 0 <= label < len(class_names) else None
+    if class_names is None or isinstance(label, str) or not 0 <= label < len(class_names):
+        return None
+    return class_names[label]

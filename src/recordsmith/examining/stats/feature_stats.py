@@ -7,14 +7,129 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from recordsmith.examining.stats.bytes_stats import BytesStats, BytesSurvey
+import numpy as np
+
+from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
-from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
+from recordsmith.examining.stats.image_stats import ImageBuilder, ImageStats
+from recordsmith.examining.stats.number_stats import TOP_VALUES, NumberBuilder, NumberStats
 from recordsmith.examining.stats.places import Places
-from recordsmith.examining.stats.sketches import Hashes
-from recordsmith.examining.stats.survey import Collector
+from recordsmith.examining.stats.sampling import Builder, Hashes, ValueSample, hash_positions
 from recordsmith.example import BytesArray, Kind
 from recordsmith.summaries import Report
+
+PREVIEW_BYTES = 128
+"""How many bytes of a frequent value are kept."""
+
+
+@dataclass(frozen=True)
+class FrequentBytes:
+    """A frequent value.
+
+    begins: its first PREVIEW_BYTES bytes.
+    size: its size in bytes.
+    count: how often it occurs in the sample.
+    """
+
+    begins: bytes
+    size: int
+    count: int
+
+    @property
+    def text(self) -> str | None:
+        """The value as text; None if it is shortened or not UTF-8."""
+        if len(self.begins) < self.size:
+            return None
+        try:
+            return self.begins.decode()
+        except UnicodeDecodeError:
+            return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return count and value, or size_bytes and begins (hexadecimal) if it is not text."""
+        text = self.text
+        if text is not None:
+            return {"value": text, "count": self.count}
+        begins = self.begins[:16].hex()
+        return {"size_bytes": self.size, "begins": begins, "count": self.count}
+
+
+@dataclass(frozen=True, repr=False)
+class BytesSample(Report):
+    """A sample of at most SAMPLE_SIZE byte strings.
+
+    size: how many strings are in the sample; all figures are exact if these are all.
+    distinct: how many different strings it has, compared by 64-bit hashes.
+    top: the most frequent strings.
+    """
+
+    size: int
+    distinct: int
+    top: tuple[FrequentBytes, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class BytesStats(Report):
+    """Statistics of byte strings.
+
+    count: number of strings.
+    sizes: their sizes in bytes.
+    raw, text, image_count: number of raw bytes, texts (UTF-8 without control characters) and
+        images, detected from their first bytes.
+    sample: different and frequent strings in a sample.
+    images: statistics of the images; None without images.
+    """
+
+    count: int
+    sizes: NumberStats
+    raw: int
+    text: int
+    image_count: int
+    sample: BytesSample
+    images: ImageStats | None = None
+
+
+class BytesBuilder(Builder):
+    """Collects byte strings."""
+
+    def __init__(self) -> None:
+        self._sizes = NumberBuilder()
+        self._sample = ValueSample()  # of (hash, size, first bytes)
+        self._contents = np.zeros(3, np.int64)
+        self.images: ImageBuilder | None = None
+
+    def add(self, values: BytesArray, contents: list[int], hashes: Hashes) -> None:
+        """Add values; `contents` counts raw bytes, texts and images."""
+        self._sizes.add(values.lengths, hashes)
+        self._contents += contents
+        chosen = self._sample.choose(hashes)
+        sampled = values[chosen]
+        strings = [
+            (key, len(view), bytes(view[:PREVIEW_BYTES]))
+            for key, view in zip(sampled.hashes().tolist(), sampled.views(), strict=True)
+        ]
+        self._sample.add(hashes[chosen], np.fromiter(strings, object, len(strings)))
+
+    def finish(self, places: Places) -> BytesStats:
+        """Return the statistics."""
+        raw, text, image_count = self._contents.tolist()
+        sizes = self._sizes.finish()
+        counts = Counter(self._sample.values().tolist())
+        top = sorted(counts.items(), key=lambda item: (-item[1], item[0][2], item[0]))
+        return BytesStats(
+            count=sizes.count,
+            sizes=sizes,
+            raw=raw,
+            text=text,
+            image_count=image_count,
+            sample=BytesSample(
+                size=counts.total(),
+                distinct=len(counts),
+                top=tuple(FrequentBytes(key[2], key[1], n) for key, n in top[:TOP_VALUES]),
+            ),
+            images=None if self.images is None else self.images.finish(places),
+        )
+
 
 ValueStatistics: TypeAlias = NumberStats | BytesStats
 
@@ -49,14 +164,14 @@ class FeatureStats(Report):
     @property
     def numbers(self) -> NumberStats | None:
         """Statistics of its values, if all are numbers of one kind."""
-        found = self._only()
-        return found if isinstance(found, NumberStats) else None
+        values = self._only()
+        return values if isinstance(values, NumberStats) else None
 
     @property
     def bytes(self) -> BytesStats | None:
         """Statistics of its values, if all are bytes."""
-        found = self._only()
-        return found if isinstance(found, BytesStats) else None
+        values = self._only()
+        return values if isinstance(values, BytesStats) else None
 
     def _only(self) -> ValueStatistics | None:
         return next(iter(self.values.values())) if len(self.values) == 1 else None
@@ -66,47 +181,51 @@ class FeatureStats(Report):
         return {"kind": self.kind} | super().to_json()
 
 
-class FeatureStatsSurvey(Collector):
-    """Collects statistics of one feature."""
+class FeatureBuilder(Builder):
+    """Collects one feature."""
 
     def __init__(self) -> None:
-        self.present = 0
-        self.records: Counter[str] = Counter()
+        self._present = 0
+        self._records: Counter[str] = Counter()
         self._value_bytes = 0
-        self._lengths = NumberSurvey()
-        self._steps: NumberSurvey | None = None
-        self.numbers: dict[Kind, NumberSurvey] = {}
-        self.bytes: BytesSurvey | None = None
+        self._lengths = NumberBuilder()
+        self._steps: NumberBuilder | None = None
+        self._numbers: dict[Kind, NumberBuilder] = {}
+        self.bytes: BytesBuilder | None = None
 
-    def add(self, block: FeatureBlock) -> Hashes | None:
-        """Add the values of some records; return the hashes of bytes."""
-        self.present += block.present
-        self.records.update(block.records)
+    def add(self, block: FeatureBlock, places: Int64Array, hashes: Hashes) -> None:
+        """Add the values of some records, with their places and the hashes of their positions."""
+        self._present += block.present
+        self._records.update(block.records)
         self._value_bytes += block.value_bytes
-        self._lengths.add(block.lengths)
-        if block.steps is not None:
-            self._steps = self._steps or NumberSurvey()
-            self._steps.add(block.steps)
-        hashes = None
+        if block.steps is None:  # lengths of rarer features have lost their records
+            self._lengths.add(block.lengths, hashes[: len(block.lengths)])
+        else:
+            self._steps = self._steps or NumberBuilder()
+            self._steps.add(block.steps, hashes[: len(block.steps)])
+            owners = np.repeat(places[: len(block.steps)], block.steps)
+            self._lengths.add(block.lengths, hash_positions(owners))
         for kind, values in block.values.items():
+            rows = block.rows[kind]
+            is_single = len(rows) == len(places) and (rows[1:] > rows[:-1]).all()
+            positions = hashes if is_single else hash_positions(places[rows])
             if isinstance(values, BytesArray):
-                self.bytes = self.bytes or BytesSurvey()
-                hashes = self.bytes.add(values, block.contents)
+                self.bytes = self.bytes or BytesBuilder()
+                self.bytes.add(values, block.contents, positions)
             else:
-                self.numbers.setdefault(kind, NumberSurvey(values.dtype)).add(values)
-        return hashes
+                self._numbers.setdefault(kind, NumberBuilder()).add(values, positions)
 
     def finish(self, record_count: int, places: Places) -> FeatureStats:
-        """Return the statistics of everything added so far."""
+        """Return the statistics."""
         values: dict[Kind, ValueStatistics] = {}
         if self.bytes is not None:
             values["bytes"] = self.bytes.finish(places)
-        for kind in sorted(self.numbers):
-            values[kind] = self.numbers[kind].finish()
+        for kind in sorted(self._numbers):
+            values[kind] = self._numbers[kind].finish()
         return FeatureStats(
-            present=self.present,
-            missing=record_count - self.present,
-            records=dict(sorted(self.records.items())),
+            present=self._present,
+            missing=record_count - self._present,
+            records=dict(sorted(self._records.items())),
             lengths=self._lengths.finish(),
             steps=None if self._steps is None else self._steps.finish(),
             value_bytes=self._value_bytes,

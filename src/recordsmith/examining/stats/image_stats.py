@@ -15,15 +15,12 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
-from recordsmith.examining.stats.number_stats import (
-    TOP_VALUES,
-    NumberStats,
-    NumberSurvey,
-)
-from recordsmith.examining.stats.places import FirstPlace, Place, Places
-from recordsmith.examining.stats.survey import Collector
+from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
+from recordsmith.examining.stats.places import FirstPlace, Places
+from recordsmith.examining.stats.sampling import Builder, Hashes
 from recordsmith.example import BytesArray
 from recordsmith.image import jpeg_variant, read_image_header, starts_like_image
+from recordsmith.reports import Place
 from recordsmith.summaries import Report
 
 _LARGEST_SIDE = 2**31 - 1
@@ -76,7 +73,7 @@ class ImageStats(Report):
     formats, channels: number of images by format (named as in TensorFlow) and by channels.
     variants: number of progressive and tiled jpeg, animated gif and webp, and 16-bit png.
     heights, widths, pixels: sizes in pixels, as stored.
-    sizes: the most frequent sizes.
+    sizes: the most frequent sizes, with their counts in the sample of `pixels`.
     largest_place: place of the first of the largest images; None without images.
     declared: number of images whose record has a height and width.
     differing: how many of them differ from the header.
@@ -100,29 +97,26 @@ class ImageStats(Report):
     differing_place: Place | None
 
 
-class ImageSurvey(Collector):
-    """Collects statistics of encoded images."""
+class ImageBuilder(Builder):
+    """Collects encoded images."""
 
     def __init__(self) -> None:
         self._formats: Counter[str] = Counter()
         self._channels: Counter[int] = Counter()
         self._variants: Counter[str] = Counter()
-        self._heights, self._widths, self._pixels = (NumberSurvey() for _ in range(3))
-        self._sizes = NumberSurvey()
+        self._heights, self._widths, self._pixels = (NumberBuilder() for _ in range(3))
+        self._sizes = NumberBuilder()
         self._unreadable = self._declared = self._differing = self._turned = 0
         self._largest, self._first_differing = FirstPlace(), FirstPlace()
 
-    def add(self, values: BytesArray, places: Int64Array, declared: DeclaredSizes) -> Int64Array:
-        """Add those of some values that begin like images.
+    def add(
+        self, values: BytesArray, hashes: Hashes, places: Int64Array, declared: DeclaredSizes
+    ) -> Int64Array:
+        """Add those of some values that begin like images; return the indices of the images.
 
-        Args:
-            places: int64, (count,): number of the place of each value.
-            declared: sizes given in the records of these values.
-
-        Returns:
-            int64: indices of the values that are images.
+        `places` and `declared` are the place and the sizes in the record of each value.
         """
-        found, sides = [], []
+        indices, sides = [], []
         for number, view in enumerate(values.views()):
             if not starts_like_image(view):
                 continue
@@ -135,21 +129,23 @@ class ImageSurvey(Collector):
             variant = jpeg_variant(view) if header.format == "jpeg" else header.variant
             if variant:
                 self._variants[f"{variant} {header.format}"] += 1
-            found.append(number)
+            indices.append(number)
             sides.append((header.height, header.width))
-        chosen = np.array(found, np.int64)
-        if found:
+        chosen = np.array(indices, np.int64)
+        if indices:
             heights, widths = np.array(sides, np.int64).T
-            self._add_sizes(heights, widths, places[chosen])
+            self._add_sizes(heights, widths, hashes[chosen], places[chosen])
             self._compare(heights, widths, declared.of(chosen), places[chosen])
         return chosen
 
-    def _add_sizes(self, heights: Int64Array, widths: Int64Array, places: Int64Array) -> None:
-        self._heights.add(heights)
-        self._widths.add(widths)
-        self._sizes.add(widths << 32 | heights)
+    def _add_sizes(
+        self, heights: Int64Array, widths: Int64Array, hashes: Hashes, places: Int64Array
+    ) -> None:
         pixels = heights * widths
-        self._pixels.add(pixels)
+        self._heights.add(heights, hashes)
+        self._widths.add(widths, hashes)
+        self._pixels.add(pixels, hashes)
+        self._sizes.add(widths << 32 | heights, hashes)
         largest = int(pixels.argmax())
         self._largest.add(int(places[largest]), rank=int(pixels[largest]))
 
@@ -170,12 +166,9 @@ class ImageSurvey(Collector):
             self._first_differing.add(int(places[differs].min()))
 
     def finish(self, places: Places) -> ImageStats:
-        """Return the statistics of everything added so far."""
-        heights = self._heights.finish()
-        sizes = [
-            ImageSize(int(size) >> 32, int(size) & 0xFFFFFFFF, count)
-            for size, count in self._sizes.top(TOP_VALUES)[0]
-        ]
+        """Return the statistics."""
+        heights, sizes = self._heights.finish(), self._sizes.finish().sample
+        top = [] if sizes is None else [(int(size), count) for size, count in sizes.top]
         return ImageStats(
             count=heights.count,
             unreadable=self._unreadable,
@@ -185,7 +178,7 @@ class ImageSurvey(Collector):
             heights=heights,
             widths=self._widths.finish(),
             pixels=self._pixels.finish(),
-            sizes=tuple(sizes),
+            sizes=tuple(ImageSize(size >> 32, size & 0xFFFFFFFF, count) for size, count in top),
             largest_place=self._largest.finish(places),
             declared=self._declared,
             differing=self._differing,

@@ -1,13 +1,10 @@
 """Statistics of masks: pixels per class, from a sample of the masks if there are many.
 
-The sample consists of the masks with the smallest hashes, as many as the limits below allow. It
-does not depend on the order of the masks, so all threads share it, and decodes few other masks.
+The sample has the masks with the smallest hashes of their positions, as many as the limits allow.
 """
 
 from __future__ import annotations
 
-import heapq
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,20 +13,18 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.examining.stats.class_counts import name_of
-from recordsmith.examining.stats.sketches import Hashes
+from recordsmith.examining.stats.sampling import Hashes
 from recordsmith.example import BytesArray
 from recordsmith.image import MaskValues, decode_mask
 from recordsmith.summaries import Report
 
-MOST_MASKS = 10_000
-MOST_PIXELS = 1 << 28
-"""About two seconds of decoding."""
+MAX_MASKS = 1000
+MAX_PIXELS = 1 << 28
+"""About two seconds of decoding. Each class in a mask counts as 256 pixels: it takes memory."""
 
-MOST_COUNTS = 1 << 20
-"""How many counts of a class in a mask are kept: 16 bytes each."""
-
+_PIXELS_OF_CLASS = 256
 _STRIP = 1 << 20  # np.bincount makes a copy of 8 bytes per pixel
 _ALL = 1 << 64
 
@@ -73,110 +68,87 @@ class MaskStats(Report):
     classes: tuple[MaskClass, ...]
 
 
-@dataclass
-class CountedMask:
-    """Masks with the same bytes. Without labels if they cannot be decoded."""
-
-    count: int
-    labels: Int64Array
-    pixels: Int64Array
+CountedMask = tuple[int, Int64Array, Int64Array]
+"""The hash of its position, its labels and their pixels; no labels if it cannot be decoded."""
 
 
-class MaskSample:
-    """Collects the masks of one feature. Thread-safe."""
+class MaskBuilder:
+    """Collects the masks of one feature.
+
+    limit: masks whose hashes are at least this are outside of the sample. It may be lowered to that
+        of another part of the data, so that fewer masks are decoded.
+    """
 
     def __init__(self) -> None:
-        self._count = 0
-        self._masks: dict[int, CountedMask] = {}
-        self._largest: list[int] = []  # a heap of the negative hashes
-        self._limit = _ALL  # hashes from here on are outside of the sample
-        self._pixels = self._counts = 0
-        self._lock = threading.Lock()
+        self.limit = _ALL
+        self._count = self._size = 0
+        self._masks: list[CountedMask] = []
 
     def add(self, values: BytesArray, hashes: Hashes, decode: DecodeMask = decode_mask) -> None:
-        """Add masks and their hashes; decodes those that may belong to the sample."""
-        with self._lock:
-            self._count += len(hashes)
-            limit = self._limit
-        near = np.flatnonzero(hashes <= np.uint64(limit - 1))
-        distinct, places, counts = np.unique(hashes[near], return_index=True, return_counts=True)
-        found = zip(distinct.tolist(), near[places].tolist(), counts.tolist(), strict=True)
-        for key, place, count in found:
-            if not self._add_known(key, count):
-                view = next(values[place : place + 1].views())
-                self._add_new(key, _count_pixels(view, count, decode))
+        """Add masks; decodes those that may belong to the sample."""
+        self._count += len(hashes)
+        near = np.flatnonzero(hashes <= np.uint64(self.limit - 1))
+        for index in near[np.argsort(hashes[near])].tolist():
+            if int(hashes[index]) < self.limit:
+                view = next(values[index : index + 1].views())
+                self._append((int(hashes[index]), *_count_pixels(view, decode)))
 
-    def _add_known(self, key: int, count: int) -> bool:
-        """Count a mask without decoding it; False if it must be decoded."""
-        with self._lock:
-            if key < self._limit and key not in self._masks:
-                return False
-            if key < self._limit:
-                self._masks[key].count += count
-            return True
+    def merge(self, other: MaskBuilder) -> None:
+        """Add what another builder collected."""
+        self._count += other._count
+        self.limit = min(self.limit, other.limit)
+        for mask in other._masks:
+            self._append(mask)
+        self._shrink()
 
-    def _add_new(self, key: int, mask: CountedMask) -> None:
-        with self._lock:
-            if key >= self._limit:
+    def _append(self, mask: CountedMask) -> None:
+        self._masks.append(mask)
+        self._size += _size_of(mask)
+        if len(self._masks) > 2 * MAX_MASKS or self._size > 2 * MAX_PIXELS:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Keep the masks with the smallest hashes within the limits, and at least one."""
+        masks = sorted(self._masks, key=lambda mask: mask[0])
+        self._masks, self._size = [], 0
+        for mask in masks:
+            size = self._size + _size_of(mask)
+            if self._masks and (len(self._masks) == MAX_MASKS or size > MAX_PIXELS):
+                self.limit = min(self.limit, mask[0])
+            if mask[0] >= self.limit:
                 return
-            if key in self._masks:  # another thread was faster
-                self._masks[key].count += mask.count
-                return
-            self._masks[key] = mask
-            heapq.heappush(self._largest, -key)
-            self._pixels += int(mask.pixels.sum())
-            self._counts += len(mask.pixels)
-            while len(self._masks) > 1 and (
-                len(self._masks) > MOST_MASKS
-                or self._pixels > MOST_PIXELS
-                or self._counts > MOST_COUNTS
-            ):
-                self._limit = self._drop_largest()
+            self._masks.append(mask)
+            self._size = size
 
-    def _drop_largest(self) -> int:
-        """Drop the mask with the largest hash, and return the hash."""
-        key = -heapq.heappop(self._largest)
-        dropped = self._masks.pop(key)
-        self._pixels -= int(dropped.pixels.sum())
-        self._counts -= len(dropped.pixels)
-        return key
-
-    def merge(self, other: MaskSample) -> None:
-        """Add everything that another sample has, of another process."""
-        with self._lock:
-            self._count += other._count
-            self._limit = min(self._limit, other._limit)
-            while self._largest and -self._largest[0] >= self._limit:
-                self._drop_largest()
-        for key, mask in other._masks.items():
-            self._add_new(key, mask)
+    def __getstate__(self) -> dict[str, object]:
+        self._shrink()
+        return vars(self)
 
     def finish(self, class_names: ClassNames | None) -> MaskStats:
-        """Return the statistics of everything added so far."""
-        masks = list(self._masks.values())
-        often = np.repeat([mask.count for mask in masks], [len(mask.labels) for mask in masks])
+        """Return the statistics."""
+        self._shrink()
         none = np.empty(0, np.int64)
-        each = np.concatenate([none, *(mask.labels for mask in masks)])
-        pixels = np.concatenate([none, *(mask.pixels for mask in masks)]) * often
-        labels, places = np.unique(each, return_inverse=True)
-        classes = []
-        for number, label in enumerate(labels.tolist()):
-            chosen = places == number
-            classes.append(
-                MaskClass(
-                    label,
-                    name_of(label, class_names),
-                    int(pixels[chosen].sum()),
-                    int(often[chosen].sum()),
-                )
-            )
+        labels = np.concatenate([none, *(mask[1] for mask in self._masks)])
+        pixels = np.concatenate([none, *(mask[2] for mask in self._masks)])
+        known, indices = np.unique(labels, return_inverse=True)
+        pixels_of, masks_of = np.zeros((2, len(known)), np.int64)
+        np.add.at(pixels_of, indices, pixels)
+        np.add.at(masks_of, indices, 1)
+        classes = zip(known.tolist(), pixels_of.tolist(), masks_of.tolist(), strict=True)
         return MaskStats(
             count=self._count,
-            sampled=sum(mask.count for mask in masks),
-            unreadable=sum(mask.count for mask in masks if not len(mask.labels)),
+            sampled=len(self._masks),
+            unreadable=sum(not len(mask[1]) for mask in self._masks),
             pixels=int(pixels.sum()),
-            classes=tuple(classes),
+            classes=tuple(
+                MaskClass(label, name_of(label, class_names), area, masks)
+                for label, area, masks in classes
+            ),
         )
+
+
+def _size_of(mask: CountedMask) -> int:
+    return int(mask[2].sum()) + _PIXELS_OF_CLASS * len(mask[1])
 
 
 def decode_raw(dtype: str) -> DecodeMask:
@@ -189,15 +161,15 @@ def decode_raw(dtype: str) -> DecodeMask:
     return decode
 
 
-def _count_pixels(data: memoryview, count: int, decode: DecodeMask) -> CountedMask:
+def _count_pixels(data: memoryview, decode: DecodeMask) -> tuple[Int64Array, Int64Array]:
     try:
         values: npt.NDArray[np.uint16] = decode(data).reshape(-1)  # type: ignore[assignment]
-    except (CorruptDataError, ValueError):
-        return CountedMask(count, *np.empty((2, 0), np.int64))
+    except (DataError, ValueError):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     pixels = np.zeros(1, np.int64)
     for start in range(0, len(values), _STRIP):
         some = np.bincount(values[start : start + _STRIP], minlength=len(pixels))
         some[: len(pixels)] += pixels
         pixels = some
     labels = np.flatnonzero(pixels)
-    return CountedMask(count, labels, pixels[labels])
+    return labels, pixels[labels]

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import AnyShard
+from recordsmith.reports import Place
 
 _POSITION_BITS = 40
-
-
-@dataclass(frozen=True)
-class Place:
-    """The place of a record: its file and its position in that file, counted from 0."""
-
-    path: str
-    record: int
-
-    def __str__(self) -> str:
-        return f"{self.path}, record {self.record}"
 
 
 def place_numbers(shard: int, position: int, count: int) -> Int64Array:

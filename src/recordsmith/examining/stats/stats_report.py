@@ -1,49 +1,44 @@
 """Computes the statistics of a dataset in one pass over all records, in bounded memory.
 
 Each thread, or task of an engine, reads neighboring shards of a split in order. Results are merged
-in the order of the shards, so that they do not depend on the number of threads.
+in the order of the shards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from recordsmith.dataset import (
-    AnyShard,
-    ClassNames,
-    Dataset,
-    dataset_of,
-    records_of,
-)
+from recordsmith.dataset import AnyShard, ClassNames, Dataset, LocatedBlock, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.shard_documents import part_from_json, part_to_json
+from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
-from recordsmith.examining.stats.class_counts import (
-    NUMBERED_KEYS,
-    ClassStats,
-    ClassSurvey,
-    is_label,
-)
-from recordsmith.examining.stats.duplicates import DuplicateStats
-from recordsmith.examining.stats.feature_stats import (
-    FeatureStats,
-    FeatureStatsSurvey,
-)
-from recordsmith.examining.stats.findings import Finding, make_findings
+from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, ClassStats, class_stats
+from recordsmith.examining.stats.feature_stats import FeatureBuilder, FeatureStats
+from recordsmith.examining.stats.findings import LabelTexts, make_findings
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
-from recordsmith.examining.stats.places import Places
-from recordsmith.examining.stats.record_survey import RecordSurvey, SharedSurveys
-from recordsmith.examining.stats.shard_runs import Run, SurveyedRun, read_run
-from recordsmith.examining.stats.stats_task import run_from_json, stats_tasks
+from recordsmith.examining.stats.places import Places, place_numbers
+from recordsmith.examining.stats.record_builder import RecordBuilder
+from recordsmith.examining.stats.stats_content import stats_content
 from recordsmith.example.keys import MASK
+from recordsmith.reports import Finding, ReportContent
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
-from recordsmith.tasks import Engine, completed, in_order
+from recordsmith.tasks import (
+    Document,
+    Engine,
+    Task,
+    completed,
+    in_order,
+    result_from_text,
+    result_to_text,
+)
 from recordsmith.work import Progress, Work, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
@@ -51,7 +46,7 @@ _READ_TOGETHER_BYTES = 32 << 20
 
 @dataclass(frozen=True, repr=False)
 class StatsReport(ShardTotals, Report):
-    """Statistics of a dataset. Estimates come with their errors.
+    """Statistics of a dataset. All figures are exact but those of samples, which are called so.
 
     shards: record and byte counts of each shard.
     payloads: number of records by type: Example, SequenceExample, ELWC, Event, other.
@@ -61,7 +56,6 @@ class StatsReport(ShardTotals, Report):
     classes: count of each class, for features that look like labels.
     masks: pixels per class, for features that hold masks.
     boxes: number and sizes of boxes; None without `image/object/bbox/`.
-    duplicates: duplicate records, and duplicate images of each feature.
     findings: likely problems.
     left_out: number of features without statistics, because there are too many; at most 65,536.
     """
@@ -76,7 +70,6 @@ class StatsReport(ShardTotals, Report):
     classes: Mapping[str, ClassStats]
     masks: Mapping[str, MaskStats]
     boxes: BoxStats | None
-    duplicates: tuple[DuplicateStats, ...]
     findings: tuple[Finding, ...]
     left_out: int = 0
 
@@ -90,11 +83,15 @@ class StatsReport(ShardTotals, Report):
         return {
             **fields_to_json(self, ("record_count", "size_bytes", "payloads", "sizes")),
             **self.shards_to_json(),
-            **fields_to_json(self, ("class_names", "classes", "masks", "boxes", "duplicates")),
+            **fields_to_json(self, ("class_names", "classes", "masks", "boxes")),
             **fields_to_json(self, ("findings", "left_out")),
             "features": {},
             **to_json(self.sections),
         }
+
+    def content(self) -> ReportContent:
+        """Return what a terminal and a page show."""
+        return stats_content(self)
 
 
 def stats(
@@ -107,11 +104,11 @@ def stats(
 ) -> StatsReport:
     """Compute statistics of a dataset by reading every record once.
 
-    Results do not depend on the number of threads. Memory does not grow with the dataset. It takes
-    at most: 3 MB per feature and 10 MB for label texts, times the number of threads plus two;
-    120 MB to find duplicate records, and again for each of up to four image features; 3 MB per
-    label feature and split; 20 MB for each of up to four features with masks; and one block of
-    records per thread.
+    Results do not depend on threads or engines. Quantiles and frequent values are those of a sample
+    of 10,000 values of each feature, chosen by a hash of their positions: exact up to as many
+    values. Memory does not grow with the dataset. It takes at most 3 MB per feature, 20 MB per
+    feature with masks and 50 MB for label texts, times the number of threads plus two; and one
+    block of records per thread.
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
@@ -122,8 +119,7 @@ def stats(
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
-        Statistics of features, classes, images, masks, boxes and duplicates, and findings on likely
-        problems.
+        Statistics of features, classes, images, masks and boxes, and findings on likely problems.
 
     Raises:
         CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
@@ -133,129 +129,162 @@ def stats(
     """
     work = Work(thread_count(threads), progress)
     dataset = dataset_of(paths_or_dataset, split)
-    survey = _DatasetSurvey(records_of(dataset).in_file_order().parts(), work)
-    survey.read(engine)
-    return survey.finish(dataset.class_names)
+    shards = records_of(dataset).in_file_order().parts()
+    sizes = [shard.size_bytes for shard in shards]
+    work.total = sum(sizes)
+    runs = list(_runs(shards, sizes))
+    counts, compressions = [], []
+    limits: dict[str, int] = {}
+    whole = RecordBuilder("", limits)
+    with closing(_read_on(engine, runs, work, limits)) as results:
+        for result in results:
+            counts += result.counts
+            compressions += result.compressions
+            whole.merge(result.records)
+    work.finish()
+    summaries = tuple(
+        ShardSummary(str(shard.location), shard.split, count, size, compression)
+        for shard, count, size, compression in zip(shards, counts, sizes, compressions, strict=True)
+    )
+    return _report(whole, summaries, dataset.class_names, Places(shards))
 
 
-class _DatasetSurvey:
-    """Reads shards and collects their statistics."""
+@dataclass(frozen=True)
+class Run:
+    """Neighboring shards of one split, with their sizes in bytes; `first` is the first's number."""
 
-    def __init__(self, shards: Sequence[AnyShard], work: Work) -> None:
-        self._shards = shards
-        self._sizes = [shard.size_bytes for shard in shards]
-        self._counts = [0] * len(shards)
-        self._compressions = [""] * len(shards)
-        self._work = work
-        work.total = sum(self._sizes)
-        self._shared = SharedSurveys()
-        self._all = RecordSurvey("", self._shared)
-        self._classes: dict[str, ClassSurvey] = {}
+    first: int
+    shards: Sequence[AnyShard]
+    sizes: Sequence[int]
 
-    def read(self, engine: Engine | None) -> None:
-        """Read all shards, merging results in their order."""
-        work = self._work
-        runs = [self._run(numbers) for numbers in self._runs()]
-        if engine is not None:
-            tasks = stats_tasks(runs)
-            with closing(completed(engine, tasks, work.advance)) as results:
-                for run, result in zip(runs, in_order(results), strict=True):
-                    self._merge(run, run_from_json(result))
-            work.finish()
-            return
-        ahead = min(work.threads, len(self._shards)) + 2
-        read = partial(read_run, shared=self._shared, work=work)
-        with closing(work.in_order(read, runs, ahead=ahead)) as surveys:
-            for run, found in zip(runs, surveys, strict=True):
-                self._merge(run, found)
 
-    def _run(self, numbers: Sequence[int]) -> Run:
-        first, stop = numbers[0], numbers[-1] + 1
-        return Run(first, self._shards[first:stop], self._sizes[first:stop])
+@dataclass(frozen=True)
+class RunResult:
+    """The statistics of a run, with the record count and the compression of each shard."""
 
-    def _runs(self) -> Iterator[list[int]]:
-        """Yield runs of neighboring shards of one split; small shards share a survey."""
-        run: list[int] = []
-        size = 0
-        for number, shard in enumerate(self._shards):
-            is_other = run and self._shards[run[0]].split != shard.split
-            if run and (is_other or size >= _READ_TOGETHER_BYTES):
-                yield run
-                run, size = [], 0
-            run.append(number)
-            size += self._sizes[number]
-        if run:
-            yield run
+    records: RecordBuilder
+    counts: list[int]
+    compressions: list[str]
 
-    def _merge(self, run: Run, found: SurveyedRun) -> None:
-        survey, stop = found.survey, run.first + len(run.shards)
-        self._counts[run.first : stop] = found.counts
-        self._compressions[run.first : stop] = found.compressions
-        for section in survey.sections.values():
-            for key, feature in section.items():
-                if is_label(key):
-                    self._classes.setdefault(key, ClassSurvey()).add(survey.split, feature)
-        self._all.merge(survey)
 
-    def finish(self, class_names: ClassNames | None) -> StatsReport:
-        """Return the statistics and findings."""
-        places = Places(self._shards)
-        records, payloads = self._all.record_count, self._all.payloads
-        sections: dict[str, dict[str, FeatureStats]] = {}
-        for name, counted, section in self._sections():
-            sections[name] = {key: section[key].finish(counted, places) for key in sorted(section)}
-        classes = {}
-        for key, survey in sorted(self._classes.items()):
-            is_named = key in NUMBERED_KEYS or len(self._classes) == 1
-            found = survey.finish(class_names if is_named else None)
-            if found is not None:
-                classes[key] = found
-        shards = tuple(
-            ShardSummary(str(shard.location), shard.split, count, size, compression)
-            for shard, count, size, compression in zip(
-                self._shards, self._counts, self._sizes, self._compressions, strict=True
-            )
+def _runs(shards: Sequence[AnyShard], sizes: Sequence[int]) -> Iterator[Run]:
+    """Yield runs of neighboring shards of one split; small shards are read together."""
+    first = 0
+    for stop in range(1, len(shards) + 1):
+        is_last = stop == len(shards) or shards[stop].split != shards[first].split
+        if is_last or sum(sizes[first:stop]) >= _READ_TOGETHER_BYTES:
+            yield Run(first, shards[first:stop], sizes[first:stop])
+            first = stop
+
+
+def _read_on(
+    engine: Engine | None, runs: Sequence[Run], work: Work, mask_limits: MutableMapping[str, int]
+) -> Generator[RunResult]:
+    """Yield the results of the runs in order, from threads or from the processes of an engine."""
+    if engine is None:
+        read = partial(_read, mask_limits=mask_limits, work=work)
+        ahead = min(work.threads, sum(len(run.shards) for run in runs)) + 2
+        with closing(work.in_order(read, runs, ahead=ahead)) as results:
+            yield from results
+        return
+    tasks = (
+        Task(
+            "stats",
+            "",
+            number,
+            str(run.shards[0].location),
+            sum(run.sizes),
+            {"first": run.first, "shards": [*map(part_to_json, run.shards)]},
         )
-        duplicates = tuple(self._shared.finish(places)) if records else ()
-        texts = {key: found.finish() for key, found in sorted(self._all.label_texts.items())}
-        masks = {
-            key: found.finish(class_names if key == MASK else None)
-            for key, found in sorted(self._shared.masks.items())
-        }
-        boxes = self._all.boxes.finish(records, places)
-        findings = make_findings(
-            shards, sections, class_names, classes, texts, masks, boxes, duplicates
-        )
-        return StatsReport(
-            shards=shards,
-            payloads=dict(payloads.most_common()),
-            sizes=self._all.sizes.finish(),
-            sections=sections,
-            class_names=class_names,
-            classes=classes,
-            masks=masks,
-            boxes=boxes,
-            duplicates=duplicates,
-            findings=tuple(findings),
-            left_out=len(self._all.left_out),
-        )
+        for number, run in enumerate(runs)
+    )
+    with closing(completed(engine, tasks, work.advance)) as documents:
+        for document in in_order(documents):
+            yield result_from_text(document["result"], RunResult)
 
-    def _sections(self) -> Iterator[tuple[str, int, dict[str, FeatureStatsSurvey]]]:
-        """Yield (name, number of records that can have its features, features) of each section."""
-        sections = self._all.sections
-        examples = self._all.payloads["Example"]
-        sequences = self._all.payloads["SequenceExample"]
-        lists = self._all.payloads["ELWC"]
-        features, context = sections["features"], sections["context"]
-        if sequences and features.keys() <= context.keys():  # without lists they look like Examples
-            for key, feature in features.items():
-                context[key].merge(feature)
-            sequences, examples = sequences + examples, 0
-        if sequences or lists:
-            yield "context", sequences + lists, context
-        if sequences:
-            yield "feature_lists", sequences, sections["feature_lists"]
-        if lists:
-            yield "examples", self._all.listed_count, sections["examples"]
-        if examples:
-            yield "features", examples, sections["features"]
+
+def run_task(task: Task) -> Document:
+    """Read the shards of a task; return their statistics."""
+    shards = [*map(part_from_json, task.content["shards"])]
+    result = _read(Run(task.content["first"], shards, [0] * len(shards)), {}, Work(1, None))
+    return {"result": result_to_text(result)}
+
+
+def _read(run: Run, mask_limits: MutableMapping[str, int], work: Work) -> RunResult:
+    """Read the shards of a run."""
+    records = RecordBuilder(run.shards[0].split, mask_limits)
+    number_of = {id(shard): number for number, shard in enumerate(run.shards)}
+    counts = [0] * len(run.shards)
+    current, before, advanced = None, 0, 0
+    for shard, block in blocks_of(run.shards):
+        work.check()
+        number = number_of[id(shard)]
+        with LocatedBlock(block, shard).located():
+            records.add(block, place_numbers(run.first + number, block.position, len(block)))
+        counts[number] += len(block)
+        if shard.compression == "none":
+            before, current = before if shard is current else 0, shard
+            end = block.offset + len(block.buffer)
+            work.advance(end - before)
+            advanced, before = advanced + end - before, end
+    work.advance(sum(run.sizes) - advanced)
+    return RunResult(records, counts, [shard.compression for shard in run.shards])
+
+
+def _report(
+    whole: RecordBuilder,
+    shards: tuple[ShardSummary, ...],
+    class_names: ClassNames | None,
+    places: Places,
+) -> StatsReport:
+    sections = {
+        name: {key: section[key].finish(count, places) for key in sorted(section)}
+        for name, count, section in _sections(whole)
+    }
+    classes = {}
+    for key, splits in sorted(whole.classes.items()):
+        is_named = key in NUMBERED_KEYS or len(whole.classes) == 1
+        if (stats_of_key := class_stats(splits, class_names if is_named else None)) is not None:
+            classes[key] = stats_of_key
+    masks = {
+        key: built.finish(class_names if key == MASK else None)
+        for key, built in sorted(whole.masks.items())
+    }
+    texts: dict[str, LabelTexts] = {
+        key: counter.counts or {} for key, counter in sorted(whole.label_texts.items())
+    }
+    boxes = whole.boxes.finish(places)
+    findings = make_findings(shards, sections, class_names, classes, texts, masks, boxes)
+    return StatsReport(
+        shards=shards,
+        payloads=dict(whole.payloads.most_common()),
+        sizes=whole.sizes.finish(),
+        sections=sections,
+        class_names=class_names,
+        classes=classes,
+        masks=masks,
+        boxes=boxes,
+        findings=tuple(findings),
+        left_out=len(whole.left_out),
+    )
+
+
+def _sections(whole: RecordBuilder) -> Iterator[tuple[str, int, dict[str, FeatureBuilder]]]:
+    """Yield (name, number of records that can have its features, features) of each section."""
+    sections = whole.sections
+    examples = whole.payloads["Example"]
+    sequences = whole.payloads["SequenceExample"]
+    lists = whole.payloads["ELWC"]
+    features, context = sections["features"], sections["context"]
+    if sequences and features.keys() <= context.keys():  # without lists they look like Examples
+        for key, feature in features.items():
+            context[key].merge(feature)
+        sequences, examples = sequences + examples, 0
+    if sequences or lists:
+        yield "context", sequences + lists, context
+    if sequences:
+        yield "feature_lists", sequences, sections["feature_lists"]
+    if lists:
+        yield "examples", whole.listed_count, sections["examples"]
+    if examples:
+        yield "features", examples, sections["features"]

@@ -94,11 +94,11 @@ def _take_steps(block: FeatureBlock, buffer: BytesLike, lists: InnerSpans) -> bo
     counts = np.zeros(len(steps.owners), np.int64)
     if kinds:
         of_kind = field_spans(buffer, steps.starts, steps.lengths, KIND_NUMBERS[kinds[0]])
-        found = field_spans(buffer, of_kind.starts, of_kind.lengths, 1)
-        if not (_cover(steps.lengths, of_kind) and _cover(of_kind.lengths, found)):
+        values_spans = field_spans(buffer, of_kind.starts, of_kind.lengths, 1)
+        if not (_cover(steps.lengths, of_kind) and _cover(of_kind.lengths, values_spans)):
             return False
-        values, per_span = _values(kinds[0], buffer, found)
-        np.add.at(counts, of_kind.owners[found.owners], per_span)
+        values, per_span = _values(kinds[0], buffer, values_spans)
+        np.add.at(counts, of_kind.owners[values_spans.owners], per_span)
         if len(values):
             block.values[kinds[0]] = values
             block.rows[kinds[0]] = np.repeat(lists.owners[steps.owners], counts)
@@ -114,19 +114,19 @@ def _cover(lengths: Int64Array, inner: InnerSpans) -> bool:
     return np.array_equal(covered, lengths)
 
 
-def _values(kind: str, buffer: BytesLike, found: InnerSpans) -> tuple[Values, Int64Array]:
+def _values(kind: str, buffer: BytesLike, spans: InnerSpans) -> tuple[Values, Int64Array]:
     """Return the values of one kind, bytes as views, and their number in each span."""
     if kind == "bytes":
-        ends = np.stack([found.starts, found.starts + found.lengths], axis=1).ravel()
+        ends = np.stack([spans.starts, spans.starts + spans.lengths], axis=1).ravel()
         whole = np.frombuffer(as_view(buffer), np.uint8)
         views = BytesArray(whole, ends, np.arange(0, len(ends), 2))
-        return views, np.ones(len(found.starts), np.int64)
-    packed = b"".join(payload_views(buffer, found.starts, found.lengths))
+        return views, np.ones(len(spans.starts), np.int64)
+    packed = b"".join(payload_views(buffer, spans.starts, spans.lengths))
     if kind == "float":
-        return np.frombuffer(packed, "<f4").astype(np.float32), found.lengths // 4
+        return np.frombuffer(packed, "<f4").astype(np.float32), spans.lengths // 4
     is_last = np.frombuffer(packed, np.uint8) < _NUMBER_BYTES
     before = np.concatenate([[0], np.cumsum(is_last)])
-    stops = np.cumsum(found.lengths)
+    stops = np.cumsum(spans.lengths)
     feature = delimited(2, delimited(3, delimited(1, packed)))
     values: Any = decode_example(delimited(1, delimited(1, delimited(1, b"all"), feature)))["all"]
-    return values, before[stops] - before[stops - found.lengths]
+    return values, before[stops] - before[stops - spans.lengths]

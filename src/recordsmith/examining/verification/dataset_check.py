@@ -18,7 +18,7 @@ from typing import Any
 from recordsmith.dataset import Dataset, dataset_of, records_of, source_of
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.dataset.shards_ahead import reading_threads
-from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
+from recordsmith.errors import PAYLOAD_NAMES, DataError, FileAccessError, OptionError
 from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
@@ -36,7 +36,6 @@ from recordsmith.examining.verification.verify_report import (
     VerifyReport,
 )
 from recordsmith.examining.verification.verify_task import VerifyTasks
-from recordsmith.example.payload import PAYLOAD_NAMES
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.stores import PlaceLike
 from recordsmith.tasks import Engine
@@ -90,7 +89,7 @@ def verify(
         schema = SchemaFile.load(schema)
     try:
         located = locate(paths, split)
-    except CorruptDataError as error:  # a broken manifest is a finding, not a failure
+    except DataError as error:  # a broken manifest is a finding, not a failure
         report.add([error])
         return report
     if located.manifest is not None:

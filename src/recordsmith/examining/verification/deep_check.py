@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
+from recordsmith.errors import CorruptDataError, DataError, Defect, RecordsmithError
 from recordsmith.examining.rules import SECTION_FIELDS, Rules
 from recordsmith.examining.verification import verify_report as report
 from recordsmith.examining.verification.image_check import check_example_images, needed_features
@@ -104,11 +104,11 @@ class ShardContents:
             check.payload, seen.kinds, seen.is_full, seen.is_cut, self._is_cut_short
         )
 
-    def _images(self, block: RecordBlock, rows: Int64Array) -> tuple[int, list[CorruptDataError]]:
+    def _images(self, block: RecordBlock, rows: Int64Array) -> tuple[int, list[DataError]]:
         if self._pool is None or self._check.payload not in SECTION_FIELDS:
             return 0, []
         total = 0
-        found: list[CorruptDataError] = []
+        found: list[DataError] = []
         for parts in self._check.parts(block.buffer, block.starts, block.lengths, rows):
             keys = self._check.seen.images_of(parts.section)
             nonempty = np.flatnonzero(parts.lengths)
@@ -123,7 +123,7 @@ class ShardContents:
 
     def _decode(
         self, parts: RecordParts, keys: Sequence[str], names: Collection[str], rows: Sequence[int]
-    ) -> tuple[int, list[CorruptDataError]]:
+    ) -> tuple[int, list[DataError]]:
         """Decode the images of some messages; return how many there are, and their defects."""
         count, errors = 0, []
         for row in rows:
@@ -133,7 +133,7 @@ class ShardContents:
             try:
                 features = _features_of(select_features(payload, names.__contains__), parts)
                 decoded, wrong = check_example_images(features, keys)
-            except CorruptDataError as error:
+            except DataError as error:
                 decoded, wrong = 0, [error]
             except (RecordsmithError, MemoryError) as error:
                 decoded = 0

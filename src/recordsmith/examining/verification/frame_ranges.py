@@ -17,7 +17,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect, accessing
+from recordsmith.errors import CorruptDataError, DataError, Defect, accessing
 from recordsmith.examining.verification.block_memory import block_memory
 from recordsmith.examining.verification.rereading import (
     BEING_WRITTEN,
@@ -58,9 +58,9 @@ class RangeFindings:
     stop: int
     record_count: int = 0
     seen_count: int = 0
-    errors: list[CorruptDataError] = field(default_factory=list)
+    errors: list[DataError] = field(default_factory=list)
     error_count: int = 0
-    notices: list[CorruptDataError] = field(default_factory=list)
+    notices: list[DataError] = field(default_factory=list)
     is_lost: bool = False
     checksum: int = 0
 
@@ -309,7 +309,7 @@ class _Walk:
             )
         )
 
-    def _add_error(self, error: CorruptDataError) -> None:
+    def _add_error(self, error: DataError) -> None:
         self._found.error_count += 1
         if len(self._found.errors) < _LISTED_AT_MOST:
             self._found.errors.append(error)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
 from recordsmith.image import channel_count, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
@@ -80,20 +80,20 @@ def needed_features(image_keys: Collection[str]) -> set[str]:
 
 def check_example_images(
     example: Mapping[str, Any], image_keys: Collection[str]
-) -> tuple[int, list[CorruptDataError]]:
+) -> tuple[int, list[DataError]]:
     """Decode the images of an Example; return how many were decoded, and their defects."""
     count = 0
-    errors: list[CorruptDataError] = []
+    errors: list[DataError] = []
     for key in image_keys:
         values = example.get(key)
         if not isinstance(values, list):
             continue
         declared = find_declared(key, example, image_keys)
         for number, data in enumerate(values):
-            found: list[CorruptDataError] = []
+            found: list[DataError] = []
             try:
                 _check(key, data, example, declared, found)
-            except CorruptDataError as error:
+            except DataError as error:
                 if error.defect is Defect.UNREADABLE_IMAGE:
                     found.clear()
                 found.append(error)
@@ -118,7 +118,7 @@ def _check(
     data: bytes,
     example: Mapping[str, Any],
     declared: Declared,
-    found: list[CorruptDataError],
+    found: list[DataError],
 ) -> None:
     """Raise the first fatal defect; add defects that allow further checks to `found`."""
 

@@ -10,7 +10,7 @@ from recordsmith.dataset.locate import Located, looks_like_records
 from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import parse_shard_name
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
+from recordsmith.errors import CorruptDataError, DataError, Defect, FileAccessError, OptionError
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.stores import Location
 from recordsmith.wire import Compression
@@ -19,7 +19,7 @@ _CHANGED = "The shard was changed, replaced or mixed up with another after packi
 _FETCH = "Fetch the manifest again."
 
 
-def check_labels(located: Located) -> list[CorruptDataError]:
+def check_labels(located: Located) -> list[DataError]:
     """Check that `labels.txt` and the label map, if any, list the classes of the manifest."""
     manifest = located.manifest
     if manifest is None or manifest.class_names is None or not located.shards:
@@ -49,16 +49,14 @@ def check_labels(located: Located) -> list[CorruptDataError]:
     ]
 
 
-def find_extra_shards(located: Located, split: str | None) -> list[CorruptDataError]:
+def find_extra_shards(located: Located, split: str | None) -> list[DataError]:
     """Find files that look like shards of the dataset but do not belong to it."""
     if located.manifest is not None and located.listing is not None:
         return _find_unlisted(located.listing, located.manifest, split)
     return _find_mixed_sets(located)
 
 
-def _find_unlisted(
-    folder: ListedFolder, manifest: Manifest, split: str | None
-) -> list[CorruptDataError]:
+def _find_unlisted(folder: ListedFolder, manifest: Manifest, split: str | None) -> list[DataError]:
     counts = {}
     listed = set()
     for name, entries in manifest.splits.items():
@@ -69,7 +67,7 @@ def _find_unlisted(
             number = parse_shard_name(entry.file)
             if number is not None:
                 counts[number.split] = (name, len(entries))
-    extra = []
+    extra: list[DataError] = []
     for name in (entry.name for entry in folder.objects):
         number = parse_shard_name(name)
         if number is None or name in listed:
@@ -108,7 +106,7 @@ def _is_records(location: Location) -> bool:
         return True
 
 
-def _find_mixed_sets(located: Located) -> list[CorruptDataError]:
+def _find_mixed_sets(located: Located) -> list[DataError]:
     """Compare names if there is no manifest: shards 'of 2' and 'of 3' are two sets."""
     sets: dict[tuple[Location, str], dict[int, list[Location]]] = {}
     for shard in located.shards:
@@ -116,7 +114,7 @@ def _find_mixed_sets(located: Located) -> list[CorruptDataError]:
         if number is not None:
             of_split = sets.setdefault((shard.location.parent, number.split), {})
             of_split.setdefault(number.shard_count, []).append(shard.location)
-    extra = []
+    extra: list[DataError] = []
     for (_, split), by_count in sets.items():
         if len(by_count) < 2:
             continue
@@ -159,7 +157,7 @@ def compare(located: Located, found: Sequence[ShardFindings]) -> None:
             findings.add(_differences(shard.entry, findings, holds))
 
 
-def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
+def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[DataError]:
     """Compare the compression in the manifest with that of shards that match their entries."""
     wrong: dict[Location, list[tuple[Shard, Compression]]] = {}
     for shard, findings in zip(located.shards, found, strict=True):
@@ -183,7 +181,7 @@ def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[
     ]
 
 
-def check_total(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
+def check_total(located: Located, found: Sequence[ShardFindings]) -> list[DataError]:
     """Check that the total number of records in the manifest is the sum over its shards."""
     manifest, folder = located.manifest, located.folder
     if (
@@ -208,7 +206,7 @@ def check_total(located: Located, found: Sequence[ShardFindings]) -> list[Corrup
 
 def _differences(
     entry: ShardEntry, findings: ShardFindings, holds: dict[str, ShardEntry | None]
-) -> list[CorruptDataError]:
+) -> list[DataError]:
     """Compare a shard with its entry; skip what defects of its records already explain."""
     if (findings.size_bytes, findings.checksum) == (entry.size_bytes, entry.crc32c):
         if findings.is_good and findings.record_count != entry.record_count:
@@ -239,7 +237,7 @@ def _differences(
         ]
     if not findings.is_good or findings.checksum is None:
         return []
-    differences = [
+    differences: list[DataError] = [
         CorruptDataError(
             Defect.SHARD_CHECKSUM,
             "the checksum of the shard differs from the manifest",
@@ -253,7 +251,7 @@ def _differences(
     return differences
 
 
-def _count_differs(entry: ShardEntry, findings: ShardFindings) -> CorruptDataError:
+def _count_differs(entry: ShardEntry, findings: ShardFindings) -> DataError:
     return CorruptDataError(
         Defect.RECORD_COUNT,
         "the number of records in the shard differs from the manifest",

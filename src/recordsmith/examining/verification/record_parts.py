@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.examining.rules import SECTION_FIELDS, RulePayload
 from recordsmith.example import InnerSpans, classify, decode_example, inner_spans
 from recordsmith.example.payload import malformed_example_error
@@ -55,7 +55,7 @@ class RecordParts:
             return "context" if self.is_context else "record"
         return "Example"
 
-    def placed(self, error: CorruptDataError) -> CorruptDataError:
+    def placed(self, error: DataError) -> DataError:
         """Change the record number of an error from that of the message to that of its record."""
         number = error.record or 0
         error.record = int(self.rows[number])
@@ -119,7 +119,7 @@ def _contexts(buffer: BytesLike, found: InnerSpans, rows: Int64Array) -> Iterato
         yield part(joined, *span, np.full(1, owner, np.int64))
 
 
-def explain_invalid_list(payload: memoryview) -> CorruptDataError | None:
+def explain_invalid_list(payload: memoryview) -> DataError | None:
     """Explain why a payload is not a ranking list.
 
     Returns None if it is one, but without any value, so that `classify` could not recognize it.
@@ -145,8 +145,8 @@ def explain_invalid_list(payload: memoryview) -> CorruptDataError | None:
                 continue
             try:
                 decode_example(inner)
-                error = malformed_example_error()
-            except CorruptDataError as found:
+                error: DataError = malformed_example_error()
+            except DataError as found:
                 error = found
             problem = error.problem
             error.problem = (

@@ -6,7 +6,7 @@ bytes are read again from the device.
 
 from __future__ import annotations
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.stores import ObjectReader
 
 LONGEST_BYTES = 256 << 20
@@ -16,7 +16,7 @@ WRONG_TWICE = "A second read that bypassed the page cache returned the same erro
 BEING_WRITTEN = "Another program is writing it; verify it again when that program is done."
 
 
-def transient(what: str, record: int | None, offset: int | None) -> CorruptDataError:
+def transient(what: str, record: int | None, offset: int | None) -> DataError:
     """Make the notice for bytes that were right when read again; `what` was wrong at first."""
     return CorruptDataError(
         Defect.TRANSIENT_READ,

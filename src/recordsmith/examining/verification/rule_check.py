@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import PAYLOAD_NAMES, CorruptDataError, DataError, Defect
 from recordsmith.examining.rules import SECTION_FIELDS, Rules
 from recordsmith.examining.verification.record_parts import (
     RecordParts,
@@ -24,7 +24,7 @@ from recordsmith.examining.verification.section_check import SectionCheck
 from recordsmith.examining.verification.shard_features import ShardFeatures
 from recordsmith.example import decode_example
 from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.payload import PAYLOAD_KINDS, PAYLOAD_NAMES
+from recordsmith.example.payload import PAYLOAD_KINDS
 
 _NUMBERS: dict[str, int] = {name: number for number, name in enumerate(PAYLOAD_KINDS)}
 
@@ -43,7 +43,7 @@ class RuleCheck:
 
     def check_records(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-    ) -> Iterator[CorruptDataError]:
+    ) -> Iterator[DataError]:
         """Yield the defects of the payloads buffer[starts[i]:starts[i] + lengths[i]]; the record
         number of an error is `i`.
         """
@@ -87,7 +87,7 @@ class RuleCheck:
         """Free memory after the last record; keep what is compared with other shards."""
         self.seen.finish(has_rules=self._rules is not None)
 
-    def _foreign_payloads(self, kinds: npt.NDArray[np.uint8]) -> Iterator[CorruptDataError]:
+    def _foreign_payloads(self, kinds: npt.NDArray[np.uint8]) -> Iterator[DataError]:
         """Yield records of another type than the first ones, in a shard without Examples."""
         for row in np.flatnonzero(kinds != _NUMBERS[str(self.payload)]).tolist():
             yield CorruptDataError(
@@ -108,12 +108,12 @@ def _most_common(kinds: npt.NDArray[np.uint8]) -> str:
     return PAYLOAD_KINDS[int(counts.argmax())]
 
 
-def _not_expected(payload: memoryview, found: Any, expected: str) -> CorruptDataError | None:
+def _not_expected(payload: memoryview, found: Any, expected: str) -> DataError | None:
     """Make the error for a payload of another type; None if it may be of the expected type."""
     if expected == "Example":
         try:
             decode_example(payload)
-        except CorruptDataError as error:  # distinguishes another type from a broken message
+        except DataError as error:  # distinguishes another type from a broken message
             return error
     if expected == "ELWC" and found in ("Example", "SequenceExample", "other"):
         wrong = explain_invalid_list(payload)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.examining.rules import FeatureRule, Rules
 from recordsmith.examining.verification.record_parts import RecordParts
 from recordsmith.examining.verification.shard_features import Counted, ShardFeatures
@@ -54,7 +54,7 @@ class SectionCheck:
         self._knows_all = rules is not None and rules.knows_all
         self._kinds_agree = rules is None or rules.kinds_agree
 
-    def errors(self) -> Iterator[CorruptDataError]:
+    def errors(self) -> Iterator[DataError]:
         """Yield the defects; the record number of an error is that of the message."""
         parts = self._parts
         spans = parts.buffer, parts.starts, parts.lengths
@@ -91,14 +91,14 @@ class SectionCheck:
         self._seen.add_kinds(self._parts.section, counted)
         return next(self._wrong(counted, count), None) is None
 
-    def _wrong(self, counted: Counted, count: int) -> Iterator[CorruptDataError]:
+    def _wrong(self, counted: Counted, count: int) -> Iterator[DataError]:
         """Yield the defects in the counts of `count` messages."""
         full = {key for key, (_, _, present, *_) in counted.items() if present == count}
         yield from self._missing(full)
         for key, about in counted.items():
             yield from self._wrong_feature(key, *about)
 
-    def _missing(self, full: Collection[str]) -> Iterator[CorruptDataError]:
+    def _missing(self, full: Collection[str]) -> Iterator[DataError]:
         """Yield missing features; `full` holds the features that all messages have."""
         for key, rule in self._rules.items():
             if rule.required and key not in full:
@@ -110,7 +110,7 @@ class SectionCheck:
 
     def _wrong_feature(
         self, key: str, kinds: Any, contents: Any, _: int, lengths: Any, *__: Any
-    ) -> Iterator[CorruptDataError]:
+    ) -> Iterator[DataError]:
         rule = self._rules.get(key, self._default)
         if rule is None:
             if self._knows_all:
@@ -145,7 +145,7 @@ class SectionCheck:
             )
         yield from wrong_content(key, rule, contents)
 
-    def _wrong_values(self, rows: Int64Array) -> Iterator[CorruptDataError]:
+    def _wrong_values(self, rows: Int64Array) -> Iterator[DataError]:
         """Yield values of these messages that rules do not allow."""
         parts = self._parts
         rules = {key: rule for key, rule in self._rules.items() if rule.restricts_values}
@@ -177,7 +177,7 @@ class SectionCheck:
                 )
                 yield _placed(error, rows[row])
 
-    def _wrong_in_pieces(self, row: int) -> Iterator[CorruptDataError]:
+    def _wrong_in_pieces(self, row: int) -> Iterator[DataError]:
         """Check a message with very many features, COUNTED_AT_ONCE of them at a time."""
         parts = self._parts
         required = {key for key, rule in self._rules.items() if rule.required}
@@ -202,7 +202,7 @@ class SectionCheck:
             yield from self._wrong_values(np.array([row]))
 
 
-def _placed(error: CorruptDataError, row: int) -> CorruptDataError:
+def _placed(error: DataError, row: int) -> DataError:
     error.record = int(row)
     return error
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import PAYLOAD_NAMES, CorruptDataError, Defect
 from recordsmith.examining.rules import Rules
 from recordsmith.examining.verification.deep_check import CheckedContents
 from recordsmith.examining.verification.verify_report import ShardFindings
-from recordsmith.example.payload import PAYLOAD_NAMES
 
 _Checked: TypeAlias = tuple[ShardFindings, CheckedContents]
 

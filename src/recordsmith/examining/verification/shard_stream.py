@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import DataError, Defect
 from recordsmith.examining.verification.rereading import WRONG_TWICE, transient
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.stores import ObjectReader
@@ -99,7 +99,7 @@ class _Reading(Generic[_Contents]):
     def is_doubtful(self) -> bool:
         return any(error.defect in _WORTH_A_SECOND_LOOK for error in self.found.defects)
 
-    def _add(self, error: CorruptDataError) -> None:
+    def _add(self, error: DataError) -> None:
         self._bad_count += error.defect is Defect.PAYLOAD_CRC
         self.found.add([error])
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.examining.rules import FeatureRule
 from recordsmith.example import BytesArray
 
 
-def wrong_content(key: str, rule: FeatureRule, contents: Any) -> Iterator[CorruptDataError]:
+def wrong_content(key: str, rule: FeatureRule, contents: Any) -> Iterator[DataError]:
     raw, text, image = contents
     if rule.content == "image" and raw + text:
         yield CorruptDataError(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.examining.verification.defect_explanations import explain
 from recordsmith.summaries import Report
 from recordsmith.tasks import error_from_json, error_to_json
@@ -38,9 +38,9 @@ class ShardFindings:
     compression: Compression | None = None
     record_count: int = 0
     seen_count: int = 0
-    defects: list[CorruptDataError] = field(default_factory=list)
+    defects: list[DataError] = field(default_factory=list)
     defect_count: int = 0
-    notices: list[CorruptDataError] = field(default_factory=list)
+    notices: list[DataError] = field(default_factory=list)
     checksum: int | None = None
     is_read: bool = True
     image_count: int = 0
@@ -64,7 +64,7 @@ class ShardFindings:
         }
         return cls(**{**document, **errors, "path": path})
 
-    def add(self, errors: Iterable[CorruptDataError], count: int | None = None) -> None:
+    def add(self, errors: Iterable[DataError], count: int | None = None) -> None:
         """Add defects; `count` is their total number if `errors` does not hold all of them."""
         given = list(errors)
         for error in given:
@@ -73,7 +73,7 @@ class ShardFindings:
         self.defects += given[: max(0, MAX_DEFECTS_PER_SHARD - len(self.defects))]
         self.defect_count += len(given) if count is None else count
 
-    def notice(self, errors: Iterable[CorruptDataError]) -> None:
+    def notice(self, errors: Iterable[DataError]) -> None:
         """Add notices."""
         for error in errors:
             if error.path is None:
@@ -81,9 +81,9 @@ class ShardFindings:
             self.notices.append(error)
 
 
-def errors_from_json(documents: Iterable[Any], old: str, path: str) -> list[CorruptDataError]:
+def errors_from_json(documents: Iterable[Any], old: str, path: str) -> list[DataError]:
     """Restore defects; those of the file that a worker named `old` are those of `path`."""
-    found = [cast(CorruptDataError, error_from_json(document)) for document in documents]
+    found = [cast(DataError, error_from_json(document)) for document in documents]
     for error in found:
         if error.path == old:
             error.path = path
@@ -115,9 +115,9 @@ class VerifyReport(Report):
     expected_record_count: int | None = None
     shard_count: int = 0
     size_bytes: int = 0
-    defects: list[CorruptDataError] = field(default_factory=list)
+    defects: list[DataError] = field(default_factory=list)
     defect_count: int = 0
-    notices: list[CorruptDataError] = field(default_factory=list)
+    notices: list[DataError] = field(default_factory=list)
     shards: list[ShardFindings] = field(default_factory=list)
     image_count: int = 0
     is_deep: bool = False
@@ -137,7 +137,7 @@ class VerifyReport(Report):
             if shard.compression not in (None, "none")
         }
 
-    def add(self, defects: Iterable[CorruptDataError]) -> None:
+    def add(self, defects: Iterable[DataError]) -> None:
         """Add defects that do not belong to a shard that was read."""
         listed = list(defects)
         self.defects += listed
@@ -177,7 +177,7 @@ class VerifyReport(Report):
         }
 
 
-def _to_json(error: CorruptDataError) -> dict[str, Any]:
+def _to_json(error: DataError) -> dict[str, Any]:
     return {
         "defect": str(error.defect),
         "path": error.path,

@@ -15,7 +15,7 @@ import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import Faults
-from recordsmith.errors import CorruptDataError, FileAccessError
+from recordsmith.errors import DataError, FileAccessError
 from recordsmith.example import BytesArray
 from recordsmith.loading.batches.engine import BatchEngine
 from recordsmith.loading.batches.rounds import PlannedRecords, Round, Rounds
@@ -156,7 +156,7 @@ class _RoundJob:
         parts = self._round.parts
         try:
             self._fetched += map(_FetchedPart, parts, self._read(parts))
-        except (CorruptDataError, FileAccessError):
+        except (DataError, FileAccessError):
             self._fetched = [_FetchedPart(part, self._read_alone(part)) for part in parts]
         return 0
 
@@ -185,7 +185,7 @@ class _RoundJob:
             return next(self._read([part]))
         except FileAccessError as error:
             return error.with_traceback(None)
-        except CorruptDataError:  # an index cannot be built
+        except DataError:  # an index cannot be built
             return self._read_singly(part.positions)
 
     def _read_singly(self, positions: Int64Array) -> _Fetched:
@@ -195,7 +195,7 @@ class _RoundJob:
             try:
                 one = self._records.read_records(position[np.newaxis], empty_bytes, None)
                 values.append(one.buffer.tobytes())
-            except CorruptDataError as error:
+            except DataError as error:
                 values.append(b"")
                 faults[row] = error.with_traceback(None)
         return _Fetched(BytesArray.from_values(values), faults)

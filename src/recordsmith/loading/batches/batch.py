@@ -19,7 +19,7 @@ import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import RecordLocation
-from recordsmith.errors import CorruptDataError, option
+from recordsmith.errors import DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
@@ -81,7 +81,7 @@ class BatchResult:
 
     batch: dict[str, Any]
     after: EpochProgress
-    faults: tuple[tuple[int, CorruptDataError], ...]
+    faults: tuple[tuple[int, DataError], ...]
     cost: BatchCost
 
 
@@ -184,7 +184,7 @@ class BatchJob:
         self._allocate = allocate
         self._positions = step.positions
         self._random_numbers = RandomNumbers(maker.seed, step.epoch, step.places)
-        self._faults: list[tuple[int, CorruptDataError]] = []
+        self._faults: list[tuple[int, DataError]] = []
         self._columns: dict[str, Column] = {}  # of the records
         self._values: dict[str, Column] = {}  # of the batch, without pixels
         self._fillings: dict[str, Filling] = {}
@@ -234,7 +234,7 @@ class BatchJob:
                 if row not in failures:
                     try:
                         filling.fill(row)
-                    except CorruptDataError as error:
+                    except DataError as error:
                         self._rows.fail(row, error)
                         self._check(row)
         filled = perf_counter()
@@ -288,7 +288,7 @@ class BatchJob:
             return records.read_records(
                 self._positions, lambda count: self._allocate("", (count,), np.uint8)
             )
-        except CorruptDataError as error:
+        except DataError as error:
             if not self._maker.may_skip:
                 raise _with_skip_remedy(error) from error.__cause__
         kept, pieces = [], []
@@ -296,7 +296,7 @@ class BatchJob:
             try:
                 pieces.append(records.read_records(position[np.newaxis]).buffer.tobytes())
                 kept.append(row)
-            except CorruptDataError as error:
+            except DataError as error:
                 # its traceback would keep all of this batch in memory
                 self._faults.append((int(position), error.with_traceback(None)))
         self._select(np.array(kept, np.int64))
@@ -311,7 +311,7 @@ class BatchJob:
                 for name, feature in maker.value_features.items():
                     columns = presence if feature.presence_of() else self._columns
                     self._values |= feature.values(name, columns, self._positions)
-            except CorruptDataError as error:
+            except DataError as error:
                 row = error.record
                 if row is None:
                     raise
@@ -338,14 +338,14 @@ class BatchJob:
     def _check(self, row: int) -> None:
         """Raise the error of a row, unless its record may be skipped."""
         error = self._rows.failures[row]
-        if not isinstance(error, CorruptDataError):
+        if not isinstance(error, DataError):
             raise error
         if not self._maker.may_skip:
             raise _with_skip_remedy(self._located(error, row)) from error.__cause__
 
-    def _located(self, error: Exception, row: int) -> CorruptDataError:
+    def _located(self, error: Exception, row: int) -> DataError:
         """Return an error of a row with the location of its record."""
-        assert isinstance(error, CorruptDataError)
+        assert isinstance(error, DataError)
         where = self._locate(row)
         located = copy(error)
         located.path, located.record, located.offset = str(where.path), where.number, where.offset
@@ -392,7 +392,7 @@ class BatchJob:
             return mapped_batch(function, batch, generator, f"epoch {step.epoch}, {places}")
 
 
-def _with_skip_remedy(error: CorruptDataError) -> CorruptDataError:
+def _with_skip_remedy(error: DataError) -> DataError:
     """Add how to skip the record to an error of `_located`, which is a copy."""
     error.advise(_SKIP_REMEDY)
     return error

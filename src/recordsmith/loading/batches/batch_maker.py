@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from recordsmith.dataset import Dataset, preview_schema, records_of
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
@@ -90,8 +90,8 @@ def _first_sizes(
     """Yield positions and sizes of the first images, up to the first damaged record."""
     wanted = {key: specs[key] for key in image.requests()}
     start = np.zeros(1, np.int64)
-    with suppress(CorruptDataError):
+    with suppress(DataError):
         for position, payload in enumerate(islice(dataset.records(), _PREVIEW_COUNT)):
-            with suppress(CorruptDataError):
+            with suppress(DataError):
                 columns = decode_columns(payload, start, start + len(payload), wanted)
                 yield position, image.size_of(columns)

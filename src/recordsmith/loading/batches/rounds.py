@@ -15,7 +15,7 @@ import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array
 from recordsmith.dataset import Faults
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.example import BytesArray
 from recordsmith.loading.batches.engine import BatchEngine
 from recordsmith.loading.batches.runs import StepPart
@@ -127,7 +127,7 @@ class _SizeJob:
     def begin(self) -> int:
         positions = self._round.parts[0].positions
         # a CorruptDataError: an index cannot be built; reading reports which records are lost
-        with suppress(CorruptDataError):
+        with suppress(DataError):
             self._round.byte_count = int(self._records.record_sizes(positions).sum())
         ascending = np.sort(positions)
         self._round.piece_count = 1 + int(np.count_nonzero(np.diff(ascending) > 1))

@@ -20,13 +20,13 @@ import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import SelectedRecords, Shard
-from recordsmith.errors import CorruptDataError, Defect, accessing, located
+from recordsmith.errors import CorruptDataError, DataError, Defect, accessing, located
 from recordsmith.example import BytesArray
 from recordsmith.loading.batches.runs import Runs, step_parts
 from recordsmith.loading.order.schedule import Step
 from recordsmith.wire import RecordBlock, read_blocks
 
-_Payloads: TypeAlias = dict[int, bytes | CorruptDataError]
+_Payloads: TypeAlias = dict[int, bytes | DataError]
 """By position: the payload, or why it cannot be read."""
 
 _OPEN_SHARDS = 4  # more than one run needs at once, unless shards are tiny
@@ -60,7 +60,7 @@ class SequentialRecords:
         payloads = []
         for at in positions.tolist():
             payload = found[at]
-            if isinstance(payload, CorruptDataError):
+            if isinstance(payload, DataError):
                 raise copy(payload)  # a raised error keeps the frames that it passed alive
             payloads.append(payload)
         return BytesArray.from_values(payloads)
@@ -184,8 +184,8 @@ class _OpenShard:
         self._shard = shard
         self._blocks = self._read()
         self._block: RecordBlock | None = None
-        self._faults: dict[int, CorruptDataError] = {}
-        self._end: CorruptDataError | None = None
+        self._faults: dict[int, DataError] = {}
+        self._end: DataError | None = None
 
     def close(self) -> None:
         self._blocks.close()
@@ -200,7 +200,7 @@ class _OpenShard:
         self.first, self.stop = self._block.position, self._block.position + len(self._block)
         return True
 
-    def payload(self, number: int) -> bytes | CorruptDataError:
+    def payload(self, number: int) -> bytes | DataError:
         """Return the payload of a record at or after `first`, or why it cannot be read."""
         block = self._block
         if block is not None and self.first <= number < self.stop:
@@ -214,7 +214,7 @@ class _OpenShard:
         with location.open_read() as file, located(location), accessing(location):
             yield from read_blocks(file, compression=self._shard.compression, on_defect=self._note)
 
-    def _note(self, error: CorruptDataError) -> None:
+    def _note(self, error: DataError) -> None:
         """Skip a damaged record; other defects end what can be read."""
         error.path = str(self._shard.location)
         if error.defect is Defect.PAYLOAD_CRC and error.record is not None:
@@ -222,7 +222,7 @@ class _OpenShard:
         elif error.defect is not Defect.TRUNCATED_COMPRESSION:  # it alone loses no record
             self._end = error
 
-    def _lost(self, number: int) -> CorruptDataError:
+    def _lost(self, number: int) -> DataError:
         """Return the error of a record after the end of what can be read."""
         if self._end is not None:
             return CorruptDataError(

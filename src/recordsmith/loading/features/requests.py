@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import OptionError, option, suggest_names
+from recordsmith.errors import NotAnExampleError, OptionError, option, suggest_names
 from recordsmith.example import ColumnDecoder, FeatureSchema, FeatureSpec, Kind, Schema
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.features import Boxes, ColumnRequest, Feature
@@ -121,12 +121,7 @@ def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> Op
 def _check_payload(schema: Schema, *, may_skip: bool) -> None:
     """Check that the records are Examples."""
     if schema.payload not in ("Example", "mixed", "none"):
-        found = "other data" if schema.payload == "other" else f"{schema.payload}s"
-        raise OptionError(
-            f"the records are {found}, not Examples, and have no features",
-            option="features",
-            remedy="Iterate over the dataset, or read its payloads with records().",
-        )
+        raise NotAnExampleError(schema.payload, "Examples")
     if schema.payload == "mixed" and not may_skip:
         raise OptionError(
             "some records are not Examples",

@@ -16,7 +16,7 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import ClassNames
-from recordsmith.errors import CorruptDataError, OptionError, option, suggest_names
+from recordsmith.errors import DataError, OptionError, option, suggest_names
 from recordsmith.example import Rewriter, Schema, decode_example, encode_example
 from recordsmith.example.keys import label_text_key
 from recordsmith.example.payload import encode_key
@@ -97,7 +97,7 @@ class Edits:
         rewriter = self._rewriter()
         try:
             yield from rewriter.rewrite(block.buffer, block.starts, block.lengths)
-        except CorruptDataError as error:
+        except DataError as error:
             error.record = rewriter.row
             raise
         except OptionError as error:

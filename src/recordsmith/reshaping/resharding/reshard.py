@@ -29,7 +29,7 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, with_options
+from recordsmith.errors import DAMAGED_RECORDS, DataError, with_options
 from recordsmith.example import Schema
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.decompressed_shards import open_records
@@ -217,7 +217,7 @@ class _Job:
                 keeps_shards=self._engine is not None,
             ) as folder:
                 manifest, reused_count = self._build(folder, earlier, files)
-        except CorruptDataError as error:
+        except DataError as error:
             for shard in self._inputs.shards:
                 shard.check_unchanged()  # explains the defect better
             if error.defect in DAMAGED_RECORDS:

@@ -16,7 +16,7 @@ import numpy as np
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.building import Occurrences, ShardResult, complete_shard, survey_written
 from recordsmith.dataset import RecordLocation, SelectedRecords, ShardWriter, joined_shards
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.editing.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs.input_records import InputRecords
@@ -165,7 +165,7 @@ class ShardCopies:
                         writer.write_slices(*payloads)
                 if is_surveyed:
                     survey.update(block.buffer, block.starts, block.lengths)
-            except CorruptDataError as error:
+            except DataError as error:
                 error.path, error.record, error.offset = piece.place(error.record or 0)
                 raise
             except RecordOptionError as refused:

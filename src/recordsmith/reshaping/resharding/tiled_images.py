@@ -7,7 +7,7 @@ from operator import is_
 from typing import Any
 
 from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.example import KeyAction, Rewriter, SchemaSurvey
 from recordsmith.image import ImageOptions, store_image
 from recordsmith.reshaping.editing.feature_values import change_values
@@ -39,7 +39,7 @@ class TiledImages:
         self._find_keys(buffer, starts, lengths)
         try:
             yield from self._rewriter.rewrite(buffer, starts, lengths)
-        except CorruptDataError as error:
+        except DataError as error:
             error.record = self._rewriter.row
             raise
 
@@ -71,7 +71,7 @@ class TiledImages:
             return data
         try:
             stored = store_image(data, _OPTIONS)
-        except CorruptDataError:
+        except DataError:
             self._note(UNREADABLE, self._rewriter.row)
             return data
         for change in stored.changes:

@@ -27,7 +27,14 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
 from recordsmith.dataset.locate import Located, Paths, as_places, locate
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError, accessing
+from recordsmith.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    SourceError,
+    accessing,
+)
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
 from recordsmith.reshaping.inputs.input_shards import check_separate
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
@@ -216,7 +223,7 @@ class _Salvage:
             tfds=None if old is None else old.carried_tfds,
         )
 
-    def _failure(self) -> CorruptDataError | SourceError:
+    def _failure(self) -> DataError | SourceError:
         """Return the error for shards without intact records."""
         if not self.report.shards:
             for missing in self._found.missing:

@@ -15,7 +15,7 @@ from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.features import Leaf
 from recordsmith.dataset.tfds.records import kinds_of, read_record
 from recordsmith.dataset.tfds.steps import cut_steps
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import Features, Kind, decode_example
 from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note, unlisted_error
@@ -98,7 +98,7 @@ def _in_record(location: Location, reference: Mapping[str, Any]) -> Iterator[Non
     """Add the file and the place of the record to every CorruptDataError."""
     try:
         yield
-    except CorruptDataError as error:
+    except DataError as error:
         error.path = str(location)
         error.record, error.offset = reference["record"], reference["start_byte"]
         raise

@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located
+from recordsmith.errors import (
+    DataError,
+    OptionError,
+    Problems,
+    SourceError,
+    located,
+)
 from recordsmith.example import BytesArray, Kind
 from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
 from recordsmith.image import IMAGE_SUFFIXES
@@ -222,7 +228,7 @@ class TarReader(FilesReader[TarFile]):
                 with located(place):
                     data = archive.read(offset, size)
                     found = self._features(extension, data, key, features, note, place)
-            except CorruptDataError:
+            except DataError:
                 raise
             except SourceError as error:
                 problems.extend(error.problems, error.problem_count)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column, RaggedArray
 from recordsmith.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image.storing.image_options import check_word
@@ -196,7 +196,7 @@ class Boxes(PixelFeature):
             row_of, sides, labels = row_of[is_good], sides[is_good], labels[is_good]
         return row_of, sides, labels
 
-    def _invalid_box(self, row: int, sides: _Sides) -> CorruptDataError:
+    def _invalid_box(self, row: int, sides: _Sides) -> DataError:
         found = ", ".join(
             f"{key!r} {value:.7g}" for key, value in zip(self.keys, sides.tolist(), strict=True)
         )

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.bands import BAND_BYTES
@@ -297,7 +297,7 @@ class PixelFilling(ImageFilling):
                 try:
                     size = self._stored.look(row, is_cropped=fit.crops)
                     self.sizes[row] = self._checked(size)
-                except CorruptDataError as error:
+                except DataError as error:
                     rows.fail(row, error)
         self.placements, self.frame = self._placed(fit, rows)
         self._frame_shape = (*self.frame, feature.channels)

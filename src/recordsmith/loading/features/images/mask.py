@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
@@ -161,7 +161,7 @@ class MaskFilling(Filling):
             if row not in rows.failures:
                 try:
                     self._sizes[row] = self._look(row, image)
-                except CorruptDataError as error:
+                except DataError as error:
                     rows.fail(row, error)
         self._placements: list[Placement | None]
         patches: tuple[int, ...] = ()

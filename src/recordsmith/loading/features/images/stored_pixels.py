@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.decoding.parts import PartFile, Window, find_part
@@ -185,7 +185,7 @@ def raw_shape(sides: object, dtype: object, channel_words: str) -> RawShape | No
 
 def _shape_error(
     key: str, problem: str, found: str, expected: str, *, remedy: str = ""
-) -> CorruptDataError:
+) -> DataError:
     return CorruptDataError(
         Defect.FEATURE_SHAPE, problem, found=found, expected=expected, remedy=remedy, feature=key
     )

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column, Kind, RaggedArray
 from recordsmith.image.storing.image_options import check_word
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ValueFeature
@@ -131,7 +131,7 @@ def check_room(length: object, policy: object) -> None:
         )
 
 
-def too_long(key: str, problem: str, found: str, width: int, row: int) -> CorruptDataError:
+def too_long(key: str, problem: str, found: str, width: int, row: int) -> DataError:
     """Return the error of a row that is too long."""
     return CorruptDataError(
         Defect.FEATURE_SHAPE,

@@ -2,108 +2,44 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import DataError
 from recordsmith.examining.stats import feature_blocks
-from recordsmith.examining.stats.box_stats import BoxSurvey
-from recordsmith.examining.stats.duplicates import DuplicateSearch, DuplicateStats
-from recordsmith.examining.stats.feature_blocks import (
-    LISTS_FIELD,
-    FeatureBlock,
-    example_blocks,
-)
-from recordsmith.examining.stats.feature_stats import FeatureStatsSurvey
-from recordsmith.examining.stats.image_stats import (
-    DeclaredSizes,
-    ImageSurvey,
-    declared_sizes,
-)
-from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL, LabelTexts
-from recordsmith.examining.stats.mask_stats import MaskSample, decode_raw
-from recordsmith.examining.stats.number_stats import NumberSurvey
-from recordsmith.examining.stats.places import Places
-from recordsmith.examining.stats.sketches import Hashes
+from recordsmith.examining.stats.box_stats import BoxBuilder
+from recordsmith.examining.stats.class_counts import TEXT_OF_LABEL, LabelCounter, is_label
+from recordsmith.examining.stats.feature_blocks import LISTS_FIELD, FeatureBlock, example_blocks
+from recordsmith.examining.stats.feature_stats import FeatureBuilder
+from recordsmith.examining.stats.image_stats import DeclaredSizes, ImageBuilder, declared_sizes
+from recordsmith.examining.stats.mask_stats import DecodeMask, MaskBuilder, decode_raw
+from recordsmith.examining.stats.number_stats import NumberBuilder
+from recordsmith.examining.stats.sampling import Builder, Hashes, hash_positions
 from recordsmith.examining.stats.step_blocks import list_blocks
-from recordsmith.example import (
-    BytesArray,
-    context_as_example,
-    field_spans,
-    hash_spans,
-    inner_spans,
-)
+from recordsmith.example import BytesArray, context_as_example, field_spans, inner_spans
 from recordsmith.example.kernel.payloads import classify_many
 from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_DTYPE, WIDTH, is_mask_key
 from recordsmith.example.payload import PAYLOAD_KINDS
 from recordsmith.example.pieces import select_features
 from recordsmith.example.spans import field_sizes, have_many_entries
+from recordsmith.image import decode_mask
 from recordsmith.wire import RecordBlock
 
-MOST_FEATURES = 10_000
+MAX_FEATURES = 10_000
 """How many features of a section get statistics, first come first served; others are only counted.
 Less than FEATURES_AT_A_TIME, so that a narrowed record fits into one piece.
 """
 
-MOST_LEFT_OUT = 65_536
+MAX_LEFT_OUT = 65_536
 """How many of the other features are counted."""
 
-MOST_IMAGE_FEATURES = 4
-"""How many features are searched for duplicate images, and how many have their masks decoded."""
-
 _CONTEXT_TAG = 0x0A
-
-Section = dict[str, FeatureStatsSurvey]
-_T = TypeVar("_T")
-
-
-class SharedSurveys:
-    """What all threads collect together: duplicate records, and the images of each feature.
-
-    masks: a sample of the masks of each feature.
-    """
-
-    def __init__(self) -> None:
-        self.records = DuplicateSearch(None)
-        self.masks: dict[str, MaskSample] = {}
-        self._images: dict[str, DuplicateSearch] = {}
-        self._lock = threading.Lock()
-
-    def of_images(self, key: str) -> DuplicateSearch | None:
-        """Return the search for a feature; None if too many features hold images."""
-        return self._one_of(self._images, key, partial(DuplicateSearch, key))
-
-    def of_masks(self, key: str) -> MaskSample | None:
-        """Return the sample of masks of a feature; None if too many features hold masks."""
-        return self._one_of(self.masks, key, MaskSample)
-
-    def _one_of(self, found: dict[str, _T], key: str, make: Callable[[], _T]) -> _T | None:
-        with self._lock:
-            if key not in found and len(found) < MOST_IMAGE_FEATURES:
-                found[key] = make()
-            return found.get(key)
-
-    def merge(self, other: SharedSurveys) -> None:
-        """Add everything that another process collected."""
-        self.records.merge(other.records)
-        for key, search in other._images.items():
-            if mine := self.of_images(key):
-                mine.merge(search)
-        for key, masks in other.masks.items():
-            if sample := self.of_masks(key):
-                sample.merge(masks)
-
-    def finish(self, places: Places) -> list[DuplicateStats]:
-        """Return the duplicates: records, then images by key."""
-        searches = [self.records, *(self._images[key] for key in sorted(self._images))]
-        return [search.finish(places) for search in searches]
 
 
 class Messages(NamedTuple):
@@ -134,47 +70,42 @@ def _counting(owners: Int64Array) -> Iterator[None]:
     """Change the record number of an error from that of a message to that of its owner."""
     try:
         yield
-    except CorruptDataError as error:
+    except DataError as error:
         if error.record is not None:
             error.record = int(owners[error.record])
         raise
 
 
-class RecordSurvey:
-    """Collects statistics of the records of one split, or of a part of it."""
+class RecordBuilder(Builder):
+    """Collects the records of a few shards of one split."""
 
-    def __init__(self, split: str, shared: SharedSurveys) -> None:
-        """`shared` is also used by other surveys, in other threads.
+    _fixed = ("left_out", "_split", "_mask_limits")
 
-        label_texts: the pairs of labels and texts, by the key of the label.
-        listed_count: number of Examples in ranking lists.
-        """
-        self.split = split
+    def __init__(self, split: str, mask_limits: MutableMapping[str, int]) -> None:
+        """`mask_limits`: limits of the masks of other parts, by feature."""
         self.record_count = 0
-        self.sizes = NumberSurvey()
+        self.listed_count = 0  # Examples in ranking lists
+        self.sizes = NumberBuilder()
         self.payloads: Counter[str] = Counter()
-        self.sections: dict[str, Section] = {
+        self.sections: dict[str, dict[str, FeatureBuilder]] = {
             name: {} for name in ("features", "context", "feature_lists", "examples")
         }
-        self.label_texts: dict[str, LabelTexts] = {}
-        self.listed_count = 0
+        self.classes: dict[str, dict[str, LabelCounter]] = {}  # by key and split
+        self.label_texts: dict[str, LabelCounter] = {}  # pairs by the key of the label
+        self.masks: dict[str, MaskBuilder] = {}
+        self.boxes = BoxBuilder()
         self.left_out: set[str] = set()
-        self._shared = shared
-        self.boxes = BoxSurvey()
+        self._split = split
+        self._mask_limits = mask_limits
 
     def add(self, block: RecordBlock, places: Int64Array) -> None:
-        """Add some records.
-
-        Args:
-            places: int64, (count,): number of the place of each record.
+        """Add some records, with the numbers of their places.
 
         Raises:
             CorruptDataError: a payload is malformed; its record number counts within the block.
         """
         self.record_count += len(block)
-        self.sizes.add(block.lengths)
-        hashes = hash_spans(block.buffer, block.starts, block.lengths)
-        self._shared.records.add(self.split, hashes, places)
+        self.sizes.add(block.lengths, hash_positions(places))
         kinds = np.empty(len(block), np.uint8)
         classify_many(block.buffer, block.starts, block.lengths, kinds)
         for number in np.flatnonzero(np.bincount(kinds)).tolist():
@@ -203,22 +134,22 @@ class RecordSurvey:
         for section, inner in (("context", contexts), ("examples", examples)):
             places = lists.places[inner.owners]
             with _counting(inner.owners):
-                found = Messages(lists.buffer, inner.starts, inner.lengths, places)
-                self._add_messages(section, found)
+                messages = Messages(lists.buffer, inner.starts, inner.lengths, places)
+                self._add_messages(section, messages)
 
     def _add_contexts(self, sequences: Messages) -> None:
         """Add contexts; the context field of a SequenceExample has the same bytes as an Example."""
         buffer, starts, lengths, places = sequences
-        found = field_spans(buffer, starts, lengths, 1)
-        fields = field_sizes(found.lengths)
-        begins = found.starts + found.lengths - fields
-        is_plain = (np.bincount(found.owners, minlength=len(starts)) == 1)[found.owners]
+        spans = field_spans(buffer, starts, lengths, 1)
+        fields = field_sizes(spans.lengths)
+        begins = spans.starts + spans.lengths - fields
+        is_plain = (np.bincount(spans.owners, minlength=len(starts)) == 1)[spans.owners]
         is_plain &= np.frombuffer(as_view(buffer), np.uint8)[begins] == _CONTEXT_TAG
-        owners = found.owners[is_plain]
+        owners = spans.owners[is_plain]
         with _counting(owners):
             plain = Messages(buffer, begins[is_plain], fields[is_plain], places[owners])
             self._add_messages("context", plain)
-        for row in np.setdiff1d(found.owners, owners):
+        for row in np.setdiff1d(spans.owners, owners):
             context = context_as_example(sequences.payload(row))
             with _counting(np.array([row])):
                 self._add_messages("context", Messages.of(context, places[row]))
@@ -233,109 +164,114 @@ class RecordSurvey:
         takes = partial(self._takes, section)
         spans = messages.buffer, messages.starts, messages.lengths
         wide = np.flatnonzero(have_many_entries(*spans, field, feature_blocks.FEATURES_AT_A_TIME))
-        at, size, count = 0, len(messages.starts), len(messages.starts)
-        while at < count:
-            until = int(wide[np.searchsorted(wide, at)]) if len(wide) and wide[-1] >= at else count
-            if until == at:
-                some = select_features(messages.payload(at), takes, [field])
-                piece, part = slice(at, at + 1), Messages.of(some, messages.places[at])
+        start, size, count = 0, len(messages.starts), len(messages.starts)
+        while start < count:
+            stop = (
+                int(wide[np.searchsorted(wide, start)])
+                if len(wide) and wide[-1] >= start
+                else count
+            )
+            if stop == start:
+                some = select_features(messages.payload(start), takes, [field])
+                piece, part = slice(start, start + 1), Messages.of(some, messages.places[start])
             else:
-                piece = slice(at, min(at + size, until))
+                piece = slice(start, min(start + size, stop))
                 part = messages.some(piece)
-            with _counting(np.arange(at, count)):
+            with _counting(np.arange(start, count)):
                 blocks = read(part.buffer, part.starts, part.lengths, takes)
             if blocks is None:
                 size = max(1, size // 2)
                 continue
             self._add_section(section, blocks, part.places)
-            at = piece.stop
+            start = piece.stop
 
     def _takes(self, section: str, key: str) -> bool:
         """Return whether a feature gets statistics: the first ones of each section do."""
         features = self.sections[section]
         if key in features:
             return True
-        if len(features) >= MOST_FEATURES:
+        if len(features) >= MAX_FEATURES:
             self._leave_out({key})
             return False
-        features[key] = FeatureStatsSurvey()
+        features[key] = FeatureBuilder()
         return True
 
     def _add_section(
         self, name: str, blocks: Mapping[str, FeatureBlock], places: Int64Array
     ) -> None:
-        section = self.sections[name]
+        hashes = hash_positions(places)
         for key, block in blocks.items():
-            feature = section[key]
-            hashes = feature.add(block)
-            if hashes is None:
-                continue
+            feature = self.sections[name][key]
+            feature.add(block, places, hashes)
+            if is_label(key):
+                counter = self.classes.setdefault(key, {}).setdefault(self._split, LabelCounter())
+                for values in block.values.values():
+                    counter.add_labels(values)
             if block.contents[2]:
-                self._add_images(feature, block, blocks, hashes, places)
-            elif key == MASK:
-                self._add_raw_masks(block, blocks, hashes)
+                self._add_images(feature, block, blocks, places)
+            elif key == MASK and "bytes" in block.values:
+                self._add_raw_masks(block, blocks, places)
         if name != "feature_lists":
             self.boxes.add(blocks, places)
         for key, text_key in TEXT_OF_LABEL.items():
             if key in blocks and text_key in blocks:
-                texts = self.label_texts.setdefault(key, LabelTexts())
-                texts.add(blocks[key], blocks[text_key])
+                pairs = self.label_texts.setdefault(key, LabelCounter())
+                pairs.add_pairs(blocks[key], blocks[text_key])
 
     def _add_images(
         self,
-        feature: FeatureStatsSurvey,
+        feature: FeatureBuilder,
         block: FeatureBlock,
         blocks: Mapping[str, FeatureBlock],
-        hashes: Hashes,
         places: Int64Array,
     ) -> None:
-        values, rows = block.values["bytes"], block.rows["bytes"]
+        values, owners = block.values["bytes"], places[block.rows["bytes"]]
         assert isinstance(values, BytesArray)
         assert feature.bytes is not None
-        feature.bytes.images = feature.bytes.images or ImageSurvey()
+        feature.bytes.images = feature.bytes.images or ImageBuilder()
+        hashes = hash_positions(owners)
         declared = _declared(block, blocks, len(places))
-        chosen = feature.bytes.images.add(values, places[rows], declared)
-        if is_mask_key(block.key):  # those of small objects are often equal
-            if len(chosen) and (masks := self._shared.of_masks(block.key)):
-                masks.add(values[chosen], hashes[chosen])
-        elif search := self._shared.of_images(block.key):
-            search.add(self.split, hashes[chosen], places[rows[chosen]])
+        chosen = feature.bytes.images.add(values, hashes, owners, declared)
+        if is_mask_key(block.key) and len(chosen):
+            self._add_masks(block.key, values[chosen], hashes[chosen])
 
     def _add_raw_masks(
-        self, block: FeatureBlock, blocks: Mapping[str, FeatureBlock], hashes: Hashes
+        self, block: FeatureBlock, blocks: Mapping[str, FeatureBlock], places: Int64Array
     ) -> None:
         """Add masks that are stored as rows of values, if all have the same dtype."""
         dtypes = blocks[MASK_DTYPE].values.get("bytes") if MASK_DTYPE in blocks else None
         names = {bytes(view) for view in dtypes.views()} if isinstance(dtypes, BytesArray) else ()
-        if names in ({b"uint8"}, {b"uint16"}) and (masks := self._shared.of_masks(block.key)):
+        if names in ({b"uint8"}, {b"uint16"}):
             values = block.values["bytes"]
             assert isinstance(values, BytesArray)
-            masks.add(values, hashes, decode_raw(*(name.decode() for name in names)))
+            decode = decode_raw(*(name.decode() for name in names))
+            self._add_masks(MASK, values, hash_positions(places[block.rows["bytes"]]), decode)
 
-    def merge(self, other: RecordSurvey) -> None:
-        """Add everything that another survey collected."""
-        if other._shared is not self._shared:  # of another process
-            self._shared.merge(other._shared)
-        self.record_count += other.record_count
-        self.sizes.merge(other.sizes)
-        self.payloads += other.payloads
-        self.listed_count += other.listed_count
-        self.boxes.merge(other.boxes)
-        for key, texts in other.label_texts.items():
-            self.label_texts.setdefault(key, LabelTexts()).merge(texts)
-        self._leave_out(other.left_out)
+    def _add_masks(
+        self, key: str, values: BytesArray, hashes: Hashes, decode: DecodeMask = decode_mask
+    ) -> None:
+        masks = self.masks.setdefault(key, MaskBuilder())
+        masks.limit = min(masks.limit, self._mask_limits.get(key, masks.limit))
+        masks.add(values, hashes, decode)
+
+    def merge(self, other: RecordBuilder) -> None:
+        """Add what another builder collected; lower the limits of masks."""
         for name, section in other.sections.items():
             mine = self.sections[name]
-            for key, feature in section.items():
-                if key not in mine and len(mine) >= MOST_FEATURES:
+            for key in [*section] if len(mine) + len(section) > MAX_FEATURES else ():
+                if key not in mine and len(mine) >= MAX_FEATURES:
                     self._leave_out({key})
+                    del section[key]
                 else:
-                    mine.setdefault(key, FeatureStatsSurvey()).merge(feature)
+                    mine.setdefault(key, FeatureBuilder())
+        self._leave_out(other.left_out)
+        super().merge(other)
+        self._mask_limits.update({key: masks.limit for key, masks in self.masks.items()})
 
     def _leave_out(self, keys: set[str]) -> None:
-        """Count features without statistics, up to MOST_LEFT_OUT."""
+        """Count features without statistics, up to MAX_LEFT_OUT."""
         for key in keys:
-            if len(self.left_out) >= MOST_LEFT_OUT:
+            if len(self.left_out) >= MAX_LEFT_OUT:
                 return
             self.left_out.add(key)
 
