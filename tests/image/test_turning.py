@@ -16,6 +16,7 @@ from recordsmith.image import (
     inverse_orientation,
     is_progressive,
     orient_box,
+    probe_image,
     read_jpeg_info,
     swaps_sides,
 )
@@ -110,6 +111,18 @@ def test_look_at_jpeg_matches_the_separate_functions(images: ModuleType) -> None
             is_one, orientation = read_jpeg_info(bytes(damaged))
             assert isinstance(is_one, bool)
             assert orientation in ALL
+
+
+def test_a_header_is_not_that_of_the_image_before(images: ModuleType) -> None:
+    """The last header is remembered."""
+    small, large = (with_exif(images.noise(*size), 6, "JPEG") for size in ((9, 9), (9, 10)))
+    upright = with_exif(images.noise(9, 9), 1, "JPEG")
+    for data, expected in ((small, 6), (upright, 1), (small, 6), (large, 6), (upright, 1)):
+        assert read_jpeg_info(data) == (False, expected)
+        info = probe_image(data)
+        with Image.open(io.BytesIO(data)) as image:
+            assert (info.width, info.height) == image.size
+    assert read_jpeg_info(small[: small.index(b"\xff\xc0") + 6]) == (False, 6)  # truncated
 
 
 def test_damaged_exif_gives_an_orientation_or_none(images: ModuleType) -> None:

@@ -24,7 +24,22 @@ def _samples(**changes: Any) -> NumberedSamples:
     }
     names = RowNames({"a.csv": 2, "b/c.csv": 1})
     options["references"] = RowReferences(names)
+    names = changes.pop("names", names)
     return NumberedSamples(names, np.array([10, 20, 2**40]), **options | changes)
+
+
+def test_selected_samples_are_those_of_the_numbers() -> None:
+    numbers = [2, 0, 2, 1]
+    names = Names(BytesArray(np.frombuffer(b"ab\xff\xc3\xa9", np.uint8), np.array([0, 1, 3, 5])))
+    for samples in (
+        _samples(),
+        _samples(names=names, version=np.array([7, 8, 9]), references=None, labels=None),
+        _samples(splits=None, groups=None, version=3),
+    ):
+        selected = list(samples.select(numbers))
+        assert selected == [samples[number] for number in numbers]
+        assert [sample.version for sample in selected] == [samples[n].version for n in numbers]
+    assert not [*_samples().select([])]
 
 
 def test_it_is_a_sequence_of_samples() -> None:

@@ -119,8 +119,9 @@ def check_png_chunks(features: Mapping[str, Any]) -> None:
         CorruptDataError: unreadable-image.
     """
     for key in IMAGES:
-        for data in _listed(features.get(key)):
-            if isinstance(data, bytes) and data[:8] == SIGNATURE:
+        value = features.get(key)
+        for data in (value,) if isinstance(value, bytes) else _listed(value):
+            if isinstance(data, bytes) and data.startswith(SIGNATURE):
                 try:
                     check_chunks(data)
                 except DataError as error:

@@ -208,7 +208,7 @@ class ShardJobs:
 
     def _prepared(self, shard: PackShard, preparation: Preparation) -> Iterator[_Prepared]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
-        samples = map(self._plan.samples.__getitem__, shard.samples)
+        samples = _select(self._plan.samples, shard)
         with closing(self._samples_ahead.each(samples)) as reads:
             items = zip(shard.samples, reads, strict=True)
             if self._executor is None:
@@ -264,6 +264,13 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
     return dict(sorted(skipped.items())[:MOST_PROBLEMS])
 
 
+def _select(samples: Sequence[Sample], shard: PackShard) -> Iterator[Sample]:
+    """Yield the samples of a shard."""
+    if isinstance(samples, NumberedSamples):
+        return samples.select(shard.samples)
+    return map(samples.__getitem__, shard.samples)
+
+
 def _hash_versions(samples: Sequence[Sample], shard: PackShard) -> str | None:
     """The hash of the versions of a shard's samples."""
     versions = VersionHash()
@@ -274,6 +281,6 @@ def _hash_versions(samples: Sequence[Sample], shard: PackShard) -> str | None:
         for start in range(0, len(numbers), _AT_ONCE):
             versions.add_all(of_all[numbers[start : start + _AT_ONCE]])
         return versions.hexdigest()
-    for number in shard.samples:
-        versions.add(samples[number].version)
+    for sample in _select(samples, shard):
+        versions.add(sample.version)
     return versions.hexdigest()

@@ -9,6 +9,7 @@ import sys
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -125,6 +126,10 @@ class Names(LazySequence[str]):
     def _item(self, number: int) -> str:
         return str(self.encoded[number], "utf-8", "surrogateescape")
 
+    def select(self, numbers: Int64Array) -> list[str]:
+        """Return some names."""
+        return [str(name, "utf-8", "surrogateescape") for name in self.encoded[numbers].views()]
+
 
 class StoredReferences(LazySequence[Mapping[str, Any] | None]):
     """References of any kind, held as JSON."""
@@ -210,6 +215,30 @@ class NumberedSamples(LazySequence[Sample]):
             versions.item(number) if isinstance(versions, np.ndarray) else versions,
             None if self.references is None else self.references[number],
         )
+
+    def select(self, numbers: Sequence[int]) -> Iterator[Sample]:
+        """Yield some samples: as by number, in a third of the time."""
+        for start in range(0, len(numbers), _SAMPLES_AT_ONCE):
+            portion = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE], np.int64)
+            rows = portion.tolist()
+            labels = repeat(-1) if self.labels is None else self.labels[portion].tolist()
+            names, versions, references = self.names, self.versions, self.references
+            yield from map(
+                Sample,
+                names.select(portion) if isinstance(names, Names) else map(names.__getitem__, rows),
+                self.sizes[portion].tolist(),
+                (None if label < 0 else label for label in labels),
+                _names_of(self.splits, rows),
+                _names_of(self.groups, rows),
+                versions[portion].tolist()
+                if isinstance(versions, np.ndarray)
+                else repeat(versions),
+                repeat(None) if references is None else map(references.__getitem__, rows),
+            )
+
+
+def _names_of(coding: Coding | None, numbers: Iterable[int]) -> Iterator[str | None]:
+    return repeat(None) if coding is None else (_name_of(coding, each) for each in numbers)
 
 
 def _name_of(coding: Coding, number: int) -> str | None:

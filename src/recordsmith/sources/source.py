@@ -27,7 +27,7 @@ def ignore_note(what: str, where: str) -> None:
     """Ignore a note."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)  # frozen, it would take five times as long to create
 class Sample:
     """One sample to pack, which becomes one record.
 

@@ -24,6 +24,8 @@ END = b"\xff\xd9"
 EXIF = b"Exif\0\0"
 _MARKER_AND_LENGTH = struct.Struct(">HH").unpack_from
 _FRAME = struct.Struct(">BHHB").unpack_from
+_FRAME_STOP = 4 + struct.calcsize(">BHHB")  # from the marker
+_MAX_KEPT_BYTES = 1 << 14
 _FRAME_MARKERS = frozenset(0xFF00 | marker for marker in FRAMES)
 _EXIF_MARKER = 0xFF00 | APP1
 _PLAIN_MARKERS = frozenset((0xFFC4, *range(0xFFDB, 0xFFFF)))  # followed by a length
@@ -66,6 +68,10 @@ class FrameHeader(NamedTuple):
         return self.component_count
 
 
+_last_head: tuple[bytes, tuple[FrameHeader | None, int | None]] = b"\0", (None, None)
+"""The last header that `read_head` parsed, up to the end of its frame header, and the result."""
+
+
 def segments(data: bytes | memoryview, start: int = 2) -> Iterator[Segment]:
     """Iterate over the segments from `start` up to and including the header of a scan."""
     at, end = start, len(data) - 3
@@ -89,8 +95,13 @@ def segments(data: bytes | memoryview, start: int = 2) -> Iterator[Segment]:
 def read_head(data: bytes | memoryview) -> tuple[FrameHeader | None, int | None]:
     """The frame header of a JPEG, and the offset of the TIFF structure in its EXIF segment.
 
-    Each is None if missing. Both are read in one pass, for the speed of packing.
+    Each is None if missing. Both are read in one pass, for the speed of packing, which asks twice
+    for each image; images from one encoder often have the same header as well.
     """
+    global _last_head  # noqa: PLW0603 - replaced as a whole, so threads may share it
+    header, found = _last_head
+    if data[: len(header)] == header:
+        return found
     if data[:2] != START:
         return None, None
     at, exif = 2, None
@@ -98,7 +109,10 @@ def read_head(data: bytes | memoryview) -> tuple[FrameHeader | None, int | None]
         while True:
             marker, length = _MARKER_AND_LENGTH(data, at)
             if marker in _FRAME_MARKERS:
-                return FrameHeader(marker & 0xFF, at, *_FRAME(data, at + 4)), exif
+                found = FrameHeader(marker & 0xFF, at, *_FRAME(data, at + 4)), exif
+                if at <= _MAX_KEPT_BYTES:
+                    _last_head = bytes(data[: at + _FRAME_STOP]), found
+                return found
             if marker == _EXIF_MARKER and exif is None and data[at + 4 : at + 10] == EXIF:
                 exif = at + 4 + len(EXIF)
             elif marker not in _PLAIN_MARKERS:

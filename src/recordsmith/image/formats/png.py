@@ -17,10 +17,17 @@ import numpy.typing as npt
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.masks.colours import Colour
 
+try:
+    from zlib_ng.zlib_ng import crc32
+except ImportError:  # the extra `speed` is not installed
+    from zlib import crc32
+
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
 _HEADER = struct.Struct(">II5B")
+_LENGTH_AND_NAME = struct.Struct(">I4s").unpack_from
+_CHECKSUM = struct.Struct(">I").unpack_from
 _LEVEL = 6
 _BITS = {
     GREY: (1, 2, 4, 8, 16),
@@ -195,14 +202,14 @@ def _checked_chunks(data: bytes) -> Iterator[tuple[bytes, memoryview, bool]]:
     view = memoryview(data)
     at, name = len(SIGNATURE), b""
     while name != b"IEND":
-        name = data[at + 4 : at + 8]
-        stop = at + 12 + int.from_bytes(view[at : at + 4], "big")
-        if stop > len(data) or len(name) < 4:
+        length, name = _LENGTH_AND_NAME(data, at) if at + 12 <= len(data) else (len(data), b"")
+        stop = at + 12 + length
+        if stop > len(data):
             raise unreadable("the PNG image is truncated: its end mark is missing")
         if not name.isalpha():
             raise unreadable(f"the PNG image is damaged: {name!r} is not a valid chunk name")
-        checksum = int.from_bytes(view[stop - 4 : stop], "big")
-        yield name, view[at:stop], zlib.crc32(view[at + 4 : stop - 4]) == checksum
+        (checksum,) = _CHECKSUM(data, stop - 4)
+        yield name, view[at:stop], crc32(view[at + 4 : stop - 4]) == checksum
         at = stop
 
 
