@@ -37,7 +37,7 @@ def damaged(numbered: Any, place: Location) -> SimpleNamespace:
     bad = {
         2: "payload-crc-mismatch",
         3: "payload-crc-mismatch",
-        8: "malformed-example",
+        8: "not-an-example",
         22: "feature-kind-mismatch",
         31: "missing-feature",
         40: "payload-crc-mismatch",
@@ -105,7 +105,7 @@ def test_one_more_stops(damaged: Any, threads: int, limit: int) -> None:
         damaged.dataset, damaged.features, batch_size=4, threads=threads, skip_errors=limit
     )
     iteration = iter(loader)
-    with pytest.raises(rs.CorruptDataError) as caught:
+    with pytest.raises(rs.DataError) as caught:
         for batch in iteration:
             kept([batch])
     position = sorted(damaged.bad)[limit]
@@ -121,7 +121,7 @@ def test_one_more_stops(damaged: Any, threads: int, limit: int) -> None:
     ("instead", "defect"),
     [
         (None, "payload-crc-mismatch"),
-        (NO_EXAMPLE, "malformed-example"),
+        (NO_EXAMPLE, "not-an-example"),
         ({"id": "a word", "score": 1.0, "corner": [1, 2]}, "feature-kind-mismatch"),
         ({"id": 70, "score": 1.0, "corner": [1]}, "feature-shape-mismatch"),
         ({"id": 70, "corner": [1, 2]}, "missing-feature"),
@@ -142,7 +142,7 @@ def test_the_first_bad_record_stops(
     }  # fmt: skip
     loader = rs.Loader(dataset, features, batch_size=12, threads=threads)
     seen = []
-    with pytest.raises(rs.CorruptDataError) as caught:
+    with pytest.raises(rs.DataError) as caught:
         for batch in loader:
             seen += batch["id"].tolist()
     assert seen == list(range(60))

@@ -81,11 +81,11 @@ def malformed_example_error() -> CorruptDataError:
 
 def unparsable_error(payload: BytesLike) -> DataError:
     """Return the error for a payload that cannot be parsed: a broken Example, or other data."""
-    begins_as_example = _begins_as_example(bytes(payload[:_LONGEST_BEGIN]))
+    begins_as_example = _begins_as_example(bytes(payload[:_BEGIN_BYTES]))
     return malformed_example_error() if begins_as_example else NotAnExampleError("other")
 
 
-_LONGEST_BEGIN = 256
+_BEGIN_BYTES = 256
 # Features (or FeatureLists), a map entry in it, and its key: three tags with lengths
 _BEGIN = re.compile(rb"[\n\x12]" + rb"[\x80-\xff]{0,9}[\0-\x7f]\n" * 2 + rb"([\1-\x7f])", re.DOTALL)
 

@@ -217,7 +217,7 @@ class NumberedSamples(LazySequence[Sample]):
         )
 
     def select(self, numbers: Sequence[int]) -> Iterator[Sample]:
-        """Yield some samples: as by number, in a third of the time."""
+        """Yield some samples, as by number but in less time."""
         for start in range(0, len(numbers), _SAMPLES_AT_ONCE):
             portion = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE], np.int64)
             rows = portion.tolist()

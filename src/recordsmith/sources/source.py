@@ -27,7 +27,7 @@ def ignore_note(what: str, where: str) -> None:
     """Ignore a note."""
 
 
-@dataclass(unsafe_hash=True, slots=True)  # frozen, it would take five times as long to create
+@dataclass(unsafe_hash=True, slots=True)  # frozen takes longer to create, and there are millions
 class Sample:
     """One sample to pack, which becomes one record.
 

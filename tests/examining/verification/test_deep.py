@@ -136,7 +136,7 @@ def test_malformed_payloads(write, tmp_path: Path) -> None:
     assert _defects(path) == [
         (D.MALFORMED_EXAMPLE, 5),
         (D.NOT_AN_EXAMPLE, 6),
-        (D.MALFORMED_EXAMPLE, 7),
+        (D.NOT_AN_EXAMPLE, 7),
     ]
 
 

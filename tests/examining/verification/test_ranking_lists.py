@@ -108,14 +108,15 @@ def test_a_context_of_another_kind(write: Any, tmp_path: Path, ranking: Any) -> 
 
 def test_malformed_lists(write: Any, tmp_path: Path, ranking: Any, reference: Any) -> None:
     good = _good(ranking, 3)
-    broken = reference.delimited(1, b"\x0a\x7f")  # an Example that ends before its features do
+    cut = rs.encode_example({"x": 1})[:-1]
+    broken = reference.delimited(1, cut)
     first = reference.delimited(1, reference.example())
     odd = reference.delimited(1, reference.delimited(2, b"?"))
     wrong = [
         (good[:-1], D.MALFORMED_EXAMPLE, "ranking list: a length in it"),
         (good + broken, D.MALFORMED_EXAMPLE, "Example 3 of the list: "),
         (first + broken + good, D.MALFORMED_EXAMPLE, "Example 1 of the list: "),
-        (first + reference.delimited(2, b"\x0a\x7f"), D.MALFORMED_EXAMPLE, "context of the list: "),
+        (first + reference.delimited(2, cut), D.MALFORMED_EXAMPLE, "context of the list: "),
         (good + odd, D.NOT_AN_EXAMPLE, ""),
         (b"\xff plain data", D.NOT_AN_EXAMPLE, "differs in type"),
         (rs.encode_example({"x": 1}), D.NOT_AN_EXAMPLE, "differs in type"),
