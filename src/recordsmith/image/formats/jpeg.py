@@ -25,7 +25,7 @@ EXIF = b"Exif\0\0"
 _MARKER_AND_LENGTH = struct.Struct(">HH").unpack_from
 _FRAME = struct.Struct(">BHHB").unpack_from
 _FRAME_STOP = 4 + struct.calcsize(">BHHB")  # from the marker
-_MAX_KEPT_BYTES = 1 << 14
+_KEPT_BYTES = 1 << 14
 _FRAME_MARKERS = frozenset(0xFF00 | marker for marker in FRAMES)
 _EXIF_MARKER = 0xFF00 | APP1
 _PLAIN_MARKERS = frozenset((0xFFC4, *range(0xFFDB, 0xFFFF)))  # followed by a length
@@ -110,7 +110,7 @@ def read_head(data: bytes | memoryview) -> tuple[FrameHeader | None, int | None]
             marker, length = _MARKER_AND_LENGTH(data, at)
             if marker in _FRAME_MARKERS:
                 found = FrameHeader(marker & 0xFF, at, *_FRAME(data, at + 4)), exif
-                if at <= _MAX_KEPT_BYTES:
+                if at <= _KEPT_BYTES:
                     _last_head = bytes(data[: at + _FRAME_STOP]), found
                 return found
             if marker == _EXIF_MARKER and exif is None and data[at + 4 : at + 10] == EXIF:
