@@ -24,7 +24,7 @@ def check_file(row: dict[str, Any], read: Callable[[], Any]) -> None:
         read: returns a pyarrow.Table of all columns, in which a missing feature is null.
     """
     if row["tf_error"] is not None or row["payload"] not in SECTIONS:
-        kind = rs.OptionError if row["tf_error"] is None else rs.CorruptDataError
+        kind = rs.NotAnExampleError if row["tf_error"] is None else rs.CorruptDataError
         with pytest.raises(kind):
             read()
         return

@@ -268,8 +268,8 @@ def test_files_of_others(spark: Any, zoo_row: dict[str, Any], zoo: Path, tmp_pat
         try:
             return load(spark, str(zoo / zoo_row["file"])).toArrow()
         except PySparkException as error:
-            if "recordsmith.errors.OptionError: " in str(error):
-                raise rs.OptionError(str(error)) from None
+            if "recordsmith.errors.NotAnExampleError: " in str(error):
+                raise rs.NotAnExampleError("other", "Examples") from None
             if "recordsmith.errors.CorruptDataError: " in str(error):
                 raise rs.CorruptDataError(rs.Defect.NOT_A_TFRECORD, str(error)) from None
             raise
