@@ -56,7 +56,9 @@ def arrow_readers(dataset: rs.Dataset, out: Path) -> Iterator[tuple[str, Callabl
     ("kind", "payload"), [(kind, payload) for kind in RECORDS for payload in RECORDS[kind]]
 )
 @pytest.mark.parametrize("ways", [readers, arrow_readers])
-def test_records_that_are_no_examples(ways: Any, kind: str, payload: bytes, tmp_path: Path) -> None:
+def test_records_that_are_not_examples(
+    ways: Any, kind: str, payload: bytes, tmp_path: Path
+) -> None:
     if ways is arrow_readers:
         pytest.importorskip("pyarrow")
     path = tmp_path / "a.tfrecord"

@@ -2,12 +2,14 @@
 
 import pytest
 
-from recordsmith.stores.remote import object_store
+from ..servers.s3 import QUICK
 
 pytest.register_assert_rewrite("tests.stores.contract")
+
+_PAUSE = "recordsmith.stores.remote.object_store._FIRST_PAUSE_SECONDS"
 
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine attempts wait for half a minute otherwise."""
-    monkeypatch.setattr(object_store, "_FIRST_PAUSE_SECONDS", 0.003)
+    monkeypatch.setattr(_PAUSE, QUICK[_PAUSE])

@@ -26,6 +26,10 @@ PAYLOAD_KINDS: tuple[PayloadKind, ...] = ("other", "Example", "SequenceExample",
 KIND_NAMES = payloads.KIND_NAMES
 KIND_NUMBERS: dict[str, int] = {"bytes": 1, "float": 2, "int64": 3}
 
+_BEGIN_BYTES = 256
+# Features (or FeatureLists), a map entry in it, and its key: three tags with lengths
+_BEGIN = re.compile(rb"[\n\x12]" + rb"[\x80-\xff]{0,9}[\0-\x7f]\n" * 2 + rb"([\1-\x7f])", re.DOTALL)
+
 _SIMILAR_KINDS = {
     "int64": ("int", "bool", "long"),
     "float": ("float", "double"),
@@ -83,11 +87,6 @@ def unparsable_error(payload: BytesLike) -> DataError:
     """Return the error for a payload that cannot be parsed: a broken Example, or other data."""
     begins_as_example = _begins_as_example(bytes(payload[:_BEGIN_BYTES]))
     return malformed_example_error() if begins_as_example else NotAnExampleError("other")
-
-
-_BEGIN_BYTES = 256
-# Features (or FeatureLists), a map entry in it, and its key: three tags with lengths
-_BEGIN = re.compile(rb"[\n\x12]" + rb"[\x80-\xff]{0,9}[\0-\x7f]\n" * 2 + rb"([\1-\x7f])", re.DOTALL)
 
 
 def _begins_as_example(payload: bytes) -> bool:

@@ -97,7 +97,7 @@ class ClassStats:
 
 
 class LabelCounter:
-    """Counts labels, or pairs of label and text. `counts` is None if these are no classes."""
+    """Counts labels, or pairs of label and text. `counts` is None if these are not classes."""
 
     def __init__(self) -> None:
         self.counts: Counter[Any] | None = Counter()
