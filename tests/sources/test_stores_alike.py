@@ -17,8 +17,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources import Source, open_reader
-from recordsmith.sources.survey import Survey
-from recordsmith.sources.tables.detection import find_readings
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.tables.detection import find_candidates
 from recordsmith.stores import Location, PlaceLike, as_folder
 
 from ..raising import raises
@@ -279,8 +279,8 @@ def test_a_table_with_images_is_found_in_every_store(
 ) -> None:
     _kaggle(tmp_path / "source", images)
     _copied(tmp_path / "source", place)
-    (reading,) = find_readings(Survey(as_folder(place)))
-    assert [reading] == list(find_readings(Survey(as_folder(tmp_path / "source"))))
+    (reading,) = find_candidates(FileTree(as_folder(place)))
+    assert [reading] == list(find_candidates(FileTree(as_folder(tmp_path / "source"))))
     source = rs.detect(place, reading.format, **reading.options).source
     references = [sample.reference for sample in source.list_samples().samples]
     assert [reference.get("image") for reference in references] == [
