@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import recordsmith as rs
-from recordsmith.sources.files.folders import walk_files
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder
 
 LAYOUTS = {
@@ -54,7 +54,8 @@ def main() -> None:
 
 
 def _list(root: Path) -> None:
-    for _ in walk_files(as_folder(root), []):
+    tree = FileTree(as_folder(root))
+    for _ in tree.walk(tree.root, []):
         pass
 
 

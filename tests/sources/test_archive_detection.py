@@ -13,16 +13,17 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.archives.detection import find_readings, refusal
-from recordsmith.sources.survey import Reading, Strength, Survey
+from recordsmith.sources.archives.detection import find_candidates, refusal
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.stores import as_folder, as_location
 
 from ..raising import raises
 from .test_arrays import LABELS, NOISE, idx
 
 
-def _readings(folder: Path) -> list[Reading]:
-    return list(find_readings(Survey(as_folder(folder))))
+def _readings(folder: Path) -> list[LayoutCandidate]:
+    return list(find_candidates(FileTree(as_folder(folder))))
 
 
 def _count(folder: Path, format: str, noun: str) -> int:
@@ -143,7 +144,7 @@ def test_pickles_of_cifar_are_refused_by_name(tmp_path: Path) -> None:
     path = folder / "data_batch_1"
     path.write_bytes(pickle.dumps({b"data": 1}, protocol=2))
     (reading,) = _readings(tmp_path)
-    assert reading.strength is Strength.MARKED
+    assert reading.confidence is Confidence.MARKED
     with raises(rs.SourceError, path=path, match="pickle"):
         rs.detect(tmp_path, reading.format).source.list_samples()
 

@@ -29,8 +29,8 @@ from recordsmith.sources import (
     open_reader,
 )
 from recordsmith.sources.boxes.coco_json import CocoFile, read_annotations
-from recordsmith.sources.boxes.detection import find_readings
-from recordsmith.sources.survey import Survey
+from recordsmith.sources.boxes.detection import find_candidates
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder, as_location
 
 from ..raising import places, raises
@@ -765,7 +765,7 @@ def test_changed_bytes_are_read_or_reported(tmp_path: Path, kind: str, policy: s
     for _ in range(300):
         file.write_bytes(_mutated(data, rng))
         try:
-            list(find_readings(Survey(as_folder(tmp_path))))
+            list(find_candidates(FileTree(as_folder(tmp_path))))
             listing = source.list_samples()
         except rs.RecordsmithError:
             continue

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.boxes.detection import find_readings
-from recordsmith.sources.survey import Strength, Survey
+from recordsmith.sources.boxes.detection import find_candidates
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.layouts import Confidence
 from recordsmith.stores import as_folder
 
 from .annotated import image, voc_xml, write
@@ -491,9 +492,9 @@ def layout(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Layout, Path
 
 def test_layouts_are_detected(layout: tuple[Layout, Path]) -> None:
     chosen, root = layout
-    readings = list(find_readings(Survey(as_folder(root))))
+    readings = list(find_candidates(FileTree(as_folder(root))))
     assert [reading.format for reading in readings] == [chosen.format]
-    assert readings[0].strength >= Strength.ANNOTATED
+    assert readings[0].confidence >= Confidence.ANNOTATED
     assert readings[0].problem == ""
 
 
@@ -543,9 +544,9 @@ def test_annotations_of_unknown_formats_are_a_problem(name: str, tmp_path: Path)
     for stem in TRUTH:
         image(tmp_path / images.format(stem))
         write(tmp_path / annotations.format(stem), text)
-    (reading,) = find_readings(Survey(as_folder(tmp_path)))
+    (reading,) = find_candidates(FileTree(as_folder(tmp_path)))
     assert "not known" in reading.problem
-    assert reading.strength == Strength.ANNOTATED
+    assert reading.confidence == Confidence.ANNOTATED
 
 
 OTHERS = {
@@ -571,7 +572,7 @@ def test_other_files_are_not_annotations(tmp_path: Path) -> None:
         write(tmp_path / name, text)
     for stem in TRUTH:
         image(tmp_path / f"cats/{stem}.jpg")
-    assert list(find_readings(Survey(as_folder(tmp_path)))) == []
+    assert list(find_candidates(FileTree(as_folder(tmp_path)))) == []
 
 
 def test_few_annotation_files_are_weaker(tmp_path: Path) -> None:
@@ -579,5 +580,5 @@ def test_few_annotation_files_are_weaker(tmp_path: Path) -> None:
     _voc_in("images", "annotations")(tmp_path)
     for number in range(10):
         image(tmp_path / f"images/more{number}.jpg")
-    (reading,) = find_readings(Survey(as_folder(tmp_path)))
-    assert (reading.format, reading.strength) == ("voc", Strength.STRUCTURE)
+    (reading,) = find_candidates(FileTree(as_folder(tmp_path)))
+    assert (reading.format, reading.confidence) == ("voc", Confidence.STRUCTURE)

@@ -15,7 +15,8 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.sources.detection import FORMATS
-from recordsmith.sources.survey import Strength, Survey
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.layouts import Confidence
 from recordsmith.stores import as_folder
 
 from ..places import new_place
@@ -253,7 +254,7 @@ def test_several_readings_are_named_with_their_options(tmp_path: Path, layout: s
     with raises(rs.SourceError, path=root) as caught:
         _ = detection.reading
     assert len(caught.value.problems) == len(ways)
-    strongest = [r for r in detection.readings if r.strength == detection.readings[0].strength]
+    strongest = [r for r in detection.readings if r.confidence == detection.readings[0].confidence]
     found = [{"format": reading.format, **reading.options} for reading in strongest]
     assert sorted(found, key=str) == sorted(ways, key=str)
     for way in ways:  # the options choose this reading
@@ -416,15 +417,15 @@ def test_large_folders_are_sampled_alike(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         for number in range(count):
             (tmp_path / folder / f"img_{number}{ending}").touch()
-    survey = Survey(as_folder(tmp_path))
-    left, right = survey.folders["a"], survey.folders["b"]
+    tree = FileTree(as_folder(tmp_path))
+    left, right = tree.folders["a"], tree.folders["b"]
     assert left.image_count == right.image_count == count
     assert len(left.names) == len(right.names) == 1000
     assert {n.partition(".")[0] for n in left.names} == {
         n.partition(".")[0].removesuffix("_mask") for n in right.names
     }
     (tmp_path / "b" / "classes.yaml").touch()  # one of another suffix is never left out
-    assert "classes.yaml" in Survey(as_folder(tmp_path)).folders["b"].names
+    assert "classes.yaml" in FileTree(as_folder(tmp_path)).folders["b"].names
 
 
 def test_large_folders_are_pairs(tmp_path: Path) -> None:
@@ -471,7 +472,7 @@ def test_few_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_strengths_are_ordered() -> None:
-    assert Strength.POSSIBLE < Strength.STRUCTURE < Strength.ANNOTATED < Strength.MARKED
+    assert Confidence.POSSIBLE < Confidence.STRUCTURE < Confidence.ANNOTATED < Confidence.MARKED
 
 
 # -- one split -------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from recordsmith.sources.files.file_index import (
     FileIndex,
     Found,
 )
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import Location, MemoryStore, as_folder, write_atomically
 
 from ..raising import raises
@@ -47,7 +48,7 @@ def index(tmp_path: Path) -> FileIndex:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"12345")
     (tmp_path / "outside.jpg").write_bytes(b"x")
-    return FileIndex(as_folder(root))
+    return FileIndex(FileTree(as_folder(root)))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def _index_of(paths: list[str]) -> FileIndex:
     root = Location(MemoryStore(), "root")
     for path in paths:
         write_atomically(root / path, b"")
-    return FileIndex(root)
+    return FileIndex(FileTree(root))
 
 
 def _equal_count(one: list[str], other: list[str]) -> int:
@@ -200,15 +201,19 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "y.jpg").touch()
     (tmp_path / "a" / "link").symlink_to(tmp_path / "store")
-    assert FileIndex(as_folder(tmp_path / "a")).paths == ("link/y.jpg", "self.jpg", "x.jpg")
+    assert FileIndex(FileTree(as_folder(tmp_path / "a"))).paths == (
+        "link/y.jpg",
+        "self.jpg",
+        "x.jpg",
+    )
 
 
 def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        FileIndex(as_folder(tmp_path / "gone"))
+        FileIndex(FileTree(as_folder(tmp_path / "gone")))
     (tmp_path / "file").touch()
     with raises(rs.OptionError, value=tmp_path / "file", expected="the folder of the dataset"):
-        FileIndex(as_folder(tmp_path / "file"))
+        FileIndex(FileTree(as_folder(tmp_path / "file")))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
@@ -216,6 +221,6 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_bytes(b"")
     (tmp_path / "gone.xml").symlink_to("nowhere")
     os.mkfifo(tmp_path / "pipe.xml")
-    index = FileIndex(as_folder(tmp_path))
+    index = FileIndex(FileTree(as_folder(tmp_path)))
     assert index.paths == ("a.xml", "gone.xml")
     assert [name.partition(" (")[0] for name in index.hidden] == ["pipe.xml"]

@@ -17,9 +17,9 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources import Source, open_reader
-from recordsmith.sources.survey import Survey
-from recordsmith.sources.tables.detection import find_readings
-from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.tables.detection import find_candidates
+from recordsmith.stores import FolderEntry, Location, PlaceLike, as_folder
 
 from ..raising import raises
 from ..stores.delayed import DelayedStore
@@ -280,8 +280,8 @@ def test_a_table_with_images_is_found_in_every_store(
 ) -> None:
     _kaggle(tmp_path / "source", images)
     _copied(tmp_path / "source", place)
-    (reading,) = find_readings(Survey(as_folder(place)))
-    assert [reading] == list(find_readings(Survey(as_folder(tmp_path / "source"))))
+    (reading,) = find_candidates(FileTree(as_folder(place)))
+    assert [reading] == list(find_candidates(FileTree(as_folder(tmp_path / "source"))))
     source = rs.detect(place, reading.format, **reading.options).source
     references = [sample.reference for sample in source.list_samples().samples]
     assert [reference.get("image") for reference in references] == [
@@ -344,3 +344,26 @@ def test_what_is_missing_in_a_store(place: PlaceLike) -> None:
             make(place).list_samples()  # type: ignore[operator]
     with raises(rs.FileAccessError, path=str(place), operation="read"):
         _ = rs.detect(place).source
+
+
+@pytest.mark.parametrize("case", ["class folders", "pairs"])
+def test_the_first_listing_uses_what_the_detector_listed(
+    case: str, tmp_path: Path, images: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[str] = []
+    list_entries = Location.list_entries
+
+    def record(location: Location) -> Iterator[FolderEntry]:
+        folders.append(str(location))
+        return list_entries(location)
+
+    write_files, _ = CASES[case]
+    write_files(tmp_path, images)
+    monkeypatch.setattr(Location, "list_entries", record)
+    source = rs.detect(tmp_path).source
+    samples = source.list_samples().samples
+    assert len(samples) == len({sample.name for sample in samples})
+    assert len(folders) == len(set(folders))
+    for sample in [*samples][1:]:
+        (tmp_path / sample.name).unlink()
+    assert len(source.list_samples().samples) < len(samples)  # the second one lists again

@@ -15,8 +15,9 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.sources import Source
-from recordsmith.sources.survey import Reading, Survey
-from recordsmith.sources.tables.detection import find_readings
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.layouts import LayoutCandidate
+from recordsmith.sources.tables.detection import find_candidates
 from recordsmith.stores import as_folder
 
 from ..raising import raises
@@ -39,11 +40,11 @@ def _table(path: Path, header: str, rows: Sequence[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in (header, *rows)))
 
 
-def _readings(folder: Path) -> list[Reading]:
-    return list(find_readings(Survey(as_folder(folder))))
+def _readings(folder: Path) -> list[LayoutCandidate]:
+    return list(find_candidates(FileTree(as_folder(folder))))
 
 
-def _source(folder: Path) -> tuple[Reading, Source]:
+def _source(folder: Path) -> tuple[LayoutCandidate, Source]:
     (reading,) = _readings(folder)
     return reading, rs.detect(folder, reading.format, **reading.options).source
 

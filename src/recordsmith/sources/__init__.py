@@ -19,6 +19,7 @@ from recordsmith.sources.detection import FORMATS, Detection, detect
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace
 from recordsmith.sources.in_memory import check_source
+from recordsmith.sources.layouts import LayoutCandidate
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.reader_registry import open_reader
 from recordsmith.sources.source import (
@@ -32,7 +33,6 @@ from recordsmith.sources.source import (
     StoredReader,
     ignore_note,
 )
-from recordsmith.sources.survey import Reading
 from recordsmith.sources.tables.rows import Rows
 from recordsmith.sources.tables.table import Table
 
@@ -51,10 +51,10 @@ __all__ = [
     "ImageFolder",
     "ImagePairs",
     "LabelMe",
+    "LayoutCandidate",
     "ListedSource",
     "Listing",
     "Note",
-    "Reading",
     "Rows",
     "Sample",
     "SampleReader",

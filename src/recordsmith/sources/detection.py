@@ -1,7 +1,7 @@
 """Detect how a folder or file can be read, and make the source that reads it.
 
-Each family of sources has a module `detection` with a function `find_readings`. The reading that is
-chosen is the specification of the source: its format and its options.
+Each family of sources has a module `detection` with a function `find_candidates`. The candidate
+that is chosen is the specification of the source: its format and its options.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders import detection as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
+from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
 from recordsmith.sources.files.folders import is_folder
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
+from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
 from recordsmith.sources.pairs import detection as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
 from recordsmith.sources.splits import is_like_split
-from recordsmith.sources.survey import HEAD_BYTES, Reading, Strength, Survey, choose_reading
 from recordsmith.sources.tables import detection as tables
 from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
 from recordsmith.stores import Location, PlaceLike, as_place
@@ -100,11 +101,11 @@ FORMATS: Mapping[str, _Format] = MappingProxyType(
 """The types of sources by name."""
 
 _FINDERS = (
-    archives.find_readings,
-    boxes.find_readings,
-    tables.find_readings,
-    pairs.find_readings,
-    class_folders.find_readings,
+    archives.find_candidates,
+    boxes.find_candidates,
+    tables.find_candidates,
+    pairs.find_candidates,
+    class_folders.find_candidates,
 )
 """The detectors of the families; of equally strong readings the first family's come first."""
 
@@ -118,16 +119,18 @@ class Detection:
         options.
     datasets: what each of several folders in it is, if they are datasets of their own.
     given_format, given: the format and the options of the caller.
+    tree: the folder as it was scanned, for the first listing of the source.
     """
 
     path: Location
-    readings: tuple[Reading, ...]
+    readings: tuple[LayoutCandidate, ...]
     datasets: Mapping[str, str] = field(default_factory=dict)
     given_format: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
+    tree: FileTree | None = field(default=None, compare=False, repr=False)
 
     @cached_property
-    def reading(self) -> Reading:
+    def reading(self) -> LayoutCandidate:
         """The reading that `pack` uses, with all its options.
 
         Raises:
@@ -157,7 +160,10 @@ class Detection:
         Raises:
             SourceError, OptionError: as `reading`.
         """
-        return FORMATS[self.reading.format].source(self.path, **self.reading.options)
+        source = FORMATS[self.reading.format].source(self.path, **self.reading.options)
+        if self.tree is not None and isinstance(source, TreeSource):
+            source.use_tree(self.tree)
+        return source
 
     def describe(self, listing: Listing) -> str:
         """What is read, for people: "images in image/, masks in label/: 30 pairs"."""
@@ -179,16 +185,16 @@ class Detection:
         listing = self.source.list_samples()
         others = [each for each in self.readings if each is not self._chosen]
         return {
-            **reading_json(self.reading),
+            **candidate_json(self.reading),
             "count": len(listing.samples),
             "splits": list(listing.splits or filter(None, [listing.only_split])),
             "classes": None if listing.class_names is None else list(listing.class_names),
             "notices": [*map(with_options, itertools.islice(listing.notices, _MOST_NOTICES))],
-            "alternatives": [*map(reading_json, others)],
+            "alternatives": [*map(candidate_json, others)],
         }
 
     @cached_property
-    def _chosen(self) -> Reading:
+    def _chosen(self) -> LayoutCandidate:
         """The reading that the options leave."""
         given = self.given
         if self.given_format is not None:
@@ -202,11 +208,13 @@ class Detection:
         ]
         agreeing = [reading for reading in accepting if _agrees(reading, given)]
         if agreeing:
-            if all(reading.strength == Strength.POSSIBLE for reading in agreeing):
+            if all(reading.confidence == Confidence.POSSIBLE for reading in agreeing):
                 fewest = min(len(reading.options) for reading in agreeing)
                 agreeing = [reading for reading in agreeing if len(reading.options) == fewest]
-            return choose_reading(self.path, agreeing, given)
-        likely = {reading.format for reading in accepting if reading.strength > Strength.POSSIBLE}
+            return choose_candidate(self.path, agreeing, given)
+        likely = {
+            reading.format for reading in accepting if reading.confidence > Confidence.POSSIBLE
+        }
         able = likely or {
             name for name, known in FORMATS.items() if given.keys() <= set(known.options)
         }
@@ -216,15 +224,17 @@ class Detection:
         for name in given:
             if name not in FORMATS[first.format].options:
                 raise _not_accepted(name, given[name], first.format, first.what)
-        return choose_reading(self.path, self.readings, {})
+        return choose_candidate(self.path, self.readings, {})
 
-    def _only_reading(self) -> Reading:
+    def _only_reading(self) -> LayoutCandidate:
         """The strongest reading."""
-        strongest = [each for each in self.readings if each.strength == self.readings[0].strength]
+        strongest = [
+            each for each in self.readings if each.confidence == self.readings[0].confidence
+        ]
         places = join_names((str(self.path / name) for name in self.datasets), "and")
         if not self.datasets or (len(strongest) > 1 and len({r.format for r in strongest}) == 1):
             or_else = f", or point at one of {places}" if places else ""
-            return choose_reading(self.path, self.readings, {}, or_else)
+            return choose_candidate(self.path, self.readings, {}, or_else)
         raise SourceError(
             f"the folder contains {len(self.datasets)} datasets",
             [f"{self.path / name}: {what}" for name, what in self.datasets.items()],
@@ -233,7 +243,7 @@ class Detection:
             lists_problems=True,
         )
 
-    def _of_format(self, format: str) -> Reading:
+    def _of_format(self, format: str) -> LayoutCandidate:
         """The reading of a format that the options leave; without options the one without any."""
         fitting = [
             reading
@@ -243,17 +253,17 @@ class Detection:
         complete = [reading for reading in fitting if reading.options == self.given]
         if complete or not fitting:
             return complete[0] if complete else _typed_reading(format, self.given)
-        return choose_reading(self.path, fitting, {**self.given, "format": format})
+        return choose_candidate(self.path, fitting, {**self.given, "format": format})
 
 
-def reading_json(reading: Reading) -> dict[str, Any]:
+def candidate_json(reading: LayoutCandidate) -> dict[str, Any]:
     """A reading as JSON-able values."""
     return {
         "format": reading.format,
         "options": dict(reading.options),
         "what": with_options(reading.what),
         "noun": reading.noun,
-        "strength": reading.strength.name.lower(),
+        "strength": reading.confidence.name.lower(),
         "left_out": [*map(with_options, reading.left_out)],
         "problem": with_options(reading.problem),
         "hint": with_options(reading.hint),
@@ -290,77 +300,65 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
         is_pattern = "*" in root.name or "{" in root.name
         if given.keys() & {"masks", "pairs"} or is_pattern or not root.is_folder():
             return Detection(root, (), {}, format, given)  # nothing is left to detect
-    readings, datasets = _find_readings(root)
-    return Detection(root, tuple(readings), datasets, format, given)
+    if "{" in root.name or "*" in root.name or not is_folder(root):
+        return Detection(root, (_read_file(root),), {}, format, given)
+    tree = FileTree(root)
+    readings, datasets = _find_readings(tree)
+    return Detection(root, tuple(readings), datasets, format, given, tree)
 
 
-def _find_readings(root: Location) -> tuple[list[Reading], dict[str, str]]:
-    """The readings of a folder, file or pattern, the likeliest first, and datasets in it."""
-    if "{" in root.name or "*" in root.name:
-        is_archive = _is_archive(root.name)
-        if is_archive:
-            noun, what = "samples", "a pattern of tar files"
-            return [Reading("webdataset", what, Strength.MARKED, noun=noun)], {}
-        return [Reading("shards", "a pattern of files", Strength.MARKED, noun="records")], {}
-    if not is_folder(root):
-        reading = _read_file(root)
-        if reading.format == "table":
-            reading = tables.of_file(reading, root)
-        return [reading], {}
-    survey = Survey(root)
-    readings = [reading for find in _FINDERS for reading in find(survey)]
+def _find_readings(tree: FileTree) -> tuple[list[LayoutCandidate], dict[str, str]]:
+    """The readings of a folder, the likeliest first, and datasets in it."""
+    readings = [reading for find in _FINDERS for reading in find(tree)]
     used = {file for reading in readings if reading.format != "table" for file in reading.files}
     readings = [each for each in readings if each.format != "table" or used.isdisjoint(each.files)]
-    readings.sort(key=lambda reading: -reading.strength)
-    datasets = _find_datasets(survey, readings)
+    readings.sort(key=lambda reading: -reading.confidence)
+    datasets = _find_datasets(tree, readings)
     if not readings and not datasets:
-        names = (path for path in survey.files(*archives.REFUSED_SUFFIXES))
-        if (refused := archives.refusal(root, names)) is not None:
+        names = (path for path in tree.files(*archives.REFUSED_SUFFIXES))
+        if (refused := archives.refusal(tree.root, names)) is not None:
             raise refused
     if not readings:
         # its error has what was found and expected; images may be without suffixes
-        readings = [Reading("folder", "class folders", Strength.POSSIBLE)]
+        readings = [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)]
     return readings, datasets
 
 
-def _find_datasets(survey: Survey, readings: Sequence[Reading]) -> dict[str, str]:
+def _find_datasets(tree: FileTree, readings: Sequence[LayoutCandidate]) -> dict[str, str]:
     """The folders in a folder that are datasets of their own, and what each is.
 
     None if a file next to them or one of the readings joins them.
     """
-    strongest = [each for each in readings if each.strength == readings[0].strength]
+    strongest = [each for each in readings if each.confidence == readings[0].confidence]
     used = {
         part.partition("/")[0]
         for each in strongest
         for name in ("images", "masks", "table", "pairs")
         for part in str(each.options.get(name, "")).split(",")
     }
-    files = survey.folders[""].names
+    files = tree.folders[""].names
     names = [
         name
-        for name in survey.tops
+        for name in tree.tops
         if not _is_part(name)
-        and (
-            survey.inside(name)
-            or survey.folders[name].file_count > survey.folders[name].image_count
-        )
+        and (tree.inside(name) or tree.folders[name].file_count > tree.folders[name].image_count)
     ]
-    is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, survey.tops))
+    is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, tree.tops))
     if is_joined or not 2 <= len(names) <= _MOST_DATASETS or any(map(_is_data, files)):
         return {}
-    has_images = bool(survey.image_counts[""])
-    found: dict[str, Reading] = {}
+    has_images = bool(tree.image_counts[""])
+    found: dict[str, LayoutCandidate] = {}
     for name in sorted(names):
-        inner = survey.below(name)
+        inner = tree.below(name)
         own = max(
             (each for find in _FINDERS for each in find(inner)),
-            key=lambda each: each.strength,
+            key=lambda each: each.confidence,
             default=None,
         )
-        if own is None or own.strength == Strength.POSSIBLE:
+        if own is None or own.confidence == Confidence.POSSIBLE:
             continue
-        is_annotated = own.strength > Strength.STRUCTURE or own.format == "folder"
-        is_marked = own.strength == Strength.MARKED and own.format in _WITHOUT_IMAGES
+        is_annotated = own.confidence > Confidence.STRUCTURE or own.format == "folder"
+        is_marked = own.confidence == Confidence.MARKED and own.format in _WITHOUT_IMAGES
         if not has_images or is_marked or (inner.image_counts[""] and is_annotated):
             found[name] = own
     is_one_format = len({each.format for each in found.values()}) == 1
@@ -383,9 +381,11 @@ def _is_data(name: str) -> bool:
     return lower.endswith(known) or has_image_name(lower) or is_array_name(lower)
 
 
-def _typed_reading(format: str, given: Mapping[str, Any]) -> Reading:
+def _typed_reading(format: str, given: Mapping[str, Any]) -> LayoutCandidate:
     """A reading that the options say."""
-    return Reading(format, f"the format {format}", Strength.ANNOTATED, given, noun="samples")
+    return LayoutCandidate(
+        format, f"the format {format}", Confidence.ANNOTATED, given, noun="samples"
+    )
 
 
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
@@ -402,7 +402,7 @@ def _check_format(format: str, given: Mapping[str, Any]) -> None:
             raise _not_accepted(name, given[name], format, "")
 
 
-def _agrees(reading: Reading, given: Mapping[str, Any]) -> bool:
+def _agrees(reading: LayoutCandidate, given: Mapping[str, Any]) -> bool:
     return all(
         _are_equal(given[name], value)
         for name, value in reading.options.items()
@@ -424,26 +424,34 @@ def _not_accepted(name: str, value: object, format: str, what: str) -> OptionErr
     )
 
 
-def _read_file(path: Location) -> Reading:
+def _read_file(path: Location) -> LayoutCandidate:
+    """The only reading of a file or of a pattern of files."""
     name = path.name.lower()
+    if "{" in name or "*" in name:
+        if _is_archive(name):
+            what = "a pattern of tar files"
+            return LayoutCandidate("webdataset", what, Confidence.MARKED, noun="samples")
+        what = "a pattern of files"
+        return LayoutCandidate("shards", what, Confidence.MARKED, noun="records")
     plain = name.removesuffix(".gz")
     if plain.endswith((".csv", ".tsv")) and boxes.is_box_csv(path.read(0, HEAD_BYTES)):
-        return Reading("csv-boxes", "a CSV file of boxes", Strength.MARKED)
+        return LayoutCandidate("csv-boxes", "a CSV file of boxes", Confidence.MARKED)
     if plain.endswith(TABLE_SUFFIXES):
         ending = plain.rpartition(".")[2].upper()
-        return Reading("table", f"a {ending} file", Strength.MARKED, noun="rows")
+        reading = LayoutCandidate("table", f"a {ending} file", Confidence.MARKED, noun="rows")
+        return tables.of_file(reading, path)
     if _is_archive(name):
-        return Reading("webdataset", "a tar file", Strength.MARKED, noun="samples")
+        return LayoutCandidate("webdataset", "a tar file", Confidence.MARKED, noun="samples")
     if name.endswith(".json"):
-        return Reading("coco", "a JSON file", Strength.MARKED)
+        return LayoutCandidate("coco", "a JSON file", Confidence.MARKED)
     if name.endswith(".xml") and boxes.is_cvat(path.read(0, HEAD_BYTES)):
-        return Reading("cvat", "an XML file of CVAT", Strength.MARKED)
+        return LayoutCandidate("cvat", "an XML file of CVAT", Confidence.MARKED)
     if name.endswith((".yaml", ".yml", ".data")):
-        return Reading("yolo", "a YOLO dataset description", Strength.MARKED)
+        return LayoutCandidate("yolo", "a YOLO dataset description", Confidence.MARKED)
     if is_array_name(path.name):
-        return Reading("arrays", "a file of arrays", Strength.MARKED)
+        return LayoutCandidate("arrays", "a file of arrays", Confidence.MARKED)
     if any(ending in name for ending in RECORD_SUFFIXES):
-        return Reading("shards", "a TFRecord file", Strength.MARKED, noun="records")
+        return LayoutCandidate("shards", "a TFRecord file", Confidence.MARKED, noun="records")
     refused = archives.refusal(path, [path.name])
     if refused is not None:
         raise refused

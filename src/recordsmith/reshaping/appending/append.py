@@ -305,7 +305,7 @@ def _check_packed(paths: Paths, out: Location) -> None:
             found = detect(place).reading
         except RecordsmithError:
             continue
-        if found.format != "shards" and found.strength:
+        if found.format != "shards" and found.confidence:
             raise OptionError(
                 f"{place} has no records yet but data to pack: {found.what}",
                 option="paths",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, is_cifar
-from recordsmith.sources.files.folders import walk_files
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.splits import only_split, sort_splits
@@ -183,7 +183,7 @@ def find_arrays(path: Location) -> FoundArrays:
 
 def walk_names(root: Location) -> list[str]:
     """The files at most three folders deep."""
-    return [name for name, _, _ in walk_files(root, []) if name.count("/") <= _DEEPEST]
+    return [name for name, _, _ in FileTree(root).walk(root, []) if name.count("/") <= _DEEPEST]
 
 
 def is_array_name(name: str) -> bool:

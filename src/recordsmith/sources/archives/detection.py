@@ -19,8 +19,9 @@ from recordsmith.dataset.tfds.folder import (
 from recordsmith.errors import SourceError
 from recordsmith.sources.archives.array_layout import has_role, is_array_name, is_pickle_name
 from recordsmith.sources.archives.stored_array import is_cifar
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.splits import find_split
-from recordsmith.sources.survey import Reading, Strength, Survey
 from recordsmith.stores import Location
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 from recordsmith.wire.compression import GZIP_MAGIC
@@ -69,36 +70,36 @@ def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
     return None
 
 
-def find_readings(survey: Survey) -> Iterator[Reading]:
+def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Yield how a folder can be read as shards, tar archives and arrays."""
     for find in (_tfds, _shards, _archives, _arrays):
-        reading = find(survey)
+        reading = find(tree)
         if reading is not None:
             yield reading
 
 
-def _tfds(survey: Survey) -> Reading | None:
+def _tfds(tree: FileTree) -> LayoutCandidate | None:
     """A folder of TensorFlow Datasets, of the last version if there are several."""
     found = [
         folder.path
-        for folder in survey.folders.values()
+        for folder in tree.folders.values()
         if {INFO_NAME, FEATURES_NAME} <= {*folder.names} and MANIFEST_NAME not in folder.names
     ]
     if found:
         what = f"TensorFlow Datasets' {posixpath.join(max(found), FEATURES_NAME)}"
-        return Reading("tfds", what, Strength.MARKED, noun="records")
+        return LayoutCandidate("tfds", what, Confidence.MARKED, noun="records")
     infos = [
         posixpath.join(folder.path, INFO_NAME)
-        for folder in survey.folders.values()
+        for folder in tree.folders.values()
         if INFO_NAME in folder.names and MANIFEST_NAME not in folder.names
     ]
     for info in sorted(infos, reverse=True)[:_MOST_INFOS]:
-        folder = (survey.root / info).parent
+        folder = (tree.root / info).parent
         if is_tfds_info(folder):
-            return Reading(
+            return LayoutCandidate(
                 "tfds",
                 f"TensorFlow Datasets' {info}",
-                Strength.MARKED,
+                Confidence.MARKED,
                 noun="records",
                 problem=f"the folder has no {FEATURES_NAME}, which describes the features",
                 remedy=without_features(folder),
@@ -106,45 +107,45 @@ def _tfds(survey: Survey) -> Reading | None:
     return None
 
 
-def _shards(survey: Survey) -> Reading | None:
+def _shards(tree: FileTree) -> LayoutCandidate | None:
     every = [
         posixpath.join(folder.path, name)
-        for folder in survey.folders.values()
+        for folder in tree.folders.values()
         if not folder.path or (folder.path.count("/") == 0 and find_split(f"{folder.path}/_"))
         for name in folder.names
     ]
     found = [path for path in every if any(each in path.lower() for each in RECORD_SUFFIXES)]
     folders = {posixpath.dirname(path) for path in found}
     for folder in folders:
-        names = survey.folders[folder].names
+        names = tree.folders[folder].names
         if INFO_NAME in names and (
             FEATURES_NAME in names
-            or is_tfds_info((survey.root / posixpath.join(folder, INFO_NAME)).parent)
+            or is_tfds_info((tree.root / posixpath.join(folder, INFO_NAME)).parent)
         ):
             return None  # TensorFlow Datasets, which are more than records
     for path in found:
-        other = detect_other_format(survey.head(path)[:HEAD_BYTES])
+        other = detect_other_format(tree.head(path)[:HEAD_BYTES])
         if other is None or other.name.startswith("a gzip of an unknown"):
-            return Reading(
-                "shards", f"TFRecord shards such as {path}", Strength.MARKED, noun="records"
+            return LayoutCandidate(
+                "shards", f"TFRecord shards such as {path}", Confidence.MARKED, noun="records"
             )
     return None
 
 
-def _archives(survey: Survey) -> Reading | None:
+def _archives(tree: FileTree) -> LayoutCandidate | None:
     """Tar files with samples of the WebDataset format."""
-    for path in survey.files(*ARCHIVES, depth=1):
-        if "/" in path and any(survey.files(*ARCHIVES, depth=0)):
+    for path in tree.files(*ARCHIVES, depth=1):
+        if "/" in path and any(tree.files(*ARCHIVES, depth=0)):
             break
-        head = survey.head(path)
+        head = tree.head(path)
         if head.startswith(GZIP_MAGIC):
             try:
                 head = zlib.decompressobj(31).decompress(head, 1 << 10)
             except zlib.error:
                 continue
         if head[257:262] == b"ustar" or _is_old_tar(head):
-            return Reading(
-                "webdataset", f"tar files such as {path}", Strength.MARKED, noun="samples"
+            return LayoutCandidate(
+                "webdataset", f"tar files such as {path}", Confidence.MARKED, noun="samples"
             )
     return None
 
@@ -157,28 +158,32 @@ def _is_old_tar(head: bytes) -> bool:
     return sum(head[:148]) + 8 * ord(" ") + sum(head[156:512]) == int(stated, 8)
 
 
-def _arrays(survey: Survey) -> Reading | None:
+def _arrays(tree: FileTree) -> LayoutCandidate | None:
     every = [
         posixpath.join(folder.path, name)
-        for folder in survey.folders.values()
+        for folder in tree.folders.values()
         if folder.path.count("/") < 3
         for name in folder.names
     ]
     for path in every:
         name = posixpath.basename(path)
-        if is_pickle_name(name) and survey.head(path)[:1] == b"\x80":
-            return Reading("arrays", f"pickles such as {path}", Strength.MARKED, noun="images")
-        texts = survey.folders[posixpath.dirname(path)].names
+        if is_pickle_name(name) and tree.head(path)[:1] == b"\x80":
+            return LayoutCandidate(
+                "arrays", f"pickles such as {path}", Confidence.MARKED, noun="images"
+            )
+        texts = tree.folders[posixpath.dirname(path)].names
         if is_cifar(name) and any(text in texts for text in _TEXTS_OF_CIFAR):
-            return Reading("arrays", f"CIFAR's binary files such as {path}", Strength.MARKED)
+            return LayoutCandidate(
+                "arrays", f"CIFAR's binary files such as {path}", Confidence.MARKED
+            )
     found = [
         path for path in every if is_array_name(path) and not is_cifar(posixpath.basename(path))
     ]
     idx = [path for path in found if not path.lower().endswith((".npy", ".npz"))]
     if idx:
-        return Reading("arrays", f"idx files such as {idx[0]}", Strength.MARKED)
-    images = sum(folder.image_count for folder in survey.folders.values())
+        return LayoutCandidate("arrays", f"idx files such as {idx[0]}", Confidence.MARKED)
+    images = sum(folder.image_count for folder in tree.folders.values())
     named = [path for path in found if path.lower().endswith(".npz") or has_role(path)]
     if not named or len(found) > _MOST_ARRAYS or images:
         return None
-    return Reading("arrays", f"arrays in {named[0]}", Strength.ANNOTATED)
+    return LayoutCandidate("arrays", f"arrays in {named[0]}", Confidence.ANNOTATED)

@@ -38,6 +38,7 @@ from recordsmith.sources.boxes.boxes import (
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.file_index import FileIndex, Found
+from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.folders import last_name
 from recordsmith.sources.files.images import read_image
 from recordsmith.sources.files.versions import common_version
@@ -242,7 +243,7 @@ class AnnotatedReader(StoredReader):
         return kept, {MASK: encode_mask(whole.draw()), MASK_FORMAT: "png"}
 
 
-class AnnotatedImages:
+class AnnotatedImages(TreeSource):
     """What the sources of annotated images share: their options, and the listing.
 
     Subclasses define `list_samples`.

@@ -65,7 +65,7 @@ class Coco(FileAnnotatedImages):
             OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or file cannot be read.
         """
-        index = FileIndex(self.root)
+        index = FileIndex(self._take_tree(self.root))
         paths = self._files(index, find_files)
         files = {split: CocoFile(path, name) for split, (path, name) in paths.items()}
         notices = self._check_files(list(files.values()))

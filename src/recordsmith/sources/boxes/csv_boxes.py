@@ -95,7 +95,7 @@ class CsvBoxes(FileAnnotatedImages):
             OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or file cannot be read.
         """
-        index = FileIndex(self.root)
+        index = FileIndex(self._take_tree(self.root))
         paths = self._files(index, _find_files)
         files = {split: BoxCsv(path, name) for split, (path, name) in paths.items()}
         first, *others = files.values()

@@ -60,7 +60,7 @@ class Cvat(FileAnnotatedImages):
             OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or file cannot be read.
         """
-        index = FileIndex(self.root)
+        index = FileIndex(self._take_tree(self.root))
         paths = self._files(index, _find_files)
         files = {split: CvatFile(path, name) for split, (path, name) in paths.items()}
         names = dict.fromkeys(name for file in files.values() for name in file.class_names)

@@ -10,9 +10,10 @@ from itertools import islice
 from recordsmith.errors import option
 from recordsmith.sources.boxes.box_csv import find_columns, has_box_column
 from recordsmith.sources.boxes.coco_layout import is_of_other_task
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.survey import Reading, Strength, Survey
 
 _MOST_OPENED = 20  # files of each suffix
 _MOST_COMPARED = 10_000
@@ -31,44 +32,44 @@ _YOLO_ROW = re.compile(rb"\s*\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}\s*")
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
 
 
-def find_readings(survey: Survey) -> Iterator[Reading]:
+def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Yield the ways to read the folder as annotated images."""
-    images = sum(folder.image_count for folder in survey.folders.values())
+    images = sum(folder.image_count for folder in tree.folders.values())
     found = [
-        *_json_readings(survey, images),
-        *_xml_readings(survey, images),
-        *_csv_readings(survey),
-        *(_yolo_readings(survey, images) if images else ()),
+        *_json_readings(tree, images),
+        *_xml_readings(tree, images),
+        *_csv_readings(tree),
+        *(_yolo_readings(tree, images) if images else ()),
     ]
-    yield from found or _unknown_readings(survey)
+    yield from found or _unknown_readings(tree)
 
 
-def _json_readings(survey: Survey, images: int) -> Iterator[Reading]:
-    heads = _heads(survey, ".json")
+def _json_readings(tree: FileTree, images: int) -> Iterator[LayoutCandidate]:
+    heads = _heads(tree, ".json")
     if found := [path for path, head in heads.items() if is_coco(head)]:
         other = [path for path in found if is_of_other_task(path)]
         chosen = [path for path in found if path not in other] or found
         left_out = tuple(f"{path} (another task)" for path in other if path not in chosen)
         what = f"images and boxes of {join_names(chosen)} (COCO)"
         files = tuple(found)
-        yield Reading("coco", what, Strength.ANNOTATED, left_out=left_out, files=files)
+        yield LayoutCandidate("coco", what, Confidence.ANNOTATED, left_out=left_out, files=files)
     if found := [path for path, head in heads.items() if is_labelme(head)]:
         what = f"images and shapes of JSON files such as {found[0]} (LabelMe)"
-        yield Reading("labelme", what, _strength(survey, ".json", images))
+        yield LayoutCandidate("labelme", what, _strength(tree, ".json", images))
 
 
-def _xml_readings(survey: Survey, images: int) -> Iterator[Reading]:
-    heads = _heads(survey, ".xml")
+def _xml_readings(tree: FileTree, images: int) -> Iterator[LayoutCandidate]:
+    heads = _heads(tree, ".xml")
     if found := [path for path, head in heads.items() if is_voc(head)]:
         what = f"images and boxes of XML files such as {found[0]} (PASCAL VOC)"
-        yield Reading("voc", what, _strength(survey, ".xml", images))
+        yield LayoutCandidate("voc", what, _strength(tree, ".xml", images))
     if found := [path for path, head in heads.items() if is_cvat(head)]:
         what = f"images and boxes of {join_names(found)} (CVAT)"
-        yield Reading("cvat", what, Strength.ANNOTATED)
+        yield LayoutCandidate("cvat", what, Confidence.ANNOTATED)
 
 
-def _csv_readings(survey: Survey) -> Iterator[Reading]:
-    heads = _heads(survey, ".csv")
+def _csv_readings(tree: FileTree) -> Iterator[LayoutCandidate]:
+    heads = _heads(tree, ".csv")
     if found := [path for path, head in heads.items() if is_box_csv(head)]:
         what = f"images and boxes of {join_names(found)} (a row for each box)"
         problem = remedy = ""
@@ -79,60 +80,62 @@ def _csv_readings(survey: Survey) -> Iterator[Reading]:
             problem = f"{found[columns.index(None)]} has boxes in columns that are not known"
             remedy = "Name its columns filename, xmin, ymin, xmax, ymax, class."
         files = tuple(found)
-        strength = Strength.MARKED if is_bare else Strength.ANNOTATED
-        yield Reading("csv-boxes", what, strength, files=files, problem=problem, remedy=remedy)
+        strength = Confidence.MARKED if is_bare else Confidence.ANNOTATED
+        yield LayoutCandidate(
+            "csv-boxes", what, strength, files=files, problem=problem, remedy=remedy
+        )
 
 
-def _yolo_readings(survey: Survey, images: int) -> Iterator[Reading]:
-    heads = _heads(survey, ".yaml", ".yml")
+def _yolo_readings(tree: FileTree, images: int) -> Iterator[LayoutCandidate]:
+    heads = _heads(tree, ".yaml", ".yml")
     described = [path for path, head in heads.items() if is_yolo_yaml(head)]
-    heads = _heads(survey, ".data")
+    heads = _heads(tree, ".data")
     described += [path for path, head in heads.items() if is_darknet_data(head)]
     if described:
         what = f"images and boxes described by {described[0]} (YOLO)"
-        yield Reading("yolo", what, Strength.MARKED)
+        yield LayoutCandidate("yolo", what, Confidence.MARKED)
         return
-    if labels := [path for path, head in _heads(survey, ".txt").items() if is_yolo_labels(head)]:
+    if labels := [path for path, head in _heads(tree, ".txt").items() if is_yolo_labels(head)]:
         names = [
             path
-            for path in survey.files(".txt", ".names", ".labels", depth=2)
+            for path in tree.files(".txt", ".names", ".labels", depth=2)
             if _NAMES_FILES.fullmatch(posixpath.basename(path))
         ]
         classes = f", classes of {names[0]}" if names else ""
         what = f"images and boxes of text files such as {labels[0]}{classes} (YOLO)"
-        yield Reading("yolo", what, _strength(survey, ".txt", images))
+        yield LayoutCandidate("yolo", what, _strength(tree, ".txt", images))
 
 
-def _strength(survey: Survey, suffix: str, images: int) -> Strength:
+def _strength(tree: FileTree, suffix: str, images: int) -> Confidence:
     """That of a reading with a file for each image: less where most images have none."""
-    files = sum(folder.suffixes[suffix] for folder in survey.folders.values())
-    return Strength.ANNOTATED if 2 * files >= images else Strength.STRUCTURE
+    files = sum(folder.suffixes[suffix] for folder in tree.folders.values())
+    return Confidence.ANNOTATED if 2 * files >= images else Confidence.STRUCTURE
 
 
-def _unknown_readings(survey: Survey) -> Iterator[Reading]:
+def _unknown_readings(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Files named like images, or that name images: annotations of a format that is not known."""
     images = {
         _plain_stem(name)
-        for folder in survey.folders.values()
+        for folder in tree.folders.values()
         for name in folder.names
         if has_image_name(name)
     }
     for suffix, similar in ((".txt", "yolo"), (".json", "labelme"), (".xml", "voc")):
-        paths = list(islice(survey.files(suffix), _MOST_COMPARED))
+        paths = list(islice(tree.files(suffix), _MOST_COMPARED))
         named = [path for path in paths if _plain_stem(posixpath.basename(path)) in images]
         if named and 2 * len(named) >= len(paths):
             yield _unknown(similar, f"files with the names of images such as {named[0]}")
             return
-    heads = _heads(survey, ".json")
+    heads = _heads(tree, ".json")
     if found := [path for path, head in heads.items() if images and _IMAGE_NAME.search(head)]:
         yield _unknown("coco", f"images named in {found[0]}")
 
 
-def _unknown(similar: str, what: str) -> Reading:
-    return Reading(
+def _unknown(similar: str, what: str) -> LayoutCandidate:
+    return LayoutCandidate(
         similar,
         what,
-        Strength.ANNOTATED,
+        Confidence.ANNOTATED,
         problem="the format of these annotations is not known",
         remedy="Convert them to COCO, YOLO or PASCAL VOC, or pack the images without them with "
         f"{option('format', 'files')} or {option('format', 'folder')}.",
@@ -190,6 +193,6 @@ def is_yolo_labels(head: bytes) -> bool:
     return bool(lines) and all(_YOLO_ROW.fullmatch(line) for line in lines[:_MOST_OPENED])
 
 
-def _heads(survey: Survey, *suffixes: str) -> dict[str, bytes]:
+def _heads(tree: FileTree, *suffixes: str) -> dict[str, bytes]:
     """The first files with one of these suffixes, and how they start."""
-    return {path: survey.head(path) for path in islice(survey.files(*suffixes), _MOST_OPENED)}
+    return {path: tree.head(path) for path in islice(tree.files(*suffixes), _MOST_OPENED)}

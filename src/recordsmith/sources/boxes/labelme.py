@@ -59,7 +59,7 @@ class LabelMe(AnnotatedImages):
             OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or the label map cannot be read.
         """
-        index = FileIndex(self.root)
+        index = FileIndex(self._take_tree(self.root))
         found = find_samples(index, FileFormat(".json", read_labelme, _EXPECTED))
         classes = self._classes(index, found.class_names)
         return make_listing(

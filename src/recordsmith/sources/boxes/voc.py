@@ -68,7 +68,7 @@ class Voc(AnnotatedImages):
             OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or the label map cannot be read.
         """
-        index = FileIndex(self.root)
+        index = FileIndex(self._take_tree(self.root))
         found = find_samples(index, FileFormat(".xml", read_voc_xml, _EXPECTED))
         classes = make_classes(found.class_names, self._label_map)
         return make_listing(

@@ -60,7 +60,7 @@ class Yolo(AnnotatedImages):
             OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or file cannot be read.
         """
-        index = FileIndex(self.root)
+        index = FileIndex(self._take_tree(self.root))
         found = find_samples(index, self._file)
         numbers = {label + 1: name for label, name in found.class_names.items()}
         classes = classes_by_label(numbers, self._label_map, found.description[0])

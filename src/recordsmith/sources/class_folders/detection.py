@@ -12,10 +12,11 @@ from recordsmith.dataset import is_split_name
 from recordsmith.errors import option
 from recordsmith.sources.class_folders.class_lists import class_of, split_line
 from recordsmith.sources.class_folders.image_folder import NESTED
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import is_image_word, is_mask_word, without_suffix
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import is_like_split, sort_splits
-from recordsmith.sources.survey import Reading, Strength, Survey
 from recordsmith.words import count
 
 _MOST_DESCENDED = 8
@@ -33,10 +34,10 @@ _NO_CLASSES = frozenset(_NO_CLASSES_TEXT.split())
 """Words before numbers that are not classes, in addition to those for images and splits."""
 
 
-def find_readings(survey: Survey) -> Iterator[Reading]:
+def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Yield how a folder can be read as images with or without classes."""
-    if survey.image_counts[""]:
-        yield from _Images(survey).readings()
+    if tree.image_counts[""]:
+        yield from _Images(tree).readings()
 
 
 class _Images:
@@ -45,13 +46,13 @@ class _Images:
     base: the folder in which images, classes or splits are; "" for the root.
     """
 
-    def __init__(self, survey: Survey) -> None:
-        self._survey = survey
-        self._counts = survey.image_counts
+    def __init__(self, tree: FileTree) -> None:
+        self._tree = tree
+        self._counts = tree.image_counts
         base = ""
         for _ in range(_MOST_DESCENDED):
             inner = self._filled(base)
-            if survey.folders[base].image_count or len(inner) != 1 or is_like_split(inner[0]):
+            if tree.folders[base].image_count or len(inner) != 1 or is_like_split(inner[0]):
                 break
             below = _join(base, inner[0])
             if not self._filled(below):
@@ -59,23 +60,23 @@ class _Images:
             base = below
         self.base = base
         self._total = self._counts[base]
-        self._direct = survey.folders[base].image_count
+        self._direct = tree.folders[base].image_count
 
-    def readings(self) -> Iterator[Reading]:
+    def readings(self) -> Iterator[LayoutCandidate]:
         filled = self._filled(self.base)
         if not self._direct and filled and all(map(is_like_split, filled)):
             yield from self._of_splits(filled)
         elif not filled:
-            yield from self._flat(self.base, Strength.STRUCTURE)
+            yield from self._flat(self.base, Confidence.STRUCTURE)
         elif not self._direct and len(filled) == 1:
-            yield from self._flat(_join(self.base, filled[0]), Strength.STRUCTURE)
-            yield self._class_folders(Strength.POSSIBLE)
+            yield from self._flat(_join(self.base, filled[0]), Confidence.STRUCTURE)
+            yield self._class_folders(Confidence.POSSIBLE)
         else:
             yield from self._of_folders(filled)
 
     # -- splits ------------------------------------------------------------------------------------
 
-    def _of_splits(self, filled: list[str]) -> Iterator[Reading]:
+    def _of_splits(self, filled: list[str]) -> Iterator[LayoutCandidate]:
         flat = {name: place for name in filled if (place := self._flat_place(name)) is not None}
         with_classes = [name for name in sort_splits(filled) if name not in flat]
         if not with_classes:
@@ -89,7 +90,7 @@ class _Images:
                 name
                 for split in with_classes
                 for name in self._filled(_join(self.base, split))
-                if self._survey.folders[_join(self.base, split, name)].image_count
+                if self._tree.folders[_join(self.base, split, name)].image_count
             }
         )
         if not classes:
@@ -104,28 +105,28 @@ class _Images:
             listed = f", classes of {join_names(f'{name}/' for name in flat)} from {found}"
         else:
             for name, place in flat.items():
-                number = count(self._survey.folders[place].image_count, "image")
+                number = count(self._tree.folders[place].image_count, "image")
                 left_out.append(f"{_join(self.base, name)}/ ({number} without class folders)")
         where = join_names(f"{_join(self.base, name)}/" for name in with_classes)
         what = f"{_class_count(classes)} in {where}{listed}"
-        reading = Reading(
+        reading = LayoutCandidate(
             "folder",
             what,
-            Strength.STRUCTURE if found is None else Strength.ANNOTATED,
+            Confidence.STRUCTURE if found is None else Confidence.ANNOTATED,
             options,
             left_out=tuple(left_out),
             files=() if found is None else (found,),
         )
         read = sum(
-            self._survey.folders[_join(self.base, split, name)].image_count
+            self._tree.folders[_join(self.base, split, name)].image_count
             for split in with_classes
             for name in classes
-            if _join(self.base, split, name) in self._survey.folders
+            if _join(self.base, split, name) in self._tree.folders
         )
         inside = sum(self._counts[_join(self.base, split)] for split in with_classes)
         yield from self._or_all(reading, classes, inside - read)
 
-    def _nested_classes(self, splits: list[str], flat: dict[str, str]) -> Iterator[Reading]:
+    def _nested_classes(self, splits: list[str], flat: dict[str, str]) -> Iterator[LayoutCandidate]:
         """Splits with class folders in which images are deeper: train/<class>/images/."""
         for pattern, classes in (
             (r"([^/]+)/", "classes from the outer folders"),
@@ -141,7 +142,7 @@ class _Images:
             outside = [*flat, *splits[1:]] if flat else []
             left_out = tuple(f"{_join(self.base, name)}/" for name in outside)
             what = f"images in {where}, {classes}"
-            yield Reading("files", what, Strength.STRUCTURE, options, left_out=left_out)
+            yield LayoutCandidate("files", what, Confidence.STRUCTURE, options, left_out=left_out)
             inner = [
                 self._filled(_join(self.base, split, name))
                 for split in splits
@@ -153,14 +154,14 @@ class _Images:
     def _flat_place(self, split: str) -> str | None:
         """The folder of the images of a split without class folders."""
         path = _join(self.base, split)
-        if self._survey.folders[path].image_count:
+        if self._tree.folders[path].image_count:
             return path
         inner = self._filled(path)
         if len(inner) == 1 and is_image_word(inner[0]):
             return _join(path, inner[0])
         return None
 
-    def _flat_splits(self, flat: dict[str, str]) -> Iterator[Reading]:
+    def _flat_splits(self, flat: dict[str, str]) -> Iterator[LayoutCandidate]:
         """Splits without class folders: classes from the names, or none."""
         named = {name: self._classes_in_names(place) for name, place in flat.items()}
         with_names = [name for name in sort_splits(flat) if named[name]]
@@ -178,27 +179,29 @@ class _Images:
                 options["images"] = self.base
             where = join_names(f"{_join(self.base, name)}/" for name in with_names)
             what = f"images in {where}, {_class_count(classes, '')} from their names"
-            yield Reading("files", what, Strength.STRUCTURE, options, left_out=tuple(left_out))
-            yield self._all_files(Strength.POSSIBLE)
+            yield LayoutCandidate(
+                "files", what, Confidence.STRUCTURE, options, left_out=tuple(left_out)
+            )
+            yield self._all_files(Confidence.POSSIBLE)
             return
-        yield self._all_files(Strength.STRUCTURE)
-        yield self._class_folders(Strength.POSSIBLE)
+        yield self._all_files(Confidence.STRUCTURE)
+        yield self._class_folders(Confidence.POSSIBLE)
 
     def _class_list(self, flat: dict[str, str], classes: Sequence[str]) -> str | None:
         """A list with the classes of the images in the only split without class folders."""
         named = {name for name in flat if not name.lower().startswith("test")}
         if len(named) != 1:
             return None
-        folder = self._survey.folders[flat[named.pop()]]
+        folder = self._tree.folders[flat[named.pop()]]
         images = {without_suffix(name) for name in folder.images}
         known = set(classes)
         candidates = [
             path
-            for path in self._survey.files(".txt", ".csv", depth=3)
+            for path in self._tree.files(".txt", ".csv", depth=3)
             if "val" in path.rpartition("/")[2].lower()
         ]
         for path in candidates[:_LISTS_READ]:
-            lines = self._survey.head(path).decode("utf-8-sig", "replace").splitlines()[:-1][:50]
+            lines = self._tree.head(path).decode("utf-8-sig", "replace").splitlines()[:-1][:50]
             fields = [split_line(line) for line in lines if line.strip()]
             if len(fields) > 1 and class_of(fields[0], classes, known) is None:
                 fields = fields[1:]  # without the heading
@@ -214,33 +217,35 @@ class _Images:
 
     # -- class folders -----------------------------------------------------------------------------
 
-    def _of_folders(self, filled: list[str]) -> Iterator[Reading]:
+    def _of_folders(self, filled: list[str]) -> Iterator[LayoutCandidate]:
         classes = [
-            name for name in filled if self._survey.folders[_join(self.base, name)].image_count
+            name for name in filled if self._tree.folders[_join(self.base, name)].image_count
         ]
         deep = [name for name in filled if name not in classes]
         if len(classes) >= 2:
-            read = sum(self._survey.folders[_join(self.base, name)].image_count for name in classes)
+            read = sum(self._tree.folders[_join(self.base, name)].image_count for name in classes)
             yield from self._or_all(
-                self._class_folders(Strength.STRUCTURE, classes), classes, self._total - read
+                self._class_folders(Confidence.STRUCTURE, classes), classes, self._total - read
             )
         elif classes or self._direct:
-            yield self._all_files(Strength.STRUCTURE)
+            yield self._all_files(Confidence.STRUCTURE)
             if classes:
-                yield self._class_folders(Strength.POSSIBLE, classes)
+                yield self._class_folders(Confidence.POSSIBLE, classes)
         elif all(
             len(inner := self._filled(_join(self.base, name))) == 1 and is_image_word(inner[0])
             for name in deep
         ):
             yield self._by_path(r"([^/]+)/", f"{_class_count(deep)} in {self._place()}")
-            yield self._all_files(Strength.POSSIBLE)
+            yield self._all_files(Confidence.POSSIBLE)
         else:
             shown = join_names(f"{_join(self.base, name)}/" for name in deep)
             yield self._by_path(r"([^/]+)/", f"classes from the outer folders {shown}")
             yield self._by_path(r"(?:[^/]+/)*([^/]+)/[^/]+$", "classes from the innermost folders")
-            yield self._all_files(Strength.POSSIBLE)
+            yield self._all_files(Confidence.POSSIBLE)
 
-    def _or_all(self, reading: Reading, classes: Sequence[str], skipped: int) -> Iterator[Reading]:
+    def _or_all(
+        self, reading: LayoutCandidate, classes: Sequence[str], skipped: int
+    ) -> Iterator[LayoutCandidate]:
         """Class folders; and all images without classes, if these may not be class folders."""
         doubtful = [name for name in classes if is_image_word(name)]
         is_doubtful = bool(doubtful) or skipped > _LEFT_OUT * self._total
@@ -248,35 +253,35 @@ class _Images:
         if is_doubtful and skipped:
             number = count(self._total, "image")
             yield self._all_files(
-                Strength.STRUCTURE, f"all {number} in {self._place()}, without classes"
+                Confidence.STRUCTURE, f"all {number} in {self._place()}, without classes"
             )
         elif is_doubtful:
             for name in doubtful[:1]:
                 place = _join(self.base, name)
-                if place in self._survey.folders:
-                    yield Reading(
+                if place in self._tree.folders:
+                    yield LayoutCandidate(
                         "files",
                         f"images in {place}/, without classes",
-                        Strength.STRUCTURE,
+                        Confidence.STRUCTURE,
                         {"images": place},
                     )
                 else:
-                    yield self._all_files(Strength.STRUCTURE)
+                    yield self._all_files(Confidence.STRUCTURE)
         else:
-            yield self._all_files(Strength.POSSIBLE)
+            yield self._all_files(Confidence.POSSIBLE)
 
-    def _class_folders(self, strength: Strength, classes: Sequence[str] = ()) -> Reading:
+    def _class_folders(self, strength: Confidence, classes: Sequence[str] = ()) -> LayoutCandidate:
         what = f"{_class_count(classes)} in {self._place()}" if classes else "class folders"
-        return Reading("folder", what, strength, self._images_option())
+        return LayoutCandidate("folder", what, strength, self._images_option())
 
-    def _by_path(self, pattern: str, what: str) -> Reading:
+    def _by_path(self, pattern: str, what: str) -> LayoutCandidate:
         head = re.escape(f"{self.base}/") if self.base else ""
         options = {"class_pattern": f"^{head}{pattern}", **self._files_option()}
-        return Reading("files", what, Strength.STRUCTURE, options)
+        return LayoutCandidate("files", what, Confidence.STRUCTURE, options)
 
     # -- images without class folders --------------------------------------------------------------
 
-    def _flat(self, place: str, strength: Strength) -> Iterator[Reading]:
+    def _flat(self, place: str, strength: Confidence) -> Iterator[LayoutCandidate]:
         """Images in one folder: with classes in their names, or without."""
         classes = self._classes_in_names(place)
         options = {"images": place} if place else {}
@@ -284,8 +289,8 @@ class _Images:
         if classes:
             what = f"images in {where}, {_class_count(classes, '')} from their names"
             with_pattern = {**options, "class_pattern": _CLASS_IN_NAME}
-            yield Reading("files", what, strength, with_pattern)
-            strength = Strength.POSSIBLE
+            yield LayoutCandidate("files", what, strength, with_pattern)
+            strength = Confidence.POSSIBLE
         problem = remedy = ""
         if is_mask_word(place.rpartition("/")[2]):
             problem = f"{where} has masks, as its name says, but no images"
@@ -295,15 +300,17 @@ class _Images:
             )
         what = f"images in {where}, without classes"
         hint = "" if classes or problem else self._class_hint(place)
-        yield Reading("files", what, strength, options, problem=problem, remedy=remedy, hint=hint)
+        yield LayoutCandidate(
+            "files", what, strength, options, problem=problem, remedy=remedy, hint=hint
+        )
 
-    def _all_files(self, strength: Strength, what: str = "") -> Reading:
+    def _all_files(self, strength: Confidence, what: str = "") -> LayoutCandidate:
         what = what or f"images in {self._place()}, without classes"
-        return Reading("files", what, strength, self._files_option())
+        return LayoutCandidate("files", what, strength, self._files_option())
 
     def _classes_in_names(self, place: str) -> list[str]:
         """The classes before the numbers in the names of images; empty if they show none."""
-        names = self._survey.folders[place].images
+        names = self._tree.folders[place].images
         found: Counter[str] = Counter()
         for name in names:
             match = re.match(_CLASS_IN_NAME, name)
@@ -315,7 +322,7 @@ class _Images:
 
     def _class_hint(self, place: str) -> str:
         """How to read classes in names that are not certain to be classes."""
-        names = self._survey.folders[place].images
+        names = self._tree.folders[place].images
         for pattern in _CLASS_HINTS:
             found = [match[1] for name in names if (match := re.search(pattern, name)) is not None]
             classes = sorted(set(found))
@@ -330,7 +337,7 @@ class _Images:
 
     def _filled(self, folder: str) -> list[str]:
         """The names of the folders in a folder that contain images at any depth."""
-        inside = self._survey.inside(folder)
+        inside = self._tree.inside(folder)
         return [name for name in inside if self._counts[_join(folder, name)]]
 
     def _place(self) -> str:
@@ -345,9 +352,7 @@ class _Images:
             return {}
         parts = self.base.split("/")
         above = ["/".join(parts[:depth]) for depth in range(len(parts))]
-        is_found = len(parts) <= NESTED and all(
-            len(self._survey.inside(each)) == 1 for each in above
-        )
+        is_found = len(parts) <= NESTED and all(len(self._tree.inside(each)) == 1 for each in above)
         return {} if is_found else {"images": self.base}
 
 

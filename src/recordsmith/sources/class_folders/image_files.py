@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recordsmith.dataset import is_split_name
@@ -14,24 +14,17 @@ from recordsmith.sources.class_names import (
     classes_in_names,
     compile_class_pattern,
 )
-from recordsmith.sources.files.folders import (
-    ImageTree,
-    check_folder,
-    has_images,
-    last_name,
-    list_outside,
-    relative_place,
-    walk_images,
-)
+from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
+from recordsmith.sources.files.folders import check_folder, last_name, relative_place
 from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, summarize_paths
 from recordsmith.sources.source import Listing, Sample
 from recordsmith.sources.splits import only_split, sort_splits
-from recordsmith.stores import FolderEntry, Location, PlaceLike, as_folder
+from recordsmith.stores import Location, PlaceLike, as_folder
 
 
-class ImageFiles:
+class ImageFiles(TreeSource):
     """Images in a folder and all folders below it.
 
     Each sample has `image/encoded`, `image/format`, `image/height`, `image/width` and
@@ -87,11 +80,12 @@ class ImageFiles:
         """
         for folder in (self.root, self._folder):
             check_folder(folder, "a folder with images")
-        classes = None if self._pattern is None else self._classes()
-        walk = _Walk(self.root, self._below, self._pattern, classes)
+        tree = self._take_tree(self.root)
+        classes = None if self._pattern is None else self._classes(tree)
+        walk = _Walk(tree, self._below, self._pattern, classes)
         samples = StreamedSamples(walk.samples)
         if not samples:
-            others = walk.tree.others
+            others = walk.listing.others
             what = f"found {summarize_paths(others)}" if others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self._folder)
         return Listing(
@@ -112,11 +106,11 @@ class ImageFiles:
             "class_pattern": pattern,
         }
 
-    def _classes(self) -> tuple[str, ...]:
+    def _classes(self, tree: FileTree) -> tuple[str, ...]:
         """The classes in the names of all images, sorted."""
         assert self._pattern is not None
         head = f"{self._below}/" if self._below else ""
-        names = (head + image.name for image in walk_images(ImageTree(self._folder)))
+        names = (head + image.name for image in tree.walk_images(ImageListing(self._folder)))
         return tuple(sorted(set(classes_in_names(self._pattern, names, self.root))))
 
 
@@ -125,25 +119,23 @@ class _Walk:
 
     def __init__(
         self,
-        root: Location,
+        tree: FileTree,
         below: str,
         pattern: re.Pattern[str] | None,
         classes: tuple[str, ...] | None,
     ) -> None:
-        self._root = root
+        self._tree = tree
         self._head = f"{below}/" if below else ""
-        folder = root / below if below else root
-        self.tree = ImageTree(folder)
+        self._folder = tree.root / below if below else tree.root
+        self.listing = ImageListing(self._folder)
         self._pattern = pattern
         self._labels = {name: label for label, name in enumerate(classes or ())}
-        self._entries: list[FolderEntry] | None = list(folder.list_entries())
-        self.splits = _split_folders(folder, self._entries)
+        self.splits = _split_folders(tree, self._folder)
 
     def samples(self) -> Iterator[Sample]:
         """Yield all samples, sorted by path."""
-        self.tree = ImageTree(self.tree.path)
-        entries, self._entries = self._entries, None
-        for below, size, version in walk_images(self.tree, entries=entries):
+        self.listing = ImageListing(self._folder)
+        for below, size, version in self._tree.walk_images(self.listing):
             name = self._head + below
             label = (
                 None if self._pattern is None else self._labels[class_in_name(self._pattern, name)]
@@ -153,30 +145,24 @@ class _Walk:
 
     def notices(self) -> list[str]:
         """The notices on what was skipped, when all samples were yielded."""
-        tree = self.tree
+        skipped = self.listing
+        images, others = self._tree.list_outside(self._tree.root, [self._folder])
         return [
-            *count_notice(tree.hidden, "hidden file", "skipped"),
-            *count_notice(tree.links, "link to a folder", "not followed", "links to folders"),
-            *count_notice(tree.others, "non-image file", "skipped"),
-            *self._outside(),
-        ]
-
-    def _outside(self) -> list[str]:
-        """Notices on what is outside the folder of images."""
-        images, others = list_outside(self._root, [self.tree.path])
-        return [
+            *count_notice(skipped.hidden, "hidden file", "skipped"),
+            *count_notice(skipped.links, "link to a folder", "not followed", "links to folders"),
+            *count_notice(skipped.others, "non-image file", "skipped"),
             *count_notice(images, "image", f"outside {self._head} skipped"),
             *count_notice(others, "other file", "skipped"),
         ]
 
 
-def _split_folders(root: Location, entries: Iterable[FolderEntry]) -> list[str]:
+def _split_folders(tree: FileTree, root: Location) -> list[str]:
     """The folders with images, sorted, if all are named like splits and no images are elsewhere."""
-    visible = [entry for entry in entries if not entry.name.startswith(".")]
+    visible = [entry for entry in tree.entries(root) if not entry.name.startswith(".")]
     folders = [entry.name for entry in visible if entry.kind == "folder"]
     named = set(filter(is_split_name, folders))
     if not named or any(entry.kind != "folder" and is_image_file(root, entry) for entry in visible):
         return []
-    if any(name not in named and has_images(root / name) for name in folders):
+    if any(name not in named and tree.has_images(root / name) for name in folders):
         return []
-    return sorted(name for name in named if has_images(root / name))
+    return sorted(name for name in named if tree.has_images(root / name))

@@ -16,17 +16,8 @@ from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.class_folders.class_lists import read_class_list
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.files.folders import (
-    Folder,
-    check_folder,
-    has_direct_image,
-    has_images,
-    last_name,
-    list_names,
-    list_outside,
-    read_folder,
-    relative_place,
-)
+from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
+from recordsmith.sources.files.folders import check_folder, last_name, relative_place
 from recordsmith.sources.files.images import has_image_name, is_image_word, without_suffix
 from recordsmith.sources.numbered import LazyNotices, StreamedSamples
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
@@ -35,14 +26,13 @@ from recordsmith.sources.splits import are_split_names, is_like_split, only_spli
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
 
-_IMAGES_KEPT = 100_000
 NESTED = 3
 """How many folders around the class folders are followed, each the only one in its folder."""
 
 _LAYOUT = "one folder per class, {}/<class>/<image>"
 
 
-class ImageFolder:
+class ImageFolder(TreeSource):
     """Images in one folder per class.
 
     Each sample has `image/encoded` (the unchanged file), `image/format`, `image/height` and
@@ -97,9 +87,11 @@ class ImageFolder:
             FileAccessError: the root or a folder in it cannot be read.
         """
         check_folder(self.root, _LAYOUT.format("<folder>"))
-        above, base = self._base()
-        parts, flat = _split_folders(base)
-        unlisted: dict[str, Folder] = {}
+        tree = self._take_tree(self.root)
+        above = self._above(tree)
+        base = above[-1]
+        parts, flat = _split_folders(tree, base)
+        unlisted: dict[str, ImageListing] = {}
         if self._labels is not None and len(flat) > 1:
             unlisted = {name: flat[name] for name in flat if name not in self._labels.name}
             flat = {name: folder for name, folder in flat.items() if name not in unlisted}
@@ -108,10 +100,10 @@ class ImageFolder:
             for split, part in ({**parts} if parts else {None: base}).items()
             for name in part.folders
         ]
-        walk = _Walk(base, folders)
+        walk = _Walk(tree, base, folders)
         classes = walk.find_classes()
         if not classes:
-            raise self._nothing_found(above[0], [read_folder(each.path) for each in folders])
+            raise self._nothing_found(tree, above[0], [tree.list_images(f.path) for f in folders])
         check_class_names(classes, "class folder")
         walk.above = [*above, *parts.values()]
         walk.flat = flat
@@ -120,7 +112,7 @@ class ImageFolder:
             walk.list_file = self._labels
             walk.listed = read_class_list(self._labels, classes)
         if self._images is not None:
-            walk.outside = self.root
+            walk.outside = tree.root
         samples = StreamedSamples(walk.samples)
         labelled = flat if self._labels is not None else {}
         return Listing(
@@ -140,21 +132,23 @@ class ImageFolder:
             described["labels"] = self._labels.name
         return described
 
-    def _base(self) -> tuple[list[Folder], Folder]:
-        """The folder of the class folders or splits, and all folders from the root down to it."""
-        base = read_folder(self._images or self.root)
+    def _above(self, tree: FileTree) -> list[ImageListing]:
+        """All folders from the root down to that of the class folders or splits."""
+        base = tree.list_images(self._images or self.root)
         above = [base]
         while self._images is None and len(above) <= NESTED:
             if base.images or len(base.folders) != 1:
                 break
-            inner = read_folder(base.path / base.folders[0])
+            inner = tree.list_images(base.path / base.folders[0])
             if inner.images or not inner.folders:
                 break
             base = inner
             above.append(base)
-        return above, base
+        return above
 
-    def _nothing_found(self, root: Folder, classes: list[Folder]) -> SourceError:
+    def _nothing_found(
+        self, tree: FileTree, root: ImageListing, classes: list[ImageListing]
+    ) -> SourceError:
         """The error for a folder without class folders that contain images."""
         remedy = "Check that this is the right folder."
         if root.images:
@@ -163,7 +157,7 @@ class ImageFolder:
                 "Move the images of each class into a folder named after it, or pack them without "
                 "classes as ImageFiles."
             )
-        elif candidates := _folders_that_would_pack(self.root):
+        elif candidates := _folders_that_would_pack(tree):
             found = "found images only in deeper folders"
             remedy = f"Pack {join_names(candidates, 'or')} instead."
         elif classes:
@@ -174,13 +168,15 @@ class ImageFolder:
             found = "the folder is empty"
         return SourceError(
             f"no images to pack: {found}; expected {_LAYOUT.format(self.root)}",
-            _notices(root, classes, [root]),
+            _notices(tree, root, classes, [root]),
             path=self.root,
             remedy=remedy,
         )
 
 
-def _split_folders(base: Folder) -> tuple[dict[str, Folder], dict[str, Folder]]:
+def _split_folders(
+    tree: FileTree, base: ImageListing
+) -> tuple[dict[str, ImageListing], dict[str, ImageListing]]:
     """The split folders by name, if all folders with images are named like splits.
 
     Returns:
@@ -190,13 +186,16 @@ def _split_folders(base: Folder) -> tuple[dict[str, Folder], dict[str, Folder]]:
         return {}, {}
     names = base.folders
     if not are_split_names(names):
-        if any(not is_like_split(name) and has_images(base.path / name) for name in names):
+        if any(not is_like_split(name) and tree.has_images(base.path / name) for name in names):
             return {}, {}  # found with the first class, as each folder may be a request
-        names = [name for name in names if is_like_split(name) and has_images(base.path / name)]
+        names = [
+            name for name in names if is_like_split(name) and tree.has_images(base.path / name)
+        ]
     if not names or not all(map(is_like_split, names)):
         return {}, {}
-    parts = {name: read_folder(base.path / name) for name in names}
-    flat = {name: _inner(part) for name, part in parts.items() if _inner(part).images}
+    parts = {name: tree.list_images(base.path / name) for name in names}
+    inner = {name: _inner(tree, part) for name, part in parts.items()}
+    flat = {name: part for name, part in inner.items() if part.images}
     filled = {name: part for name, part in parts.items() if part.folders and name not in flat}
     if not any(map(is_split_name, filled)):
         return {}, {}  # classes of these names
@@ -206,10 +205,10 @@ def _split_folders(base: Folder) -> tuple[dict[str, Folder], dict[str, Folder]]:
     )
 
 
-def _inner(folder: Folder) -> Folder:
+def _inner(tree: FileTree, folder: ImageListing) -> ImageListing:
     """The folder, or the only folder in it, if that is named like a folder of images."""
     if not folder.images and len(folder.folders) == 1 and is_image_word(folder.folders[0]):
-        return read_folder(folder.path / folder.folders[0])
+        return tree.list_images(folder.path / folder.folders[0])
     return folder
 
 
@@ -223,42 +222,32 @@ class ClassFolder(NamedTuple):
 class _Walk:
     """Yields the samples of class folders, and keeps what it skips."""
 
-    def __init__(self, base: Folder, folders: list[ClassFolder]) -> None:
+    def __init__(self, tree: FileTree, base: ImageListing, folders: list[ClassFolder]) -> None:
+        self._tree = tree
         self._base = base
         self._folders = folders
         self._labels: dict[str, int] = {}
-        self._listed: dict[Location, Folder] = {}  # for the first walk, so that it lists less
-        self._skipped: list[Folder] = []
+        self._skipped: list[ImageListing] = []
         self._unlisted: list[str] = []
         self._unused = 0
-        self.above: list[Folder] = []
-        self.flat: dict[str, Folder] = {}
-        self.skipped: dict[str, Folder] = {}
+        self.above: list[ImageListing] = []
+        self.flat: dict[str, ImageListing] = {}
+        self.skipped: dict[str, ImageListing] = {}
         self.list_file: Location | None = None
         self.listed: Mapping[str, str] | Sequence[str] | None = None
         self.outside: Location | None = None
 
     def find_classes(self) -> list[str]:
         """The names of the folders with images, sorted."""
-        found = set()
-        kept_count = 0
-        for path, _ in self._folders:
-            if kept_count < _IMAGES_KEPT:
-                folder = self._listed[path] = read_folder(path)
-                kept_count += len(folder.images)
-                has_images = bool(folder.images)
-            else:
-                has_images = has_direct_image(path)
-            if has_images:
-                found.add(path.name)
-        self._labels = {name: label for label, name in enumerate(sorted(found))}
+        names = {path.name for path, _ in self._folders if self._tree.has_direct_image(path)}
+        self._labels = {name: label for label, name in enumerate(sorted(names))}
         return list(self._labels)
 
     def samples(self) -> Iterator[Sample]:
         """Yield all samples; one folder is held at a time."""
         self._skipped = []
         for path, split in self._folders:
-            folder = self._listed.pop(path, None) or read_folder(path)
+            folder = self._tree.list_images(path)
             prefix = "/".join(filter(None, (split, path.name)))
             label = self._labels.get(path.name)
             for name, size, version in folder.images:
@@ -294,7 +283,7 @@ class _Walk:
 
     def notices(self) -> list[str]:
         """The notices on what was skipped, when all samples were yielded."""
-        notices = _notices(self._base, self._skipped, self.above)
+        notices = _notices(self._tree, self._base, self._skipped, self.above)
         for folder in self.skipped.values():
             number = count(len(folder.images), "image")
             notices.append(f"{number} in {folder.path} without class folders skipped")
@@ -305,7 +294,9 @@ class _Walk:
                 names = count(self._unused, "name")
                 notices.append(f"{names} in {listed} without an image")
         if self.outside is not None:
-            images, others = list_outside(self.outside, [self._base.path, *self._list_files()])
+            images, others = self._tree.list_outside(
+                self.outside, [self._base.path, *self._list_files()]
+            )
             notices += count_notice(images, "image", "outside class folders skipped")
             notices += count_notice(others, "other file", "skipped")
         return notices
@@ -317,7 +308,9 @@ class _Walk:
 # -- messages ------------------------------------------------------------------------------------
 
 
-def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list[str]:
+def _notices(
+    tree: FileTree, base: ImageListing, classes: list[ImageListing], folders: list[ImageListing]
+) -> list[str]:
     """One notice per kind of skipped file; `folders` are those above the class folders."""
     folders = [*folders, *classes]
     notices = []
@@ -333,7 +326,7 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
         image
         for folder in classes
         for name in folder.folders
-        for image in list_outside(folder.path / name, ())[0]
+        for image in tree.list_outside(folder.path / name, ())[0]
     ]
     hidden = [path for folder in folders for path in folder.hidden]
     others = [path for folder in folders for path in folder.others]
@@ -347,9 +340,11 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
     ]
 
 
-def _folders_that_would_pack(root: Location) -> list[str]:
+def _folders_that_would_pack(tree: FileTree) -> list[str]:
     """Folders below whose folders contain images; only the start of a large tree is searched."""
     found = {
-        str(folder.parent) for folder, files in list_names(root) if any(map(has_image_name, files))
+        str(folder.parent)
+        for folder, files in tree.search(tree.root)
+        if any(map(has_image_name, files))
     }
     return sorted(found)

@@ -15,7 +15,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.files.folders import check_folder, walk_files
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.files.folders import check_folder
 from recordsmith.sources.files.foreign_paths import with_slashes
 from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.problems import join_names
@@ -41,18 +42,13 @@ class FileIndex:
         hidden: skipped files and folders, also relative.
     """
 
-    def __init__(self, root: Location) -> None:
-        """
-        Raises:
-            OptionError: the root is a file.
-            FileAccessError: the root does not exist, or a folder cannot be read.
-        """
+    def __init__(self, tree: FileTree) -> None:
+        self.root = root = tree.root
         check_folder(root, "the folder of the dataset")
-        self.root = root
         self.hidden: list[str] = []
         found = sorted(
             (path, entry.size_bytes, entry.version_number)
-            for path, _, entry in walk_files(root, self.hidden)
+            for path, _, entry in tree.walk(root, self.hidden)
         )
         self.paths = tuple(path for path, _, _ in found)
         self._sizes = array("q", (size for _, size, _ in found))

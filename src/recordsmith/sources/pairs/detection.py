@@ -17,7 +17,9 @@ from typing import Any
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
 from recordsmith.image import Colour
+from recordsmith.sources.files.file_tree import FileTree, sampling_key
 from recordsmith.sources.files.images import is_image_word, is_mask_word
+from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
 from recordsmith.sources.pairs.mask_evidence import Content, FileLooks, joined, preset_of
 from recordsmith.sources.pairs.masks import parse_colour_table
 from recordsmith.sources.pairs.shared_names import (
@@ -31,8 +33,6 @@ from recordsmith.sources.pairs.shared_names import (
 )
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import is_like_split, split_lists
-from recordsmith.sources.survey import Reading, Strength, Survey, choose_reading, sampling_key
-from recordsmith.stores import Location
 
 _MASK_WORDS_TEXT = (
     "mask masks label labels labeled labelled gt gts groundtruth truth seg segs segmentation "
@@ -147,12 +147,12 @@ class _Found:
         )
 
 
-def find_readings(survey: Survey) -> Iterator[Reading]:
+def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Yield how a folder can be read as images and masks."""
-    leaves = [NamedFolder(folder) for folder in survey.folders.values() if folder.images]
+    leaves = [NamedFolder(folder) for folder in tree.folders.values() if folder.images]
     candidates = [*_twins(leaves), *_within(leaves)]
     candidates.sort(key=lambda each: -each.weight)
-    looks = FileLooks(survey.root)
+    looks = FileLooks(tree.root)
     found: list[_Found] = []
     for number, candidate in enumerate(candidates):
         is_named = candidate.left.is_mask != candidate.right.is_mask
@@ -161,15 +161,15 @@ def find_readings(survey: Survey) -> Iterator[Reading]:
         found += _decide(candidate, looks)
     sure = _clearest([each for each in found if each.is_sure])
     if not sure:
-        sure = _named_alone(survey)
+        sure = _named_alone(tree)
     left = [each for each in found if not each.is_sure]
     for each in sure:
-        yield _reading(survey, each, Strength.ANNOTATED)
+        yield _reading(tree, each, Confidence.ANNOTATED)
     for each in left[:_MOST_POSSIBLE]:
-        yield _reading(survey, each, Strength.POSSIBLE)
+        yield _reading(tree, each, Confidence.POSSIBLE)
 
 
-def find_pairs(root: Location, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def find_pairs(tree: FileTree, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of the only way to read a folder as images and masks.
 
     Args:
@@ -178,11 +178,10 @@ def find_pairs(root: Location, given: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         SourceError: there is none, or several; the message has what was found.
     """
-    survey = Survey(root)
-    readings = list(find_readings(survey))
+    readings = list(find_candidates(tree))
     if not readings:
-        raise _no_folders(survey)
-    return choose_reading(root, readings, given).options
+        raise _no_folders(tree)
+    return choose_candidate(tree.root, readings, given).options
 
 
 # -- which folders belong together -----------------------------------------------------------------
@@ -388,11 +387,11 @@ def _clearest(found: list[_Found]) -> list[_Found]:
     return [each for each in found if not any(is_clearer(other, each) for other in found)]
 
 
-def _named_alone(survey: Survey) -> list[_Found]:
+def _named_alone(tree: FileTree) -> list[_Found]:
     """Folders named like those of images and masks, whose files have no names in common."""
     found = []
-    for path, folder in survey.folders.items():
-        below = [name for name in survey.inside(path) if survey.image_counts[_inside(path, name)]]
+    for path, folder in tree.folders.items():
+        below = [name for name in tree.inside(path) if tree.image_counts[_inside(path, name)]]
         sides = [_Side(_inside(path, name), PLAIN) for name in below]
         images = [side for side in sides if side.is_image and not side.is_mask]
         masks = [side for side in sides if side.is_mask and not side.is_image]
@@ -406,7 +405,7 @@ def _named_alone(survey: Survey) -> list[_Found]:
 # -- readings --------------------------------------------------------------------------------------
 
 
-def _reading(survey: Survey, found: _Found, strength: Strength) -> Reading:
+def _reading(tree: FileTree, found: _Found, strength: Confidence) -> LayoutCandidate:
     images, masks = found.images, found.masks
     options: dict[str, Any] = {"images": images.folder, "masks": masks.folder}
     if images.folder == masks.folder or not is_usual(images.affix, masks.affix):
@@ -417,7 +416,7 @@ def _reading(survey: Survey, found: _Found, strength: Strength) -> Reading:
     problem = remedy = ""
     files: tuple[str, ...] = ()
     if found.content == "colours":
-        colours = _colour_table(survey, found.colours)
+        colours = _colour_table(tree, found.colours)
         if colours is not None:
             options["colours"] = colours
             files = (colours,)
@@ -446,11 +445,11 @@ def _reading(survey: Survey, found: _Found, strength: Strength) -> Reading:
     elif found.content == "lossy":
         problem = f"the masks in {masks.folder} are JPEGs, whose compression changes class numbers"
         remedy = "Export them as PNG from the annotation tool."
-    options |= _lists(survey, images, masks)
+    options |= _lists(tree, images, masks)
     if "class_pattern" in options:
         what += ", classes from their names"
     needs = {"colours": ("colours",), "photo": ("masks", "format")}.get(found.content, ())
-    return Reading(
+    return LayoutCandidate(
         "pairs",
         what,
         strength,
@@ -489,32 +488,32 @@ def _what(images: _Side, masks: _Side, options: Mapping[str, Any]) -> str:
     return f"images in {of_images}, masks in {masks.folder}/{named}"
 
 
-def _colour_table(survey: Survey, colours: frozenset[Colour]) -> str | None:
+def _colour_table(tree: FileTree, colours: frozenset[Colour]) -> str | None:
     """A file with all of these colours, or else a preset."""
-    for path in itertools.islice(survey.files(".txt", ".csv", depth=1), 200):
+    for path in itertools.islice(tree.files(".txt", ".csv", depth=1), 200):
         name = path.rpartition("/")[2].lower()
         if any(word in name for word in _TABLE_WORDS):
-            table = parse_colour_table(survey.head(path).decode("utf-8-sig", "replace"))
+            table = parse_colour_table(tree.head(path).decode("utf-8-sig", "replace"))
             if len(table) > 1 and colours <= {colour for colour, _ in table}:
                 return path
     return preset_of(colours)
 
 
-def _lists(survey: Survey, images: _Side, masks: _Side) -> dict[str, Any]:
+def _lists(tree: FileTree, images: _Side, masks: _Side) -> dict[str, Any]:
     """The folder with lists of splits, and the pattern of classes if lists have their numbers."""
     if "*" in images.folder or images.folder == masks.folder:
         return {}
-    leaf = survey.folders.get(images.folder)
+    leaf = tree.folders.get(images.folder)
     if leaf is None or not leaf.images:
         return {}
     known = {os.path.splitext(name)[0] for name in leaf.images}
     for folder in dict.fromkeys(side.folder.rpartition("/")[0] for side in (masks, images)):
-        surveyed = survey.folders.get(folder)
+        surveyed = tree.folders.get(folder)
         lists = split_lists(surveyed.names if surveyed else ())
         if not lists:
             continue
         heads = [
-            survey.head(_inside(folder, name)).decode("utf-8", "replace") for name in lists.values()
+            tree.head(_inside(folder, name)).decode("utf-8", "replace") for name in lists.values()
         ]
         lines = [line.split() for head in heads for line in head.splitlines()[:200] if line.strip()]
         names = [os.path.splitext(line[0])[0] for line in lines]
@@ -534,15 +533,15 @@ def _lists(survey: Survey, images: _Side, masks: _Side) -> dict[str, Any]:
     return {}
 
 
-def _no_folders(survey: Survey) -> SourceError:
+def _no_folders(tree: FileTree) -> SourceError:
     """The error for a folder without folders of images and masks."""
-    root = survey.folders[""]
-    entries = [*survey.tops, *root.names]
+    root = tree.folders[""]
+    entries = [*tree.tops, *root.names]
     found = f"found {join_names(entries)}" if entries else "the folder is empty"
     return SourceError(
         f"no masks to pack: {found}; expected two folders with the same file names, such as images "
         "and masks, or x_mask.png next to x.jpg",
-        path=survey.root,
+        path=tree.root,
         remedy=f"Name the folders with {option('images')} and {option('masks')}, or list the pairs "
         f"with {option('pairs')}.",
     )

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import OptionError, option
 from recordsmith.sources.class_names import classes_in_names, compile_class_pattern
+from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.folders import check_folder, is_file, last_name, relative_place
 from recordsmith.sources.files.name_files import read_lines, read_text
 from recordsmith.sources.pairs.detection import find_pairs
@@ -50,7 +51,7 @@ _CLASS_NAMES = "class_names.txt"  # of LabelMe's data_dataset_voc
 Pairs: TypeAlias = PlaceLike | Iterable[tuple[PlaceLike, PlaceLike]]
 
 
-class ImagePairs:
+class ImagePairs(TreeSource):
     """Images and their masks for semantic segmentation.
 
     Each sample has the image features of ImageFolder without the class, and
@@ -158,7 +159,7 @@ class ImagePairs:
             OptionError: a folder is a file, or pairs are outside the root.
             FileAccessError: a folder or a list cannot be read.
         """
-        found, roots = self._find()
+        found, roots = self._find(None if self.root is None else self._take_tree(self.root))
         found.pairs.sort(key=lambda pair: pair.name)
         classes = self._classify(found)
         colours = self._table and tuple((*rgb, number) for rgb, number in self._table.items())
@@ -221,7 +222,7 @@ class ImagePairs:
         masks = [pair.files[1].key for pair in found.pairs if pair.files is not None]
         return VOC_CLASSES if masks and all(map(_OF_VOC.search, masks)) else None
 
-    def _find(self) -> tuple[Pairing, tuple[Location, Location]]:
+    def _find(self, tree: FileTree | None) -> tuple[Pairing, tuple[Location, Location]]:
         """The pairs, and the folders that the places of images and masks are relative to."""
         if self._given is not None:
             found = check_pairs(self._given, self.root)
@@ -235,7 +236,7 @@ class ImagePairs:
             check_folder(root, "a folder")
             return read_pairs(path, root), (root, root)
         if self._folders is None:
-            return ImagePairs._find(self._detected())
+            return ImagePairs._find(self._detected(tree), tree)
         folders = self._folder_pairs(*self._folders)
         for pair in folders:
             for folder in (pair.images, pair.masks):
@@ -249,10 +250,10 @@ class ImagePairs:
         lists = self._split_lists
         if lists is None and self.root is not None and not outside[0]:
             lists = _lists_of_voc(self.root, folders[0].images)
-        found = match_folders(base, folders, self._rule, lists)
-        if self.root is not None and not any(outside):
+        found = match_folders(tree or FileTree(base), base, folders, self._rule, lists)
+        if tree is not None and not any(outside):
             used = [folder for pair in folders for folder in (pair.images, pair.masks)]
-            found.notices += left_out(self.root, used, lists)
+            found.notices += left_out(tree, used, lists)
         masks = folders[0].masks if outside[1] else self.root
         assert masks is not None
         return found, (base, masks)
@@ -267,20 +268,21 @@ class ImagePairs:
             )
         ]
 
-    def _detected(self) -> ImagePairs:
+    def _detected(self, tree: FileTree | None) -> ImagePairs:
         """The same source with the folders that are found in the root.
 
         Raises:
             SourceError: there are none, or several; the message has what was found.
         """
         assert self.root is not None
+        assert tree is not None
         check_folder(self.root, "a folder")
         given: dict[str, Any] = {name: value for name, value in self._names.items() if value}
         if self._split_lists is not None:
             given["split_lists"] = self._split_lists
         if self._colours is not None:
             given["colours"] = self._colours
-        return ImagePairs(self.root, **{**find_pairs(self.root, given), **given})
+        return ImagePairs(self.root, **{**find_pairs(tree, given), **given})
 
 
 def _lists_of_voc(root: Location, images: Location) -> Location | None:

@@ -10,12 +10,7 @@ from dataclasses import dataclass
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources.files.folders import (
-    FoundImage,
-    ImageTree,
-    list_outside,
-    read_image_tree,
-)
+from recordsmith.sources.files.file_tree import FileTree, ImageEntry, ImageListing
 from recordsmith.sources.files.images import without_suffix
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.pairs.name_patterns import expand_folders
@@ -86,6 +81,7 @@ def expand_pairs(root: Location, images: str, masks: str) -> list[FolderPair]:
 
 
 def match_folders(
+    tree: FileTree,
     base: Location,
     folders: Sequence[FolderPair],
     rule: NameRule | None = None,
@@ -101,14 +97,14 @@ def match_folders(
         SourceError: there are no pairs; the message has what was found and expected.
     """
     found = Pairing()
-    trees: list[ImageTree] = []
+    trees: list[ImageListing] = []
     listed: dict[str, Location] = {}
     if lists is not None and len(folders) == 1:
         found_lists = split_lists(entry.name for entry in lists.list_entries())
         listed = {split: lists / name for split, name in found_lists.items()}
     for pair in folders:
-        images = read_image_tree(pair.images)
-        masks = images if pair.masks == pair.images else read_image_tree(pair.masks)
+        images = _list_all(tree, pair.images)
+        masks = images if pair.masks == pair.images else _list_all(tree, pair.masks)
         inner = None if masks is images else pair.masks.relative_to(pair.images)
         if inner:  # a folder of masks in the folder of images
             images.images = [
@@ -140,9 +136,9 @@ def match_folders(
     return found
 
 
-def left_out(root: Location, used: Sequence[Location], lists: Location | None) -> list[str]:
+def left_out(tree: FileTree, used: Sequence[Location], lists: Location | None) -> list[str]:
     """Notices on what a folder contains outside the folders that were read."""
-    images, others = list_outside(root, used)
+    images, others = tree.list_outside(tree.root, used)
     others = [path for path in others if path.rpartition("/")[0] != str(lists)]
     return [
         *count_notice(images, "image", "outside the folders of images and masks skipped"),
@@ -160,8 +156,8 @@ class _Names:
     folders: FolderPair
     prefix: str
     matches: Matches
-    images: dict[str, FoundImage]
-    masks: dict[str, FoundImage]
+    images: dict[str, ImageEntry]
+    masks: dict[str, ImageEntry]
 
     def files(self, image: str, mask: str) -> tuple[PairFile, PairFile]:
         return (
@@ -170,11 +166,17 @@ class _Names:
         )
 
 
-def _names(tree: ImageTree) -> list[str]:
+def _list_all(tree: FileTree, folder: Location) -> ImageListing:
+    listing = ImageListing(folder)
+    listing.images = list(tree.walk_images(listing, follows_links=True))
+    return listing
+
+
+def _names(tree: ImageListing) -> list[str]:
     return [image.name for image in tree.images]
 
 
-def _by_name(tree: ImageTree) -> dict[str, FoundImage]:
+def _by_name(tree: ImageListing) -> dict[str, ImageEntry]:
     return {image.name: image for image in tree.images}
 
 
@@ -276,7 +278,7 @@ def _find_name(line: Line, known: set[str]) -> str:
 
 
 def _no_pairs(
-    folders: Sequence[FolderPair], trees: Sequence[ImageTree], found: Pairing
+    folders: Sequence[FolderPair], trees: Sequence[ImageListing], found: Pairing
 ) -> SourceError:
     """The error for folders without common names."""
     problems = [str(pair.fault.error()) for pair in found.pairs if pair.fault is not None]

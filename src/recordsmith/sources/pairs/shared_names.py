@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from recordsmith.sources.files.file_tree import HIGHEST_KEY, FolderScan, sampling_key
 from recordsmith.sources.pairs.pairing import MASK_ENDINGS
-from recordsmith.sources.survey import HIGHEST_KEY, SurveyedFolder, sampling_key
 
 _MOST_AFFIXES = 6
 _LONGEST = 3  # words before or behind the shared part
@@ -56,7 +56,7 @@ class Shared(NamedTuple):
 class NamedFolder:
     """A folder that contains images."""
 
-    folder: SurveyedFolder
+    folder: FolderScan
     _parts: dict[Affix, Mapping[str, str]] = field(default_factory=dict)
     _affixes: list[Affix] | None = None
 

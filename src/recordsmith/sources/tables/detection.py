@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 from recordsmith.dataset.other_folders import detect_other_folder
 from recordsmith.dataset.splits import has_split_word, is_split_name
 from recordsmith.errors import option
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.folders import is_file
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.survey import Reading, Strength, Survey
 from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES
 from recordsmith.sources.tables.table_head import TableHead, read_table_head
 from recordsmith.stores import Location
@@ -60,52 +61,52 @@ class _Found(NamedTuple):
     spread: tuple[str, ...] = ()
 
 
-def find_readings(survey: Survey) -> Iterator[Reading]:
+def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Yield how a folder can be read as a table."""
-    other = detect_other_folder(survey.root, survey.folders[""].names)
-    if other is not None and survey.tops:
-        yield Reading(
+    other = detect_other_folder(tree.root, tree.folders[""].names)
+    if other is not None and tree.tops:
+        yield LayoutCandidate(
             "table",
             other.what,
-            Strength.MARKED,
+            Confidence.MARKED,
             noun="rows",
             problem="each split is a folder of its own",
             remedy=other.advice,
             needs=("table",),
         )
         return
-    if found := _metadata(survey):
+    if found := _metadata(tree):
         yield found
         return
-    tables = list(itertools.islice(survey.files(*_endings(), depth=2), _MOST_TABLES))
+    tables = list(itertools.islice(tree.files(*_endings(), depth=2), _MOST_TABLES))
     heads = [
         head
         for path in tables
-        if not _is_submission(path) and (head := read_table_head(survey, path)) is not None
+        if not _is_submission(path) and (head := read_table_head(tree, path)) is not None
     ]
     with_images: dict[TableHead, _Found] = {}
-    lookup = _Lookup(survey)
+    lookup = _Lookup(tree)
     for head in heads:
         if _has_boxes(head):
             return  # a table of boxes, which has rows for each box
-        if images := _find_images(survey, lookup, head):
+        if images := _find_images(tree, lookup, head):
             with_images[head] = images
     if with_images:
         yield from _image_readings(lookup, heads, with_images, tables)
-    elif not sum(folder.image_count for folder in survey.folders.values()):
+    elif not sum(folder.image_count for folder in tree.folders.values()):
         yield from _plain_readings(heads, tables)
 
 
-def of_file(reading: Reading, table: Location) -> Reading:
+def of_file(reading: LayoutCandidate, table: Location) -> LayoutCandidate:
     """The reading of a single table with its column of classes.
 
     It has a problem if one of its columns names images near it.
     """
-    survey = Survey(table.parent, _FOLDERS_NEAR)
-    head = read_table_head(survey, table.name)
+    tree = FileTree(table.parent, _FOLDERS_NEAR)
+    head = read_table_head(tree, table.name)
     if head is None:
         return reading
-    images = _find_images(survey, _Lookup(survey), head)
+    images = _find_images(tree, _Lookup(tree), head)
     if images is None:
         return _with_classes(reading, head)
     place = images.folder or "."
@@ -122,23 +123,23 @@ def _endings() -> tuple[str, ...]:
     return (*TABLE_SUFFIXES, *(f"{suffix}.gz" for suffix in TABLE_SUFFIXES))
 
 
-def _metadata(survey: Survey) -> Reading | None:
+def _metadata(tree: FileTree) -> LayoutCandidate | None:
     """The reading of a folder of images with metadata, as in Hugging Face and Roboflow."""
-    for folders in ([""], survey.tops):
+    for folders in ([""], tree.tops):
         paths = [
             posixpath.join(folder, name)
             for folder in folders
             for name in METADATA_COLUMNS
-            if folder in survey.folders and name in survey.folders[folder].names
+            if folder in tree.folders and name in tree.folders[folder].names
         ]
-        heads = [head for path in paths if (head := read_table_head(survey, path)) is not None]
+        heads = [head for path in paths if (head := read_table_head(tree, path)) is not None]
         for head in heads:
             named = [name for name in head.columns if name.endswith("file_names")]
             if named and METADATA_COLUMNS[head.name] not in head.columns:
-                return Reading(
+                return LayoutCandidate(
                     "table",
                     f"the table {head.path}",
-                    Strength.MARKED,
+                    Confidence.MARKED,
                     noun="rows",
                     problem=f"the column {named[0]} has lists of images; expected a column "
                     f"{METADATA_COLUMNS[head.name]} with one image in each row",
@@ -149,7 +150,7 @@ def _metadata(survey: Survey) -> Reading | None:
             if any(_has_boxes(head) for head in heads):
                 return None
             what = f"rows of {join_names(_paths(heads))} with images (column {column})"
-            return Reading("table", what, Strength.MARKED, noun="rows")
+            return LayoutCandidate("table", what, Confidence.MARKED, noun="rows")
     return None
 
 
@@ -161,7 +162,7 @@ def _image_readings(
     heads: Sequence[TableHead],
     with_images: dict[TableHead, _Found],
     tables: Sequence[str],
-) -> Iterator[Reading]:
+) -> Iterator[LayoutCandidate]:
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
     labels = {head: _label_column(head, with_images[head].column) for head in with_images}
     labelled = [head for head in with_images if labels[head] is not None]
@@ -194,8 +195,10 @@ def _image_readings(
             f"{path} ({_why_left_out(path, known.get(path), images, with_images, labels, lookup)})"
             for path in others
         )
-        folders = _other_folders(lookup.survey, images, head.columns[images.column])
-        yield Reading("table", what, Strength.ANNOTATED, options, "rows", left_out + folders)
+        folders = _other_folders(lookup.tree, images, head.columns[images.column])
+        yield LayoutCandidate(
+            "table", what, Confidence.ANNOTATED, options, "rows", left_out + folders
+        )
 
 
 def _paths(heads: Iterable[TableHead]) -> list[str]:
@@ -251,7 +254,7 @@ def _why_left_out(
     names = list(dict.fromkeys(head.columns[column]))
     there = {
         name
-        for folder in _near_folders(lookup.survey, head)
+        for folder in _near_folders(lookup.tree, head)
         for name in names
         if name in lookup.hits(folder, names)
     }
@@ -262,12 +265,12 @@ def _why_left_out(
     )
 
 
-def _other_folders(survey: Survey, images: _Found, values: Sequence[str]) -> tuple[str, ...]:
+def _other_folders(tree: FileTree, images: _Found, values: Sequence[str]) -> tuple[str, ...]:
     """The folders whose images the rows do not name, such as test images."""
     folder = images.folder
     is_below = any("/" in value or "\\" in value for value in values)
     counts: dict[str, int] = {}
-    for path, other in survey.folders.items():
+    for path, other in tree.folders.items():
         is_read = path == folder or path in images.spread
         is_read |= is_below and (not folder or path.startswith(f"{folder}/"))
         if other.image_count and not is_read:
@@ -280,11 +283,11 @@ def _other_folders(survey: Survey, images: _Found, values: Sequence[str]) -> tup
     return (*shown[:_SHOWN_FOLDERS], *rest)
 
 
-def _find_images(survey: Survey, lookup: _Lookup, head: TableHead) -> _Found | None:
+def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _Found | None:
     """The column of a table whose values are images that are there."""
     best: tuple[Any, ...] = ()
     found: _Found | None = None
-    near = list(_near_folders(survey, head))
+    near = list(_near_folders(tree, head))
     for column, values in itertools.islice(head.columns.items(), _MOST_COLUMNS):
         distinct = list(dict.fromkeys(values))
         if not distinct or any(len(value) > 1000 or "\0" in value for value in distinct[:_PROBED]):
@@ -317,25 +320,25 @@ def _spread_images(column: str, hits: Mapping[str, set[str]]) -> Iterator[tuple[
             yield len(counts), _Found(column, above, tuple(inside))
 
 
-def _near_folders(survey: Survey, head: TableHead) -> Iterator[str]:
+def _near_folders(tree: FileTree, head: TableHead) -> Iterator[str]:
     """The folder of a table, folders in it, and folders next to it."""
     above = [head.folder]
     if head.folder:
         above.append(posixpath.dirname(head.folder))
     found: dict[str, None] = {head.folder: None}
     for folder in above:
-        for name in survey.inside(folder):
+        for name in tree.inside(folder):
             path = posixpath.join(folder, name)
             found[path] = None
-            found |= dict.fromkeys(posixpath.join(path, inner) for inner in survey.inside(path))
+            found |= dict.fromkeys(posixpath.join(path, inner) for inner in tree.inside(path))
     return itertools.islice(found, _MOST_FOLDERS)
 
 
 class _Lookup:
-    """Looks up names of images in the folders of a survey, of which some names are known."""
+    """Looks up names of images in the folders of a tree, of which some names are known."""
 
-    def __init__(self, survey: Survey) -> None:
-        self.survey = survey
+    def __init__(self, tree: FileTree) -> None:
+        self.tree = tree
         self._known: dict[str, tuple[frozenset[str], list[str], bool]] = {}
 
     def hits(self, folder: str, values: Sequence[str]) -> set[str]:
@@ -360,13 +363,13 @@ class _Lookup:
         names = [name] if has_image_name(name) else [name + suffix for suffix in suffixes]
         if not known.isdisjoint(names):
             return True
-        root = self.survey.root
+        root = self.tree.root
         return not is_whole and any(is_file(root / posixpath.join(folder, each)) for each in names)
 
     def _names(self, path: str) -> tuple[frozenset[str], list[str], bool]:
         """The known names in a folder, the suffixes of images, and whether all are known."""
         if path not in self._known:
-            folder = self.survey.folders.get(path)
+            folder = self.tree.folders.get(path)
             names = folder.names if folder is not None else []
             suffixes = {os.path.splitext(name)[1] for name in names if has_image_name(name)}
             is_whole = folder is None or len(names) == folder.file_count
@@ -458,7 +461,7 @@ def _has_boxes(head: TableHead) -> bool:
 # -- tables without images ------------------------------------------------------------------------
 
 
-def _plain_readings(heads: Sequence[TableHead], tables: Sequence[str]) -> Iterator[Reading]:
+def _plain_readings(heads: Sequence[TableHead], tables: Sequence[str]) -> Iterator[LayoutCandidate]:
     """Yield the readings of tables whose rows name no images: all of a folder, or each."""
     top = [head for head in heads if head.folder == ""]
     top = top or [head for head in heads if head.folder == "data"]
@@ -469,18 +472,18 @@ def _plain_readings(heads: Sequence[TableHead], tables: Sequence[str]) -> Iterat
     if is_one and len({frozenset(head.columns) for head in top}) == 1:
         what = f"rows of {join_names(_paths(top))}"
         left_out = tuple(f"{path} (in another folder)" for path in others)
-        reading = Reading("table", what, Strength.ANNOTATED, {}, "rows", left_out)
+        reading = LayoutCandidate("table", what, Confidence.ANNOTATED, {}, "rows", left_out)
         yield _with_classes(reading, top[0])
         return
     for head in top:
         left_out = tuple(f"{path} (other columns)" for path in tables if path != head.path)
         options = {"table": head.path}
         what = f"rows of {head.path}"
-        reading = Reading("table", what, Strength.ANNOTATED, options, "rows", left_out)
+        reading = LayoutCandidate("table", what, Confidence.ANNOTATED, options, "rows", left_out)
         yield _with_classes(reading, head)
 
 
-def _with_classes(reading: Reading, head: TableHead) -> Reading:
+def _with_classes(reading: LayoutCandidate, head: TableHead) -> LayoutCandidate:
     """The reading of rows without images, with the column of classes if one has such a name."""
     found = [
         name

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import FileAccessError, SourceError
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.numbered import Coding, LazySequence, RowNames, RowReferences
@@ -219,7 +220,7 @@ class NamedImages:
 
     @cached_property
     def _index(self) -> FileIndex:
-        return FileIndex(self.folder)
+        return FileIndex(FileTree(self.folder))
 
 
 class ImageReferences(LazySequence[Mapping[str, Any]]):

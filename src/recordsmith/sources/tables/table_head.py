@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.errors import RecordsmithError
-from recordsmith.sources.survey import Survey
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
 from recordsmith.sources.tables.csv_rows import guess_delimiter
 from recordsmith.sources.tables.table_reader import TableFormat
@@ -43,12 +43,12 @@ class TableHead:
         return self.path.rpartition("/")[2]
 
 
-def read_table_head(survey: Survey, path: str) -> TableHead | None:
+def read_table_head(tree: FileTree, path: str) -> TableHead | None:
     """Read the first rows of a table; None if it is not a table with column names."""
     name = path.lower().removesuffix(".gz")
     if name.endswith(ARROW_SUFFIXES):
-        return _arrow(survey, path)
-    head = survey.head(path)
+        return _arrow(tree, path)
+    head = tree.head(path)
     if head.startswith(GZIP_MAGIC):
         try:
             head = zlib.decompressobj(31).decompress(head, _INFLATED_BYTES)
@@ -91,9 +91,9 @@ def _json(lines: Sequence[str]) -> dict[str, list[Any]]:
     return columns
 
 
-def _arrow(survey: Survey, path: str) -> TableHead | None:
+def _arrow(tree: FileTree, path: str) -> TableHead | None:
     try:
-        rows = TableFormat().open([survey.root / path], {})
+        rows = TableFormat().open([tree.root / path], {})
         batch = next(iter(rows.batches(0)), None)
         if batch is None:
             return None

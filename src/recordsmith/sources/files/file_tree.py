@@ -1,0 +1,433 @@
+"""`FileTree`: what lies below a root, listed once for the detector and the source that it chooses.
+
+Hidden names are skipped. Links are followed, except to a folder above the link, so that walks end.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from recordsmith.dataset.names import INTERNAL_NAMES
+from recordsmith.errors import FileAccessError
+from recordsmith.image import IMAGE_SUFFIXES
+from recordsmith.sources.files.images import has_image_name, is_image_file
+from recordsmith.stores import FolderEntry, Location
+
+HEAD_BYTES = 1 << 16
+HIGHEST_KEY = 1 << 32
+"""Above every `sampling_key`."""
+_MAX_LISTED = 100_000
+_MAX_SCANNED = 20_000
+_MAX_SEARCHED = 2000
+_NAMES_KEPT = 1000
+_FEWER_KEPT = 32
+_KEPT_IN_ALL = 200_000
+_SUFFIXES_KEPT = 50
+_NO_DIGITS = bytes(sorted(set(range(256)) - set(b"0123456789")))
+
+
+def sampling_key(name: str) -> int:
+    """A pseudorandom number that is the same for `x1.jpg`, `x1_mask.png` and `img_1.png`.
+
+    Large folders are compared by the names with the smallest keys, so that the samples of two
+    folders with the same names have the same names as well.
+    """
+    stem = os.path.splitext(name.replace("leftImg8bit", ""))[0]
+    return zlib.crc32(stem.encode("utf-8", "surrogateescape").translate(None, _NO_DIGITS))
+
+
+class ImageEntry(NamedTuple):
+    """An image file: name or relative path, size in bytes, version number."""
+
+    name: str
+    size_bytes: int
+    version: int
+
+
+@dataclass
+class ImageListing:
+    """The content of one folder, or of a folder and all folders below it.
+
+    images: names, or paths relative to the folder, with `/`.
+    folders: the names of those directly in it, if those below it are not listed.
+    hidden, others, links: full paths; links are those to folders that were not followed.
+    """
+
+    path: Location
+    images: list[ImageEntry] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+
+
+@dataclass
+class FolderScan:
+    """A bounded summary of the files directly in one folder, by their names.
+
+    path: relative to the root with `/`, "" for the root itself.
+    by_suffix: the names of files by suffix in lower case with its dot.
+    names: of files, in order; of each suffix at most 1,000, those with the smallest sampling keys.
+    suffixes: how many files have a suffix, in lower case with its dot.
+    image_count: files with a suffix of images.
+    highest_key: names of images with a sampling key above it may be left out of `names`.
+    """
+
+    path: str
+    by_suffix: dict[str, list[str]] = field(default_factory=dict)
+    suffixes: Counter[str] = field(default_factory=Counter)
+    image_count: int = 0
+    highest_key: int = HIGHEST_KEY
+
+    @property
+    def file_count(self) -> int:
+        return self.suffixes.total()
+
+    @cached_property
+    def names(self) -> list[str]:
+        return sorted(itertools.chain.from_iterable(self.by_suffix.values()))
+
+    @cached_property
+    def images(self) -> list[str]:
+        """The known names of images."""
+        known = (names for suffix, names in self.by_suffix.items() if suffix in IMAGE_SUFFIXES)
+        return sorted(itertools.chain.from_iterable(known))
+
+    def ending(self, endings: tuple[str, ...]) -> Iterator[str]:
+        """Yield the known names with one of these endings in lower case, in order."""
+        for suffix, names in sorted(self.by_suffix.items()):
+            if any(end.endswith(suffix) or suffix.endswith(end) for end in endings):
+                yield from (name for name in names if name.lower().endswith(endings))
+
+
+class FileTree:
+    """The files and folders below a root.
+
+    The detector reads `folders`, a bounded summary. Listings are kept, up to 100,000 entries, until
+    the source takes them; a source that lists its samples again lists its folders again.
+    """
+
+    def __init__(self, root: Location, max_folders: int = _MAX_SCANNED) -> None:
+        self.root = root
+        self._max_folders = max_folders
+        self._listings: dict[str, list[FolderEntry]] = {}
+        self._room = _MAX_LISTED
+
+    # -- listings ----------------------------------------------------------------------------------
+
+    def entries(self, folder: Location) -> Iterable[FolderEntry]:
+        """What is directly in a folder; kept for `take` while there is room."""
+        known = self._listings.get(str(folder))
+        if known is not None:
+            return known
+        listing = iter(folder.list_entries())
+        first = list(itertools.islice(listing, self._room + 1))
+        if len(first) > self._room:
+            return itertools.chain(first, listing)
+        self._room -= len(first)
+        self._listings[str(folder)] = first
+        return first
+
+    def take(self, folder: Location) -> Iterable[FolderEntry]:
+        """What is directly in a folder, from a kept listing if there is one, which is dropped."""
+        kept = self._listings.pop(str(folder), None)
+        if kept is None:
+            return folder.list_entries()
+        self._room += len(kept)
+        return kept
+
+    def list_images(self, folder: Location) -> ImageListing:
+        """The content of one folder, without the folders in it."""
+        listing, head = ImageListing(folder), _head(folder)
+        for entry in self.take(folder):
+            name = entry.name
+            if name in INTERNAL_NAMES:
+                continue
+            if name.startswith("."):
+                listing.hidden.append(head + name)
+            elif entry.kind == "folder":
+                listing.folders.append(name)
+            elif is_image_file(folder, entry):
+                listing.images.append(ImageEntry(name, entry.size_bytes, entry.version_number))
+            else:
+                listing.others.append(head + name)
+        return listing
+
+    def walk_images(
+        self, listing: ImageListing, *, follows_links: bool = False
+    ) -> Iterator[ImageEntry]:
+        """Yield each image below the folder of a listing by path, and add the rest to the listing.
+
+        A file is opened only if its name does not have an image suffix.
+        """
+        head = _head(listing.path)
+        hidden: list[str] = []
+        links: list[str] = []
+        for name, folder, entry in self.walk(
+            listing.path, hidden, None if follows_links else links
+        ):
+            if is_image_file(folder, entry):
+                yield ImageEntry(name, entry.size_bytes, entry.version_number)
+            else:
+                listing.others.append(head + name)
+        listing.hidden = [head + name for name in hidden]
+        listing.links = [head + name for name in links]
+
+    def walk(
+        self, folder: Location, hidden: list[str], links: list[str] | None = None
+    ) -> Iterator[tuple[str, Location, FolderEntry]]:
+        """Yield each file below a folder: its relative path with `/`, its folder, and its entry.
+
+        `hidden` receives the relative paths of skipped files, pipes and devices among them, `links`
+        those of links to folders; without it, they are followed.
+        """
+        # with a stack instead of recursion, as folders may be nested thousands of levels deep
+        stack: list[tuple[str, Location, tuple[str, ...], Iterator[FolderEntry]]]
+        stack = [("", folder, (folder.identity,), self._in_order(folder))]
+        while stack:
+            prefix, here, above, left = stack[-1]
+            for entry in left:
+                name = prefix + entry.name
+                if entry.name in INTERNAL_NAMES:
+                    continue
+                if entry.name.startswith("."):
+                    hidden.append(name)
+                elif entry.kind == "special":
+                    hidden.append(f"{name} (a pipe or a device)")
+                elif entry.kind != "folder":
+                    yield name, here, entry
+                elif links is not None and entry.is_link:
+                    links.append(name)
+                else:
+                    below = here / entry.name
+                    identity = below.identity
+                    if identity not in above:
+                        inner = self._in_order(below)
+                        stack.append((f"{name}/", below, (*above, identity), inner))
+                        break
+            else:
+                stack.pop()
+
+    def list_outside(
+        self, folder: Location, places: Iterable[Location]
+    ) -> tuple[list[str], list[str]]:
+        """The full paths of images and of other files below a folder, but not below some places.
+
+        Hidden files and links to folders are left out.
+        """
+        excluded = {place.relative_to(folder) for place in places}
+        images: list[str] = []
+        others: list[str] = []
+        below = [] if "" in excluded else [("", folder)]
+        while below:
+            head, here = below.pop()
+            for entry in self.take(here):
+                path = head + entry.name
+                if entry.name.startswith(".") or entry.is_link or path in excluded:
+                    continue
+                if entry.kind == "folder":
+                    below.append((f"{path}/", here / entry.name))
+                else:
+                    (images if has_image_name(path) else others).append(str(here / entry.name))
+        return sorted(images), sorted(others)
+
+    def search(self, folder: Location) -> Iterator[tuple[Location, list[str]]]:
+        """Yield each folder below a folder with its file names; only the start of a large tree."""
+        return itertools.islice(self._search(folder, (folder.identity,)), _MAX_SEARCHED)
+
+    def has_direct_image(self, folder: Location) -> bool:
+        """Whether there is an image in a folder itself."""
+        return any(
+            is_image_file(folder, entry)
+            for entry in self.entries(folder)
+            if not entry.name.startswith(".") and entry.kind != "folder"
+        )
+
+    def has_images(self, folder: Location) -> bool:
+        """Whether there are image names below a folder; only the start of it is searched."""
+        return any(has_image_name(file) for _, files in self.search(folder) for file in files)
+
+    def _in_order(self, folder: Location) -> Iterator[FolderEntry]:
+        """What is in a folder; a folder is where the paths of the files in it are."""
+        return iter(
+            sorted(
+                self.take(folder),
+                key=lambda entry: f"{entry.name}/" if entry.kind == "folder" else entry.name,
+            )
+        )
+
+    def _search(
+        self, folder: Location, above: tuple[str, ...]
+    ) -> Iterator[tuple[Location, list[str]]]:
+        try:
+            entries = list(self.entries(folder))
+        except FileAccessError:
+            return
+        yield folder, [entry.name for entry in entries if entry.kind != "folder"]
+        for entry in entries:
+            if entry.kind == "folder":
+                below = folder / entry.name
+                identity = below.identity
+                if identity not in above:
+                    yield from self._search(below, (*above, identity))
+
+    # -- summary -----------------------------------------------------------------------------------
+
+    @cached_property
+    def folders(self) -> dict[str, FolderScan]:
+        """The folders by path, with all folders above them; at most `max_folders`.
+
+        Raises:
+            FileAccessError: the root cannot be read.
+        """
+        scans: dict[str, FolderScan] = {}
+        kept_count = 0
+        stack: list[tuple[str, Location, tuple[str, ...]]]
+        stack = [("", self.root, (self.root.identity,))]
+        while stack and len(scans) < self._max_folders:
+            path, location, above = stack.pop()
+            scan = scans[path] = FolderScan(path)
+            try:
+                inner = _summarize(scan, self.entries(location), _names_kept(kept_count))
+            except FileAccessError:
+                if not path:
+                    raise
+                continue  # packing reports it
+            kept_count += sum(map(len, scan.by_suffix.values()))
+            head = f"{path}/" if path else ""
+            for name in reversed(inner):
+                below = location / name
+                identity = below.identity
+                if identity not in above:
+                    stack.append((head + name, below, (*above, identity)))
+        return scans
+
+    def below(self, folder: str) -> FileTree:
+        """What a folder in the root contains, which is not listed again."""
+        tree, head = FileTree(self.root / folder), f"{folder}/"
+        tree.folders = {
+            path[len(head) :]: replace(scan, path=path[len(head) :])
+            for path, scan in self.folders.items()
+            if f"{path}/".startswith(head)
+        }
+        return tree
+
+    @cached_property
+    def tops(self) -> list[str]:
+        """The names of the folders in the root."""
+        return self.inside("")
+
+    @cached_property
+    def _inside(self) -> Mapping[str, list[str]]:
+        names: defaultdict[str, list[str]] = defaultdict(list)
+        for path in self.folders:
+            if path:
+                above, _, name = path.rpartition("/")
+                names[above].append(name)
+        return names
+
+    def inside(self, folder: str) -> list[str]:
+        """The names of the folders in a folder."""
+        return self._inside.get(folder, [])
+
+    def files(self, *suffixes: str, depth: int | None = None) -> Iterator[str]:
+        """Yield the known paths with one of these endings in lower case, the shallowest first."""
+        for folder in sorted(self.folders.values(), key=lambda scan: scan.path.count("/")):
+            if depth is None or (folder.path.count("/") + bool(folder.path)) <= depth:
+                for name in folder.ending(suffixes):
+                    yield f"{folder.path}/{name}" if folder.path else name
+
+    def head(self, path: str) -> bytes:
+        """The first 64 KiB of a file; empty if it cannot be read."""
+        try:
+            return (self.root / path).read(0, HEAD_BYTES)
+        except FileAccessError:
+            return b""
+
+    @cached_property
+    def image_counts(self) -> Mapping[str, int]:
+        """The number of images in each folder and all folders below it."""
+        counts = {path: folder.image_count for path, folder in self.folders.items()}
+        for path in sorted(self.folders, key=lambda path: -path.count("/")):
+            if path:
+                counts[path.rpartition("/")[0]] += counts[path]
+        return counts
+
+
+class TreeSource:
+    """A source whose first listing uses what the detector has listed."""
+
+    _tree: FileTree | None = None
+
+    def use_tree(self, tree: FileTree) -> None:
+        """List the next samples from a tree that was just scanned."""
+        self._tree = tree
+
+    def _take_tree(self, root: Location) -> FileTree:
+        tree, self._tree = self._tree, None
+        return FileTree(root) if tree is None else tree
+
+
+def _names_kept(kept_count: int) -> int:
+    """How many names of each suffix of a folder are kept when there are so many already."""
+    if kept_count >= 5 * _KEPT_IN_ALL:
+        return 0
+    return _NAMES_KEPT if kept_count < _KEPT_IN_ALL else _FEWER_KEPT
+
+
+def _summarize(folder: FolderScan, entries: Iterable[FolderEntry], max_names: int) -> list[str]:
+    """Add the files in a folder to its scan; returns the names of the folders in it."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    kept: dict[str, list[Any]] = {}
+    inner = []
+    for entry in entries:
+        name = entry.name
+        if name[0] == "." or name in INTERNAL_NAMES:
+            continue
+        if entry.kind == "folder":
+            inner.append(name)
+            continue
+        if entry.kind == "special":
+            continue
+        dot = name.rfind(".")
+        suffix = name[dot:].lower() if dot > 0 else ""
+        counts[suffix] += 1
+        number = counts[suffix]
+        if number <= max_names:
+            if number > 1:
+                kept[suffix].append(name)
+            elif len(kept) < _SUFFIXES_KEPT or suffix in IMAGE_SUFFIXES:
+                kept[suffix] = [name]
+            else:
+                counts[suffix] = max_names + 1  # too many different ones to keep their names
+        elif suffix in kept:
+            names = kept[suffix]
+            if number == max_names + 1:  # negated, so that the largest key is the first to go
+                names[:] = [(-sampling_key(known), known) for known in names]
+                heapq.heapify(names)
+            item = -sampling_key(name), name
+            if item > names[0]:
+                heapq.heapreplace(names, item)
+    for suffix, names in kept.items():
+        if counts[suffix] > max_names:
+            if suffix in IMAGE_SUFFIXES:
+                folder.highest_key = min(folder.highest_key, -names[0][0])
+            folder.by_suffix[suffix] = sorted(name for _, name in names)
+        else:
+            folder.by_suffix[suffix] = sorted(names)
+    folder.suffixes = Counter(counts)
+    folder.image_count = sum(counts[suffix] for suffix in counts if suffix in IMAGE_SUFFIXES)
+    return inner
+
+
+def _head(folder: Location) -> str:
+    """What precedes relative paths in full paths."""
+    return str(folder / "_")[:-1]
