@@ -12,11 +12,7 @@ from recordsmith.stores import Location
 
 
 def compile_class_pattern(pattern: str | None) -> re.Pattern[str] | None:
-    """Compile the option `class_pattern`.
-
-    Raises:
-        OptionError: the pattern is not a regular expression.
-    """
+    """Compile the option `class_pattern`."""
     try:
         return None if pattern is None else re.compile(pattern)
     except re.error as error:
@@ -38,11 +34,7 @@ def class_in_name(pattern: re.Pattern[str], name: str) -> str:
 def classes_in_names(
     pattern: re.Pattern[str], names: Iterable[str], root: Location | None
 ) -> list[str]:
-    """The class in each of the names of images.
-
-    Raises:
-        SourceError: a name has no class.
-    """
+    """The class in each of the names of images."""
     found: list[str] = []
     unmatched = []
     known: dict[str, str] = {}

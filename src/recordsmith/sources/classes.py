@@ -37,11 +37,7 @@ class Classes:
         return tuple(self._labels.items())
 
     def names(self) -> ClassNames:
-        """Index = label.
-
-        Raises:
-            SourceError: a label is negative or too large.
-        """
+        """Index = label."""
         try:
             return class_names_of({label: name for name, label in self._labels.items()})
         except OptionError as error:
@@ -81,11 +77,7 @@ class Classes:
 
 
 def check_class_names(names: Iterable[str], noun: str = "class") -> None:
-    """Check that `labels.txt` can store the class names; `noun` is what they name.
-
-    Raises:
-        SourceError: a name contains a line break or surrogates.
-    """
+    """Check that `labels.txt` can store the class names; `noun` is what they name."""
     for name in names:
         found = "a line break" if "\n" in name or "\r" in name else ""
         try:
@@ -100,12 +92,7 @@ def check_class_names(names: Iterable[str], noun: str = "class") -> None:
 
 
 def make_classes(names: Iterable[str], label_map: PlaceLike | None) -> Classes:
-    """The classes of a label map; without one, those of the data, sorted by name, from 1.
-
-    Raises:
-        OptionError: the label map is invalid.
-        FileAccessError: the label map cannot be read.
-    """
+    """The classes of a label map; without one, those of the data, sorted by name, from 1."""
     if label_map is not None:
         return _from_label_map(as_location(label_map))
     labels = {name: label for label, name in enumerate(sorted(set(names)), 1)}
@@ -113,13 +100,7 @@ def make_classes(names: Iterable[str], label_map: PlaceLike | None) -> Classes:
 
 
 def classes_by_label(names: Mapping[int, str], label_map: PlaceLike | None, origin: str) -> Classes:
-    """The classes of a label map; without one, those of the data with its own numbers.
-
-    Raises:
-        OptionError: the label map is invalid.
-        FileAccessError: the label map cannot be read.
-        SourceError: a name has two numbers; `problems` lists each.
-    """
+    """The classes of a label map; without one, those of the data with its own numbers."""
     if label_map is not None:
         return _from_label_map(as_location(label_map))
     labels: dict[str, int] = {}

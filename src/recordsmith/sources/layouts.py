@@ -62,9 +62,6 @@ def choose_candidate(
 
     `given` has the options that are chosen already, which solve the problem of a candidate;
     `or_else` is what else a user can do if there are several.
-
-    Raises:
-        SourceError: several have this confidence, or the candidate has a problem.
     """
     highest = max(candidate.confidence for candidate in candidates)
     best = [candidate for candidate in candidates if candidate.confidence == highest]

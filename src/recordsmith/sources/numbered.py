@@ -352,9 +352,6 @@ def collect_runs(
     """Collect samples into arrays, as many at a time as fit into about `most_bytes`.
 
     Samples that are in arrays are not divided.
-
-    Yields:
-        Consecutive samples, with names and references as bytes, and whether they are the last.
     """
     if isinstance(samples, NumberedSamples):
         return iter([(samples, True)])

@@ -69,11 +69,7 @@ def join_problems(problems: Iterable[str]) -> str:
 
 
 def raise_problems(problems: Problems, remedy: str = "") -> None:
-    """Raise one error for all problems, if there are any.
-
-    Raises:
-        SourceError: `problems` is not empty.
-    """
+    """Raise one error for all problems, if there are any."""
     if problems:
         raise SourceError(join_problems(problems), problems, remedy=remedy)
 

@@ -45,12 +45,7 @@ def are_split_names(names: Iterable[str]) -> bool:
 
 
 def only_split(names: Iterable[str | None], root: Location | None) -> str | None:
-    """The split of a source that has only one and is not for training, such as a test set.
-
-    Args:
-        names: of files and folders, the innermost first.
-        root: the folder of the source, whose name is the last that may be that of a split.
-    """
+    """The split of a source that has only one and is not for training, such as a test set."""
     for name in (*names, None if root is None else root.identity.rpartition("/")[2]):
         if name and is_split_name(name):
             return None if name.lower().startswith("train") else name

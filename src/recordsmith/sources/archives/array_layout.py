@@ -105,12 +105,7 @@ class FoundArrays:
 
 
 def find_arrays(path: Location) -> FoundArrays:
-    """Find the arrays of a folder, or those that belong to a file.
-
-    Raises:
-        SourceError: there are none, or several fit.
-        FileAccessError: a file cannot be read.
-    """
+    """Find the arrays of a folder, or those that belong to a file."""
     is_folder = path.is_folder()
     root = path if is_folder else path.parent
     known = list(walk_names(root)) if is_folder else _near(path)
@@ -286,11 +281,7 @@ def _labels_of(arrays: list[NamedArray], path: Location) -> NamedArray | None:
 
 
 def _add_extras(found: FoundArrays, part: ArrayPart, own: Sequence[NamedArray]) -> None:
-    """Add the other arrays of numbers with as many rows as the images.
-
-    Raises:
-        SourceError: there are not as many labels as images.
-    """
+    """Add the other arrays of numbers with as many rows as the images."""
     row_count = found.array(part.images).shape[0]
     if part.labels is not None and (label_count := found.array(part.labels).shape[0]) != row_count:
         raise SourceError(
@@ -329,10 +320,6 @@ def _is_code(text: str) -> bool:
 
 
 def _check_pickles(root: Location, known: Sequence[str]) -> None:
-    """
-    Raises:
-        SourceError: the folder has CIFAR's pickles.
-    """
     for name in known:
         if is_pickle_name(posixpath.basename(name)) and (root / name).read(0, 1) == _PICKLE_MAGIC:
             raise SourceError(

@@ -135,11 +135,7 @@ class ArrayReader(FilesReader[ArrayFile]):
     class_names: tuple[str | None, ...] | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one row of all arrays of a split.
-
-        Raises:
-            SourceError: a file was truncated, or a number cannot be stored.
-        """
+        """Read one row of all arrays of a split."""
         file, reference = self.opened(sample)
         row, name = referenced_row(sample), str(reference.get("array"))
         arrays = self._arrays.get((reference["file"], name), ())

@@ -33,11 +33,7 @@ class NpyHeader(NamedTuple):
 
 
 def read_npy_header(head: bytes) -> NpyHeader:
-    """Read the header of an array from the first bytes of its file.
-
-    Raises:
-        ValueError: it is not the header of an array of numbers or texts.
-    """
+    """Read the header of an array from the first bytes of its file."""
     stream = io.BytesIO(head)
     try:
         version = npy_format.read_magic(stream)
@@ -55,11 +51,7 @@ def read_npy_header(head: bytes) -> NpyHeader:
 
 
 def npy_features(data: bytes, name: str) -> dict[str, Any]:
-    """The features of a `.npy` file, as `array_features`.
-
-    Raises:
-        ValueError: the data is not an array of numbers.
-    """
+    """The features of a `.npy` file, as `array_features`."""
     shape, is_fortran, dtype, offset = read_npy_header(data)
     rest = memoryview(data)[offset:]
     if math.prod(shape) * dtype.itemsize != len(rest):
@@ -72,11 +64,7 @@ def npy_features(data: bytes, name: str) -> dict[str, Any]:
 
 
 def array_features(array: npt.NDArray[Any], name: str) -> dict[str, Any]:
-    """The flat values of an array as a feature, and its shape as `<name>/shape`.
-
-    Raises:
-        ValueError: its values are not numbers, or cannot be stored.
-    """
+    """The flat values of an array as a feature, and its shape as `<name>/shape`."""
     if array.dtype.kind not in "iufb":
         raise ValueError(f"the array has type {array.dtype}; expected integers, floats or bools")
     values = array.ravel()

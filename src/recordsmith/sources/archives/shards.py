@@ -148,11 +148,7 @@ class ShardReader(FilesReader[Shard | EncodedRows]):
         object.__setattr__(self, "_open_shards", OpenShards())
 
     def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
-        """Read the payload of one record.
-
-        Raises:
-            CorruptDataError: the record is damaged.
-        """
+        """Read the payload of one record."""
         shard, reference = self.opened(sample)
         if isinstance(shard, EncodedRows):
             return shard.read(reference["row"])

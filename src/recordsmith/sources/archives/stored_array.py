@@ -50,11 +50,7 @@ class StoredArray(NamedTuple):
     stride: int
 
     def rows(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Read the rows start:stop.
-
-        Raises:
-            SourceError: the file ends before that.
-        """
+        """Read the rows start:stop."""
         row_shape = self.shape[1:]
         row_bytes = math.prod(row_shape) * self.dtype.itemsize
         begin = self.offset + start * self.stride
@@ -84,11 +80,6 @@ class ArrayFile:
     """The arrays of one file by name; the only array of most formats is named "". Thread-safe."""
 
     def __init__(self, location: Location) -> None:
-        """
-        Raises:
-            SourceError: the file contains no arrays.
-            FileAccessError: it cannot be read.
-        """
         self.location = location
         self._lock = threading.Lock()
         self._arrays: dict[str, StoredArray] = {}
@@ -111,11 +102,7 @@ class ArrayFile:
         return [name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")]
 
     def array(self, name: str) -> StoredArray:
-        """One array; of a `.npz` file, a compressed member is decompressed once.
-
-        Raises:
-            SourceError: it cannot be read as an array of numbers.
-        """
+        """One array; of a `.npz` file, a compressed member is decompressed once."""
         with self._lock:
             if name not in self._arrays:
                 self._arrays[name] = self._member(name)

@@ -35,11 +35,6 @@ class TarFile:
     """One archive. Its members can be read from several threads."""
 
     def __init__(self, path: Location) -> None:
-        """
-        Raises:
-            FileAccessError: the archive cannot be read.
-            CorruptDataError: its compression is damaged.
-        """
         self.path = path
         if is_gzip(path):
             self._file: ObjectReader = ScratchFile(inflated(path))
@@ -49,11 +44,7 @@ class TarFile:
         self.skipped: list[str] = []
 
     def members(self) -> Iterator[Member]:
-        """Yield the regular files in order. Links and other special members are skipped.
-
-        Raises:
-            SourceError: not a tar archive, or damaged; raised after the members before the damage.
-        """
+        """Yield the regular files in order. Links and other special members are skipped."""
         self._file.seek(0)
         stream = io.BufferedReader(self._file, _BUFFER_BYTES)
         with accessing(str(self.path)):
@@ -76,11 +67,7 @@ class TarFile:
         self._check_end(end)
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes of a member.
-
-        Raises:
-            SourceError: the archive ends before that.
-        """
+        """The bytes of a member."""
         data = self._file.read_at(offset, offset + size)
         if len(data) < size:
             raise SourceError(

@@ -127,11 +127,7 @@ class TarSamples(LazySequence[Mapping[str, Any]]):
         return notices
 
     def check_folders(self) -> None:
-        """Check that archives are not class folders, which no member of a sample names.
-
-        Raises:
-            SourceError: samples have only an image each, and are in several folders.
-        """
+        """Check that archives are not class folders, which no member of a sample names."""
         if not all(f".{each}" in IMAGE_SUFFIXES for each in self.extensions):
             return
         folders = {self._key(number).rpartition("/")[0] for number in range(len(self))}
@@ -181,11 +177,7 @@ def _survey_json(data: bytes, survey: KindSurvey, number: int) -> None:
 
 
 def parsed_json(data: bytes) -> Any:
-    """Parse a JSON member, with bytes for each {"base64": ...} among the values of its object.
-
-    Raises:
-        ValueError: not valid JSON.
-    """
+    """Parse a JSON member, with bytes for each {"base64": ...} among the values of its object."""
     try:
         parsed = json.loads(data)
     except (ValueError, RecursionError) as error:

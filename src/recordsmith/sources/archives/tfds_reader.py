@@ -51,12 +51,7 @@ class TfdsReader(StoredReader):
         return description, description.features.leaves()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one record, or a window of its steps.
-
-        Raises:
-            CorruptDataError: the record is damaged, or does not match `features.json`.
-            FileAccessError: the shard cannot be read.
-        """
+        """Read one record, or a window of its steps."""
         if sample.reference is None:
             raise unlisted_error(sample)
         reference = sample.reference

@@ -162,13 +162,7 @@ class WebDataset:
         }
 
     def _find_archives(self) -> Sequence[Location]:
-        """Find the archives, in order.
-
-        Raises:
-            SourceError: there are none.
-            FileAccessError: the path does not exist.
-            OptionError: a pattern matches too many archives.
-        """
+        """Find the archives, in order."""
         path, text = self.path, str(self.path)
         is_pattern = _BRACES.search(text) or glob.has_magic(text)
         if is_pattern and not path.exists() and not path.is_folder():
@@ -211,12 +205,7 @@ class TarReader(FilesReader[TarFile]):
     arrays: tuple[str, ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read the members of one sample.
-
-        Raises:
-            SourceError: the content of a member does not fit its extension; `problems` lists each.
-            CorruptDataError: unreadable-image.
-        """
+        """Read the members of one sample."""
         archive, reference = self.opened(sample)
         features: dict[str, Any] = {}
         problems = Problems()
@@ -270,11 +259,7 @@ class TarReader(FilesReader[TarFile]):
         note: Note,
         place: str,
     ) -> dict[str, Any]:
-        """The features of one member.
-
-        Raises:
-            ValueError, CorruptDataError: the content does not fit the extension.
-        """
+        """The features of one member."""
         if f".{extension}" in IMAGE_SUFFIXES:
             if IMAGE in known:
                 note(_SECOND_IMAGE, place)

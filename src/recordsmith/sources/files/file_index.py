@@ -154,11 +154,6 @@ class _Tree:
     """Paths by some of their parts. Only the branches that are used are made, each once."""
 
     def __init__(self, items: list[tuple[str, list[str]]], depth: int = 0) -> None:
-        """
-        Args:
-            items: (path, the parts that lead to it).
-            depth: how many of the parts lead to this tree.
-        """
         self._items = items
         self._depth = depth
 
@@ -197,14 +192,7 @@ class _Tree:
 
 
 def not_found(found: Found | list[str], name: str, where: str = "", noun: str = "image") -> str:
-    """The problem with a file that `find` did not find.
-
-    Args:
-        found: what `find` returned.
-        name: what it looked for.
-        where: where it looked.
-        noun: what the file should be.
-    """
+    """The problem with a file that `find` did not find."""
     if isinstance(found, Found):
         return f"{name!r} is not an image"
     if found:

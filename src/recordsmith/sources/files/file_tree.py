@@ -283,11 +283,7 @@ class FileTree:
 
     @cached_property
     def folders(self) -> dict[str, FolderScan]:
-        """The folders by path, with all folders above them; at most `max_folders`.
-
-        Raises:
-            FileAccessError: the root cannot be read.
-        """
+        """The folders by path, with all folders above them; at most `max_folders`."""
         scans: dict[str, FolderScan] = {}
         kept_count = 0
         stack: list[tuple[str, Location, tuple[str, ...]]]

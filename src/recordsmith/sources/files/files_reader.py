@@ -93,11 +93,7 @@ class FilesReader(StoredReader, Generic[_Opened]):
 
 
 def versions_of(root: Location, names: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """The files of a reader: names with version numbers.
-
-    Raises:
-        FileAccessError: one of them does not exist.
-    """
+    """The files of a reader: names with version numbers."""
     found = []
     for name in names:
         location = root / name

@@ -10,25 +10,13 @@ from recordsmith.stores import Location, PlaceLike, as_location
 
 
 def check_folder(folder: Location, expected: str) -> None:
-    """Check that a location is a folder.
-
-    Args:
-        expected: what should be there, for the message.
-
-    Raises:
-        OptionError: it is a file.
-        FileAccessError: it does not exist.
-    """
+    """Check that a location is a folder."""
     if not is_folder(folder):
         raise OptionError(f"{folder} is a file", value=str(folder), expected=expected)
 
 
 def is_folder(place: Location) -> bool:
-    """Whether a location is a folder.
-
-    Raises:
-        FileAccessError: it does not exist.
-    """
+    """Whether a location is a folder."""
     if place.is_folder():
         return True
     (place if place.key else as_location(str(place))).info()
@@ -43,11 +31,7 @@ def last_name(location: Location) -> str:
 def relative_place(
     root: Location | None, place: PlaceLike, convert: Callable[[object], Location]
 ) -> Location:
-    """The location of a place that may be relative to the root.
-
-    Args:
-        convert: `as_folder` or `as_location`.
-    """
+    """The location of a place that may be relative to the root."""
     given = convert(place)
     if root is None or isinstance(place, Location) or "://" in str(place):
         return given

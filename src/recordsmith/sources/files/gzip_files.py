@@ -18,12 +18,7 @@ def is_gzip(location: Location) -> bool:
 
 
 def inflated(location: Location) -> Iterator[bytes]:
-    """Decompress a gzip file in pieces.
-
-    Raises:
-        CorruptDataError: broken-compression; truncated-compression; decompression-limit.
-        FileAccessError: it cannot be read.
-    """
+    """Decompress a gzip file in pieces."""
     name = str(location)
     with location.open_read() as file, located(name), accessing(name):
         inflater = Inflater(cast(BinaryIO, file), "gzip")

@@ -35,23 +35,14 @@ _IMAGE_WORDS = frozenset(
 
 
 def read_image(location: Location, name: str) -> dict[str, Any]:
-    """Read the features of an image file; `name` becomes `image/filename`.
-
-    Raises:
-        CorruptDataError: unreadable-image.
-        FileAccessError: the file cannot be read.
-    """
+    """Read the features of an image file; `name` becomes `image/filename`."""
     data = location.read()
     with located(location):
         return image_features(data, name)
 
 
 def image_features(data: bytes, name: str) -> dict[str, Any]:
-    """The features of an image from its encoded bytes.
-
-    Raises:
-        CorruptDataError: unreadable-image.
-    """
+    """The features of an image from its encoded bytes."""
     info = _probe(data)
     return {
         IMAGE: data,

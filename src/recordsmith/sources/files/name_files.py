@@ -23,20 +23,12 @@ _READ_WHOLE_BYTES = 1 << 26
 
 
 def read_text(location: Location) -> str:
-    """Read the text of a small file.
-
-    Raises:
-        FileAccessError: the file cannot be read or is too long.
-    """
+    """Read the text of a small file."""
     return read_document(location).decode("utf-8-sig", "surrogateescape")
 
 
 def read_lines(location: Location) -> Lines:
-    """Read the lines of a file that are not blank; the file may be long.
-
-    Raises:
-        FileAccessError: the file cannot be read, or a line exceeds LONGEST_LINE characters.
-    """
+    """Read the lines of a file that are not blank; the file may be long."""
     name = str(location)
     data = location.read(0, _READ_WHOLE_BYTES)
     is_whole = len(data) < _READ_WHOLE_BYTES

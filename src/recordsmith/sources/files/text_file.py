@@ -30,12 +30,6 @@ class TextFile:
     """
 
     def __init__(self, path: Location, encoding: str) -> None:
-        """
-        Raises:
-            OptionError: there is no such encoding.
-            SourceError: it is empty.
-            FileAccessError: it cannot be read.
-        """
         self.path = path
         self._encoding = _known(encoding)
         if not path.size():
@@ -50,11 +44,7 @@ class TextFile:
         self.start = len(_UTF8_MARK) if self._file.read_at(0, 3) == _UTF8_MARK else 0
 
     def read(self, start: int, size: int) -> bytes:
-        """The bytes from `start` on, fewer than `size` only at the end of the file.
-
-        Raises:
-            SourceError: they contain zeros, so this is not a text file.
-        """
+        """The bytes from `start` on, fewer than `size` only at the end of the file."""
         data = self._file.read_at(start, start + size)
         if b"\0" in data:
             at = start + data.index(0)
@@ -74,9 +64,6 @@ class TextFile:
         r"""Yield blocks of whole lines: offset, number of the first line, bytes.
 
         A line ends with \n, \r\n or \r; the last may have no end.
-
-        Raises:
-            SourceError: the file contains zeros, or a line is too long.
         """
 
         def take(
@@ -95,9 +82,6 @@ class TextFile:
         Args:
             take: called with bytes, their offset and line, and whether they are the last. Returns
                 a block and the number of bytes that it used; 0 if it needs more.
-
-        Raises:
-            SourceError: the file contains zeros, or a line is too long.
         """
         size = _BLOCK_BYTES
         while data := self.read(offset, size):
@@ -117,11 +101,7 @@ class TextFile:
             size *= 2
 
     def decoded(self, data: bytes, offset: int, line: int) -> str:
-        """Decode bytes that begin at a byte and line of the file.
-
-        Raises:
-            SourceError: they are not UTF-8.
-        """
+        """Decode bytes that begin at a byte and line of the file."""
         try:
             return data.decode()
         except UnicodeDecodeError as error:

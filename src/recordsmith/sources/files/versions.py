@@ -26,11 +26,7 @@ def common_version(versions: Iterable[int]) -> int:
 
 
 def files_version(locations: Iterable[Location]) -> int:
-    """A number for objects that must exist.
-
-    Raises:
-        FileAccessError: one of them does not exist.
-    """
+    """A number for objects that must exist."""
     return common_version(
         location.store.version_number(location.info().version) for location in locations
     )

@@ -232,12 +232,7 @@ class HuggingFaceReader:
         self._classes = Classes(labels, "the features of the dataset")
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
-        """Read one row.
-
-        Raises:
-            SourceError: its mask or a box is invalid.
-            CorruptDataError: unreadable-image.
-        """
+        """Read one row."""
         content = self._rows.read(sample, note)
         if self._mask is None and self._boxes is None:
             return content
@@ -397,11 +392,7 @@ class _Stream:
                 yield from rows.combine_chunks().to_batches()
 
     def _tables(self, name: str, part: Any) -> Iterator[Any]:
-        """Yield the rows of one part as pyarrow.Tables.
-
-        Raises:
-            SourceError: rows have other types than the features, or than the rows before them.
-        """
+        """Yield the rows of one part as pyarrow.Tables."""
         has_images = '"Image"' in dumps(_features_of(part))
         at_once = _IMAGES_AT_ONCE if has_images else _ROWS_AT_ONCE
         inner = getattr(part, "_ex_iterable", None)
@@ -424,11 +415,7 @@ class _Stream:
             ) from error
 
     def _cast(self, table: Any, schema: Any, part: str) -> Any:
-        """Convert rows to the types of the first rows.
-
-        Raises:
-            SourceError: they have other columns or types.
-        """
+        """Convert rows to the types of the first rows."""
         if table.schema.names == schema.names and table.schema.types == schema.types:
             return table
         others = {*table.schema.names} ^ {*schema.names}
@@ -471,11 +458,7 @@ def _is_one(given: object) -> bool:
 
 
 def _parts_of(dataset: Any) -> dict[str, Any]:
-    """The datasets by split; `""` for one without a name.
-
-    Raises:
-        OptionError: the object is not a dataset, or the splits have different features.
-    """
+    """The datasets by split; `""` for one without a name."""
     if not is_hub_dataset(dataset):
         raise OptionError(
             option="dataset",
@@ -509,11 +492,7 @@ def _features_of(part: Any, schema: Any = None) -> Mapping[str, Any]:
 def _choose(
     columns: Sequence[FlatColumn], options: Mapping[str, str | None], *, boxes: bool
 ) -> _Chosen:
-    """Choose the columns of images, masks, classes and boxes.
-
-    Raises:
-        OptionError: a column does not exist, or several fit.
-    """
+    """Choose the columns of images, masks, classes and boxes."""
     chosen = _Chosen()
     by_name = {column.name: column for column in columns}
     for name, value in options.items():
@@ -573,14 +552,7 @@ def _one(
     *,
     many: bool = False,
 ) -> str | None:
-    """The column that an option names, the usual one, or the only one; None if there is none.
-
-    Args:
-        many: return None instead of failing if several fit.
-
-    Raises:
-        OptionError: several fit, or that of the option does not.
-    """
+    """The column that an option names, the usual one, or the only one; None if there is none."""
     given = options.get(wanting)
     if given is not None and given not in names:
         raise OptionError(
@@ -602,11 +574,7 @@ def _one(
 
 
 def _choose_boxes(chosen: _Chosen, columns: Mapping[str, FlatColumn], *, required: bool) -> None:
-    """Find the columns of boxes and of the classes of the same objects.
-
-    Raises:
-        OptionError: boxes are required, and not exactly one pair of columns fits.
-    """
+    """Find the columns of boxes and of the classes of the same objects."""
     found = [
         _BoxColumns(name, labels, names)
         for name, column in columns.items()

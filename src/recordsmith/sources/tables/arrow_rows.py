@@ -50,21 +50,7 @@ class ArrowRows(TableRows):
         wanted: Mapping[str, str],
         image_column: str | None = None,
     ) -> None:
-        """Check the types of all columns.
-
-        Args:
-            paths: of Parquet or Feather files; of a stream, one path for messages.
-            stream: read instead of files, once.
-            kinds: of columns that are stored with another kind than that of their type.
-            wanted: columns that must exist, with the option that each is from.
-            image_column: the column with images, where there are several.
-
-        Raises:
-            MissingExtraError: pyarrow is not installed.
-            OptionError: a wanted column does not exist.
-            SourceError: a file is invalid, or columns cannot be stored.
-            FileAccessError: a file cannot be read.
-        """
+        """Check the types of all columns."""
         super().__init__(paths)
         self._pa = import_pyarrow()
         self.nulls: Counter[str] = Counter()
@@ -86,11 +72,7 @@ class ArrowRows(TableRows):
         self.check_columns(wanted, (*self._kinds, *images))
 
     def batches(self, number: int) -> Iterator[RowBatch]:
-        """Read one file, or the stream.
-
-        Raises:
-            SourceError: it cannot be read, or has no rows.
-        """
+        """Read one file, or the stream."""
         first = 0
         path = self.paths[number]
         with _reading(path, first):
@@ -133,12 +115,7 @@ class ArrowRows(TableRows):
         return self._notices
 
     def _find_metadata(self, path: Location, schema: Any, image_column: str | None) -> None:
-        """Find images and class names, as `datasets` describes them.
-
-        Raises:
-            SourceError: there are several columns of images, or other files have other images or
-                class names.
-        """
+        """Find images and class names, as `datasets` describes them."""
         pa = self._pa
         features = described_features(schema)
         described = {
@@ -250,11 +227,6 @@ class _ArrowBatch(RowBatch):
     def __init__(
         self, table: ArrowRows, path: Location, lines: range, given: Any, columns: dict[str, Any]
     ) -> None:
-        """
-        Args:
-            given: pyarrow.RecordBatch, as it was read.
-            columns: pyarrow arrays to be stored, by name.
-        """
         super().__init__(table, path, lines)
         self._given = given
         self._table = table

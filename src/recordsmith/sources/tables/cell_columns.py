@@ -151,11 +151,7 @@ def cell_kind(cell: str) -> Kind | None:
 
 
 def _check_number(cell: str, kind: Kind) -> None:
-    """Check a cell of a column with a declared kind.
-
-    Raises:
-        ValueError: it does not fit.
-    """
+    """Check a cell of a column with a declared kind."""
     bare = cell.strip()
     digits = bare.lstrip("+-")
     is_integer = digits.isascii() and digits.isdigit()

@@ -47,18 +47,7 @@ class CsvRows(TableRows):
         delimiter: str | None,
         encoding: str,
     ) -> None:
-        """Read the names of the columns.
-
-        Args:
-            kinds: of columns that are not inferred.
-            wanted: columns that must exist, with the option that each is from.
-
-        Raises:
-            MissingExtraError: pyarrow is not installed.
-            OptionError: a wanted column does not exist.
-            SourceError: a file has no names of columns.
-            FileAccessError: a file cannot be read.
-        """
+        """Read the names of the columns."""
         super().__init__(paths)
         import_pyarrow()
         csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
@@ -78,11 +67,7 @@ class CsvRows(TableRows):
         }
 
     def batches(self, number: int) -> Iterator[RowBatch]:
-        """Parse one file.
-
-        Raises:
-            SourceError: it is not text in its encoding, or has no rows.
-        """
+        """Parse one file."""
         is_empty = True
         for batch in self._files[number].batches():
             is_empty = False
@@ -172,10 +157,6 @@ class _CsvFile:
         encoding: str,
         notices: list[str],
     ) -> None:
-        """
-        Raises:
-            SourceError: it has no names of columns.
-        """
         self._table = table
         self._budget = 0  # how many characters may still be read again
         self.path = path
@@ -216,11 +197,7 @@ class _CsvFile:
         _check_header(path, self.names)
 
     def batches(self) -> Iterator[_CsvBatch]:
-        """Parse all rows.
-
-        Raises:
-            SourceError: a row is too long, or the text is not in its encoding.
-        """
+        """Parse all rows."""
         self._budget = 0
         return filter(len, self._text.blocks(self._take, *self._first))
 

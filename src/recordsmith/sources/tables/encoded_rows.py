@@ -62,11 +62,7 @@ class EncodedRows:
     def extend(
         self, data: BytesLike, offsets: Int64Array, faults: Mapping[int, Fault] | None = None
     ) -> None:
-        """Add the payloads data[offsets[i]:offsets[i + 1]].
-
-        Args:
-            faults: by the number of the row in this call.
-        """
+        """Add the payloads data[offsets[i]:offsets[i + 1]]."""
         for row, fault in (faults or {}).items():
             is_one_of_many = len(self.faults) >= _MOST_FAULTS
             self.faults[len(self) + row] = _ONE_OF_MANY if is_one_of_many else fault
@@ -89,11 +85,7 @@ class EncodedRows:
                 release_pages(self._map)
 
     def read(self, number: int) -> bytes:
-        """Read the payload of one row.
-
-        Raises:
-            SourceError: the row cannot be stored.
-        """
+        """Read the payload of one row."""
         if number in self.faults:
             raise self.faults[number].error()
         payload, _ = self._gathered(np.array([number]), whole=False)
@@ -104,9 +96,6 @@ class EncodedRows:
 
         Returns:
             The frames end to end, and the sizes of their payloads: int64, (count,).
-
-        Raises:
-            CorruptDataError: the temporary file is damaged.
         """
         return self._gathered(numbers, whole=True)
 
@@ -143,11 +132,7 @@ class EncodedRows:
 
 
 def referenced_row(sample: Sample) -> int:
-    """The number of a sample's row in its file.
-
-    Raises:
-        OptionError: the sample is not from a listing of rows.
-    """
+    """The number of a sample's row in its file."""
     row = (sample.reference or {}).get("row")
     if not isinstance(row, int) or row < 0:
         raise unlisted_error(sample)

@@ -48,11 +48,6 @@ class JsonRows(TableRows):
         wanted: Mapping[str, str],
         encoding: str,
     ) -> None:
-        """
-        Args:
-            kinds: of keys that are not inferred.
-            wanted: columns that must exist, with the option that each is from.
-        """
         super().__init__(paths)
         self.seen = KindSurvey(kinds)
         self._wanted = wanted
@@ -62,12 +57,7 @@ class JsonRows(TableRows):
         self._notices: list[str] = []
 
     def batches(self, number: int) -> Iterator[RowBatch]:
-        """Parse one file.
-
-        Raises:
-            SourceError: it is not text in its encoding, or has no rows.
-            FileAccessError: it cannot be read.
-        """
+        """Parse one file."""
         text = TextFile(self.paths[number], self._encoding)
         good_count = 0
         first: Fault | None = None
@@ -89,11 +79,7 @@ class JsonRows(TableRows):
             )
 
     def settle(self) -> tuple[Mapping[str, Kind], frozenset[str]]:
-        """The kinds of the keys until now, and the keys that become JSON text.
-
-        Raises:
-            SourceError: a key has no kind that fits all its values.
-        """
+        """The kinds of the keys until now, and the keys that become JSON text."""
         if not self._is_current:
             self._notices = []
             self._kinds, self._as_text = self.seen.finish(self._place, self._notices)
@@ -133,11 +119,6 @@ class _JsonBatch(RowBatch):
         faults: Mapping[int, str],
         given: Sequence[str],
     ) -> None:
-        """
-        Args:
-            number: of the file.
-            given: the text of all lines from the first row on.
-        """
         super().__init__(table, table.paths[number], lines, faults)
         self.rows = rows
         self.first_fault = next(iter(self._faults.values()), None)
@@ -187,10 +168,6 @@ class _JsonBatch(RowBatch):
         return encoded
 
     def _check_infinities(self, column: Any) -> None:
-        """
-        Raises:
-            ValueError: a number of a column is infinite, but not in its line.
-        """
         is_ragged = isinstance(column, RaggedArray)
         infinite = np.flatnonzero(np.isinf(column.values if is_ragged else column))
         if is_ragged:
@@ -263,11 +240,7 @@ def _parsed(table: JsonRows, number: int, first: int, lines: Sequence[str]) -> _
 
 
 def _column(key: str, values: Sequence[Any], kind: str, lost: LostDigits, place: Any) -> Any:
-    """The values of a key as a column; anything for None.
-
-    Raises:
-        TypeError, ValueError, AttributeError, OverflowError: some values do not fit the kind.
-    """
+    """The values of a key as a column; anything for None."""
     types = set(map(type, values)) - {type(None)}
     if kind == "text":
         texts = [
@@ -309,10 +282,6 @@ def _is_bytes(value: Any) -> bool:
 
 
 def _check_floats(text: str) -> None:
-    """
-    Raises:
-        ValueError: a number in a JSON text exceeds the largest float.
-    """
 
     def parse_float(digits: str) -> float:
         if np.isinf(float(digits)):
@@ -332,11 +301,7 @@ def _objects(lines: Sequence[str]) -> list[dict[str, Any]] | None:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Parse the object on one line.
-
-    Raises:
-        ValueError: the line is not a JSON object.
-    """
+    """Parse the object on one line."""
     try:
         row = json.loads(text.rstrip())
     except json.JSONDecodeError as error:

@@ -52,11 +52,7 @@ class KindSurvey:
         return any(changed)
 
     def update_column(self, key: str, values: Sequence[Any], where: Callable[[int], Where]) -> bool:
-        """Consider the values of one key in many objects; None where it is missing.
-
-        Returns:
-            Whether its kind has changed from another one.
-        """
+        """Consider the values of one key in many objects; None where it is missing."""
         seen = self._seen.setdefault(key, {})
         before = seen.copy()
         for kind in set(map(type, values)):
@@ -90,11 +86,7 @@ class KindSurvey:
     def finish(
         self, place: Callable[[Where], str], notices: list[str]
     ) -> tuple[dict[str, Kind], frozenset[str]]:
-        """Return the kind of each key that has values, and the keys that become JSON text.
-
-        Raises:
-            SourceError: a key holds numbers and texts, or lists of lists.
-        """
+        """Return the kind of each key that has values, and the keys that become JSON text."""
         kinds: dict[str, Kind] = {}
         nested: list[str] = []
         both: list[str] = []
@@ -138,17 +130,7 @@ def json_features(
     lost: LostDigits,
     place: str,
 ) -> dict[str, Any]:
-    """The features of one object.
-
-    Args:
-        row: the object.
-        kinds, as_text: from `KindSurvey.finish`.
-        lost: counts the numbers that lose digits.
-        place: of the object, for messages.
-
-    Raises:
-        SourceError: a value does not fit its kind; `problems` has each.
-    """
+    """The features of one object."""
     features: dict[str, Any] = {}
     problems = Problems()
     for key, value in row.items():

@@ -94,12 +94,6 @@ class NamedImages:
         *,
         searches_below: bool = False,
     ) -> None:
-        """
-        Args:
-            folder: contains all images.
-            table_folders: the folders of the tables in it.
-            searches_below: whether images without a folder may be in any folder in `folder`.
-        """
         self.folder = folder
         self._column = column
         self._table_folders = table_folders
@@ -242,11 +236,7 @@ class ImageReferences(LazySequence[Mapping[str, Any]]):
 def image_path(
     value: Any, column: str, folder: Location, table_folder: str, place: str, note: Note
 ) -> str:
-    """The path of the image that a row names, relative to the folder of all images.
-
-    Raises:
-        SourceError: the row names no image, or one outside the folder.
-    """
+    """The path of the image that a row names, relative to the folder of all images."""
     text = text_of(value)
     if not text:
         raise SourceError(f"column {column!r} is empty; expected an image file", sample=place)

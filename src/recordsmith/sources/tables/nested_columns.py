@@ -54,11 +54,7 @@ class NestedColumns:
         self.shapes: dict[str, tuple[int, ...]] = {}
 
     def check(self, where: str) -> None:
-        """Refuse columns whose types have no feature.
-
-        Raises:
-            SourceError: there are such columns; `problems` lists them.
-        """
+        """Refuse columns whose types have no feature."""
         problems = Problems(
             f"column {name!r} is {found}"
             for name, feature in self._features.items()
@@ -74,11 +70,7 @@ class NestedColumns:
             )
 
     def flatten(self, batch: Any) -> list[FlatColumn]:
-        """The columns of a pyarrow.RecordBatch.
-
-        Raises:
-            SourceError: lists of lists have several lengths, or a list contains null.
-        """
+        """The columns of a pyarrow.RecordBatch."""
         return [
             column
             for name in batch.schema.names
@@ -138,11 +130,7 @@ class NestedColumns:
         return self._plain(array.flatten()), lengths.astype(np.int64)
 
     def _inner_length(self, name: str, depth: int, lengths: Int64Array) -> int:
-        """The length of all inner lists of a column at one depth.
-
-        Raises:
-            SourceError: they differ.
-        """
+        """The length of all inner lists of a column at one depth."""
         found = {*np.unique(lengths).tolist()} | {*self.shapes.get(name, ())[depth : depth + 1]}
         found.discard(_UNKNOWN)
         if len(found) > 1:
@@ -163,13 +151,6 @@ def flat_table(
     """The schema and the batches of a file that `datasets` wrote, with flat columns.
 
     A file without a description of its features stays as it is.
-
-    Args:
-        schema: pyarrow.Schema.
-        batches: reads the file from its start.
-
-    Raises:
-        SourceError: columns have types that no feature can hold.
     """
     features = described_features(schema)
     if not any(map(_is_nested, features.values())):
@@ -208,15 +189,7 @@ def _is_nested(feature: Any) -> bool:
 
 
 def image_bytes(images: Any, column: str) -> Any:
-    """The encoded bytes of images, of which some may have only the path of a file.
-
-    Args:
-        images: a pyarrow.StructArray with `bytes` and `path`.
-
-    Raises:
-        SourceError: a path is not that of a file.
-        FileAccessError: a file cannot be read.
-    """
+    """The encoded bytes of images, of which some may have only the path of a file."""
     pa = import_pyarrow()
     from pyarrow import compute
 

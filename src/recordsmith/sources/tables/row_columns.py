@@ -60,11 +60,7 @@ class CategoryColumn:
 
 
 def category_text(value: Any) -> str | None:
-    """A value that names a split, a group or a class, as text; None for a missing or empty one.
-
-    Raises:
-        TypeError: it is neither text nor an integer.
-    """
+    """A value that names a split, a group or a class, as text; None for a missing or empty one."""
     if type(value) is int:  # the usual types first: this is called for every row
         return str(value)
     if type(value) is str or value is None:
@@ -79,11 +75,7 @@ def category_text(value: Any) -> str | None:
 
 
 def category_texts(values: Sequence[Any]) -> list[str | None]:
-    """The text of each value.
-
-    Raises:
-        TypeError: one of them is neither text nor an integer; its second argument is its place.
-    """
+    """The text of each value."""
     try:
         return list(map(category_text, values))
     except TypeError:
@@ -112,9 +104,6 @@ def as_labels(
 
     Whole numbers from 0 on are labels as they are, and each is its own name. Others, and texts,
     are sorted and counted from 0.
-
-    Raises:
-        SourceError: the name of a class has a line break, which `labels.txt` cannot hold.
     """
     names = values.values
     check_class_names(names)

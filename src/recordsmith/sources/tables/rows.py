@@ -206,11 +206,7 @@ class Rows:
         return encode_example(row, self._kinds)
 
     def _mark(self, context: Mapping[str, Any], marks: Mapping[str, CategoryColumn]) -> None:
-        """Store the split, group and label of a row.
-
-        Raises:
-            TypeError: one of them is invalid.
-        """
+        """Store the split, group and label of a row."""
         texts = {}
         for name in marks:
             value = context.get(name)
@@ -228,11 +224,7 @@ class Rows:
                 self._label_types.add(str if isinstance(context[name], (str, bytes)) else int)
 
     def _settle(self, schema: Schema) -> list[str]:
-        """Resolve keys that have different kinds in different rows.
-
-        Raises:
-            SourceError: a key has numbers in some rows and text in others.
-        """
+        """Resolve keys that have different kinds in different rows."""
         mixed = {
             key
             for section in schema.sections.values()
@@ -277,11 +269,7 @@ class RowReader:
         self._kinds = kinds
 
     def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
-        """Read the payload of one row.
-
-        Raises:
-            SourceError: the row could not be encoded.
-        """
+        """Read the payload of one row."""
         return self._rows.read(referenced_row(sample))
 
     def frames(self) -> EncodedRows:
@@ -296,11 +284,7 @@ class RowReader:
 
 
 def _context(row: Any) -> Mapping[str, Any]:
-    """The features of a row outside feature lists.
-
-    Raises:
-        TypeError: not a row.
-    """
+    """The features of a row outside feature lists."""
     if isinstance(row, Mapping):
         return row
     if isinstance(row, tuple) and len(row) == 2 and all(isinstance(part, Mapping) for part in row):

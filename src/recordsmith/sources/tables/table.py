@@ -508,11 +508,7 @@ def _find_tables(folder: Location) -> list[Location]:
 
 
 def _find_metadata(folder: Location) -> Location | None:
-    """The metadata table in a folder, if any.
-
-    Raises:
-        SourceError: there are several.
-    """
+    """The metadata table in a folder, if any."""
     found = [folder / name for name in METADATA_COLUMNS if is_file(folder / name)]
     if len(found) > 1:
         raise SourceError(

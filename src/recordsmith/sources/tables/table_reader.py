@@ -53,12 +53,7 @@ class TableFormat:
         wanted: Mapping[str, str],
         stream: ArrowStream | None = None,
     ) -> TableRows:
-        """Open the files of a table with the reader for their format.
-
-        Args:
-            wanted: columns that must exist, with the option that each is from.
-            stream: read instead of files.
-        """
+        """Open the files of a table with the reader for their format."""
         first, kinds = paths[0], dict(self.kinds)
         if stream is not None or is_arrow_file(first):
             return ArrowRows(paths, stream, kinds, wanted=wanted, image_column=self.image_column)
@@ -86,11 +81,7 @@ class TableFile(NamedTuple):
 
 
 def other_image_columns(kinds: Mapping[str, Kind], image_column: str | None) -> dict[str, str]:
-    """The features of other columns that name images, as in Hugging Face: `mask_file_name`: mask.
-
-    Raises:
-        SourceError: another column has the name of such a feature.
-    """
+    """The features of other columns that name images: `mask` of `mask_file_name`."""
     found = {
         name: name.removesuffix(_FILE_NAME)
         for name, kind in kinds.items()
@@ -146,13 +137,7 @@ class TableReader(FilesReader[TableFile]):
     other_images: tuple[tuple[str, str], ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
-        """Read one row, and its image if the table has an image column.
-
-        Raises:
-            SourceError: the row is invalid, or its image is missing.
-            CorruptDataError: unreadable-image.
-            FileAccessError: an image cannot be read.
-        """
+        """Read one row, and its image if the table has an image column."""
         file, reference = self.opened(sample)
         row = referenced_row(sample)
         if row >= file.row_count:
@@ -212,10 +197,6 @@ class TableReader(FilesReader[TableFile]):
         return dict(self.columns)
 
     def to_json(self) -> dict[str, Any]:
-        """
-        Raises:
-            OptionError: the table is not in files.
-        """
         if not self.files:
             raise memory_error()
         return super().to_json()
@@ -236,12 +217,7 @@ class TableReader(FilesReader[TableFile]):
 
 
 def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[str, Any]:
-    """The features of an image in a table.
-
-    Raises:
-        SourceError: the row has none.
-        CorruptDataError: unreadable-image.
-    """
+    """The features of an image in a table."""
     data = features.get(IMAGE)
     if not data:
         raise SourceError(

@@ -269,9 +269,6 @@ def encode_table(
     Args:
         chosen: the columns whose values are wanted, with what collects them.
         required: the chosen column that must have a value; rows without one cannot be stored.
-
-    Raises:
-        SourceError: a chosen column has other values than text and integers.
     """
     is_settled = False
     while True:
@@ -320,12 +317,7 @@ def _encode(
     good: Int64Array | None,
     count: int,
 ) -> tuple[Any, Int64Array]:
-    """Encode the columns of the rows that can be stored, with empty payloads for the others.
-
-    Args:
-        good: the numbers of these rows; None for all.
-        count: the number of all rows.
-    """
+    """Encode the columns of the rows that can be stored, with empty payloads for the others."""
     encoder = ColumnEncoder(columns, validity)
     if not columns:
         return b"", np.zeros(count + 1, np.int64)
