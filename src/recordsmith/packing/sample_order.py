@@ -94,7 +94,7 @@ class _TableInMemory:
 
     def arrange(self, division: Division) -> _OrderedInMemory:
         order = (
-            np.argsort(self._keys.hashes, kind="stable").astype(np.int64, copy=False)
+            _ascending(self._keys.hashes).astype(np.int64, copy=False)
             if self._shuffle
             else np.arange(len(self))
         )
@@ -109,6 +109,15 @@ class _TableInMemory:
             [int(sizes[numbers].sum()) for numbers in members],
             members,
         )
+
+
+def _ascending(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+    """The places of hashes in ascending order; equal ones in the order of the listing."""
+    order = np.argsort(hashes)  # in half the time of a stable one
+    ordered = hashes[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(hashes, kind="stable")
+    return order
 
 
 @dataclass(frozen=True)
