@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.example import encode_example, encode_sequence_example
 from recordsmith.sources import Rows, Source
-from recordsmith.sources.tables.rows import _MOST_FAILURES
+from recordsmith.sources.tables.rows import _MAX_FAILURES
 from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
@@ -165,8 +165,8 @@ def test_when_all_rows_are_wrong_it_ends_soon() -> None:
     given = iter(range(10**9))
     with pytest.raises(rs.SourceError, match="first 1000 rows") as caught:
         Rows(given).list_samples()  # type: ignore[arg-type]
-    assert caught.value.problem_count == _MOST_FAILURES
-    assert next(given) == _MOST_FAILURES
+    assert caught.value.problem_count == _MAX_FAILURES
+    assert next(given) == _MAX_FAILURES
 
 
 def test_error_of_the_callers_generator_passes() -> None:

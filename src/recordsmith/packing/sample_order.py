@@ -149,7 +149,7 @@ class _OrderedInMemory:
 
     def places(self, split: int, start: int, stop: int) -> memoryview[int]:
         # a view, not a copy; yields Python integers faster than NumPy
-        return memoryview(self.members[split][start:stop]).cast("B").cast("q")
+        return self.members[split][start:stop].data.cast("B").cast("q")
 
     def numbers(self, places: Places) -> Int64Array:
         return np.asarray(places, np.int64)

@@ -15,13 +15,11 @@ from recordsmith.sources.boxes.voc import Voc
 from recordsmith.sources.boxes.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
-from recordsmith.sources.detection import FORMATS, Detection, detect
+from recordsmith.sources.detection import FORMATS, Detection, check_source, detect
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace
-from recordsmith.sources.in_memory import check_source
 from recordsmith.sources.layouts import LayoutCandidate
 from recordsmith.sources.pairs.image_pairs import ImagePairs
-from recordsmith.sources.reader_registry import open_reader
 from recordsmith.sources.source import (
     Content,
     ListedSource,
@@ -32,6 +30,7 @@ from recordsmith.sources.source import (
     Source,
     StoredReader,
     ignore_note,
+    open_reader,
 )
 from recordsmith.sources.tables.rows import Rows
 from recordsmith.sources.tables.table import Table

@@ -14,9 +14,9 @@ from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.words import count, similar_name
 
-_MOST_SUGGESTED = 100
+_MAX_SUGGESTED = 100
 _LONGEST_COMPARED = 200
-_MOST_COMPARED = 10_000
+_MAX_COMPARED = 10_000
 
 
 class Classes:
@@ -48,7 +48,7 @@ class Classes:
         message = self._unknown.get(name)
         if message is None:
             message = f"class {name!r:.200} is not in {self.origin}"
-            if len(self._unknown) < _MOST_SUGGESTED:  # comparing is slow
+            if len(self._unknown) < _MAX_SUGGESTED:  # comparing is slow
                 message += self._suggestion(name)
                 self._unknown[name] = message
         return message
@@ -56,7 +56,7 @@ class Classes:
     def _suggestion(self, name: str) -> str:
         """A similar class, or the first known classes."""
         likely = [known for known in self._labels if len(known) <= _LONGEST_COMPARED]
-        folded = {known.casefold(): known for known in likely[:_MOST_COMPARED]}
+        folded = {known.casefold(): known for known in likely[:_MAX_COMPARED]}
         similar = similar_name(name[:_LONGEST_COMPARED].casefold(), folded)
         if similar is not None:
             return f"; did you mean {folded[similar]!r}?"

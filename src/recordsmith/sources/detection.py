@@ -7,12 +7,14 @@ that is chosen is the specification of the source: its format and its options.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.dataset.splits import has_split_word
 from recordsmith.errors import (
@@ -40,6 +42,7 @@ from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
 from recordsmith.sources.files.folders import is_folder
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
+from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
 from recordsmith.sources.pairs import detection as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
@@ -51,8 +54,8 @@ from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
 from recordsmith.stores import Location, PlaceLike, as_place
 from recordsmith.words import count, similar_name
 
-_MOST_NOTICES = 100
-_MOST_DATASETS = 20
+_MAX_NOTICES = 100
+_MAX_DATASETS = 20
 _WITHOUT_IMAGES = ("shards", "tfds", "webdataset", "arrays")
 _OVERRIDING = frozenset(
     ("label_column", "split_column", "group_column", "colours", "labels", "encoding")
@@ -189,7 +192,7 @@ class Detection:
             "count": len(listing.samples),
             "splits": list(listing.splits or filter(None, [listing.only_split])),
             "classes": None if listing.class_names is None else list(listing.class_names),
-            "notices": [*map(with_options, itertools.islice(listing.notices, _MOST_NOTICES))],
+            "notices": [*map(with_options, itertools.islice(listing.notices, _MAX_NOTICES))],
             "alternatives": [*map(candidate_json, others)],
         }
 
@@ -270,6 +273,36 @@ def candidate_json(reading: LayoutCandidate) -> dict[str, Any]:
     }
 
 
+def as_source(given: Any) -> Source | None:
+    """The source itself, or that of a dataset of Hugging Face or of an Arrow table; else None."""
+    if hasattr(given, "list_samples"):
+        return given  # type: ignore[no-any-return]
+    if is_hub_dataset(given):
+        return HuggingFace(given)
+    return Table(given) if isinstance(given, ArrowStream) else None
+
+
+def check_source(source: object) -> Source:
+    """Return the source of an object, or the one that is detected for a path.
+
+    Raises:
+        OptionError: it is not a source.
+        SourceError: the path can be read in several ways, or in none.
+        FileAccessError: the path cannot be read.
+    """
+    if isinstance(source, (str, os.PathLike, Location)):
+        return detect(source).source
+    found = as_source(source)
+    if found is None:
+        raise OptionError(
+            option="source",
+            value=source,
+            expected="a path, or an object such as recordsmith.ImageFolder(path), "
+            "recordsmith.Table(table) or recordsmith.Rows(rows)",
+        )
+    return found
+
+
 def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detection:
     """Detect how a folder or file can be read.
 
@@ -344,7 +377,7 @@ def _find_datasets(tree: FileTree, readings: Sequence[LayoutCandidate]) -> dict[
         and (tree.inside(name) or tree.folders[name].file_count > tree.folders[name].image_count)
     ]
     is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, tree.tops))
-    if is_joined or not 2 <= len(names) <= _MOST_DATASETS or any(map(_is_data, files)):
+    if is_joined or not 2 <= len(names) <= _MAX_DATASETS or any(map(_is_data, files)):
         return {}
     has_images = bool(tree.image_counts[""])
     found: dict[str, LayoutCandidate] = {}

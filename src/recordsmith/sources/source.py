@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.example import Kind, SequenceExample
@@ -101,7 +101,17 @@ class SampleReader(Protocol):
 
 
 class StoredReader:
-    """A reader whose fields are plain JSON values, tuples and Locations: `to_json`, `from_json`."""
+    """A reader whose fields are plain JSON values, tuples and Locations: `to_json`, `from_json`.
+
+    Subclasses register themselves, so that `open_reader` finds them by their names.
+    """
+
+    _by_name: ClassVar[dict[str, type[StoredReader]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if hasattr(cls, "read"):
+            StoredReader._by_name[cls.__name__] = cls
 
     def kinds(self) -> Mapping[str, Kind]:
         return {}
@@ -119,6 +129,19 @@ class StoredReader:
         return cls(
             **{name: _restored(value) for name, value in document.items() if name != "reader"}
         )
+
+
+def open_reader(document: Mapping[str, Any]) -> SampleReader:
+    """Make a reader from the JSON that `SampleReader.to_json` returned.
+
+    Raises:
+        OptionError: the document is not that of a reader.
+    """
+    known = StoredReader._by_name  # noqa: SLF001 - of this module
+    name = str(document.get("reader"))
+    if name not in known:
+        raise OptionError(option="document", value=name, expected=f"one of {', '.join(known)}")
+    return known[name].from_json(document)  # type: ignore[return-value]
 
 
 def _restored(value: Any) -> Any:

@@ -29,8 +29,8 @@ _NOISE = re.compile(r"idx\d|ubyte|\d+")
 _JOINED = re.compile(r"([xy])(train|val|valid|test)|(train|val|valid|test)([xy])")
 _WORDS = re.compile(r"[A-Za-z]+[0-9]*[a-z]*|[0-9]+")
 _DEEPEST = 3
-_MOST_FILES = 100
-_MOST_NAMED = 20
+_MAX_FILES = 100
+_MAX_NAMED = 20
 _PICKLES = re.compile(r"(data_batch_\d|test_batch|train|test|batches\.meta|meta)(\.pkl)?")
 _PICKLE_MAGIC = b"\x80"
 _EXPECTED = (
@@ -112,7 +112,7 @@ def find_arrays(path: Location) -> FoundArrays:
     array_files = [name for name in known if is_array_name(name)]
     _check_pickles(root, known)
     files = _without_copies(array_files if is_folder else [path.name, *array_files])
-    if len(files) > _MOST_FILES:
+    if len(files) > _MAX_FILES:
         raise SourceError(
             f"{len(files):,} files of arrays, such as {files[0]}; expected images and labels of "
             "each split in one file",
@@ -167,7 +167,7 @@ def find_arrays(path: Location) -> FoundArrays:
     is_emnist = any("emnist" in each.rest for each in used)
     result.notices = [
         *(["images are transposed, as in the files of EMNIST"] if is_emnist else []),
-        *count_notice(unused, "array", "that belong to no images skipped", shown=_MOST_NAMED),
+        *count_notice(unused, "array", "that belong to no images skipped", shown=_MAX_NAMED),
         *count_notice(
             sorted(set(array_files) - set(files)), "compressed copy", "skipped", "compressed copies"
         ),

@@ -27,8 +27,8 @@ from recordsmith.wire import HEAD_BYTES, detect_other_format
 from recordsmith.wire.compression import GZIP_MAGIC
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
-_MOST_ARRAYS = 50
-_MOST_INFOS = 10
+_MAX_ARRAYS = 50
+_MAX_INFOS = 10
 _TEXTS_OF_CIFAR = ("batches.meta.txt", "fine_label_names.txt")
 
 _SAVE = "numpy.savez(path, images=..., labels=...)"
@@ -93,7 +93,7 @@ def _tfds(tree: FileTree) -> LayoutCandidate | None:
         for folder in tree.folders.values()
         if INFO_NAME in folder.names and MANIFEST_NAME not in folder.names
     ]
-    for info in sorted(infos, reverse=True)[:_MOST_INFOS]:
+    for info in sorted(infos, reverse=True)[:_MAX_INFOS]:
         folder = (tree.root / info).parent
         if is_tfds_info(folder):
             return LayoutCandidate(
@@ -184,6 +184,6 @@ def _arrays(tree: FileTree) -> LayoutCandidate | None:
         return LayoutCandidate("arrays", f"idx files such as {idx[0]}", Confidence.MARKED)
     images = sum(folder.image_count for folder in tree.folders.values())
     named = [path for path in found if path.lower().endswith(".npz") or has_role(path)]
-    if not named or len(found) > _MOST_ARRAYS or images:
+    if not named or len(found) > _MAX_ARRAYS or images:
         return None
     return LayoutCandidate("arrays", f"arrays in {named[0]}", Confidence.ANNOTATED)

@@ -31,7 +31,7 @@ _CIFAR_SHAPE = (3, 32, 32)
 _PIECE_BYTES = 1 << 20
 _ROWS_AT_ONCE_BYTES = 1 << 24
 _LOCAL_HEADER_BYTES = 30  # of a member in a zip archive; its last 4 are the lengths of what follows
-_MOST_MEMBERS = 1000
+_MAX_MEMBERS = 1000
 
 
 class StoredArray(NamedTuple):
@@ -167,9 +167,9 @@ class ArrayFile:
         except Exception as error:  # noqa: BLE001 - of zipfile, for any damage
             raise self._damaged(f"not a .npz file, or damaged: {error}") from None
         names = found.namelist()
-        if len(names) > _MOST_MEMBERS or len(set(names)) < len(names):
+        if len(names) > _MAX_MEMBERS or len(set(names)) < len(names):
             raise self._damaged(
-                f"{len(names):,} members, some of one name; expected at most {_MOST_MEMBERS:,} "
+                f"{len(names):,} members, some of one name; expected at most {_MAX_MEMBERS:,} "
                 "arrays with different names"
             )
         return found

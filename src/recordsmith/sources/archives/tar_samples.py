@@ -30,7 +30,7 @@ from recordsmith.words import count
 EMPTY_KINDS = "recordsmith/empty"
 """A key in exported JSON with the kinds of empty lists of numbers, which do not show it."""
 
-_MOST_EXTENSIONS = 10_000
+_MAX_EXTENSIONS = 10_000
 _EMPTY_VALUES: dict[Kind, Any] = {"int64": 0, "float": 0.0}
 
 
@@ -154,9 +154,9 @@ class TarSamples(LazySequence[Mapping[str, Any]]):
 
     def _code(self, extension: str) -> int:
         code = self.extensions.setdefault(extension, len(self.extensions))
-        if code >= _MOST_EXTENSIONS:
+        if code >= _MAX_EXTENSIONS:
             raise SourceError(
-                f"more than {_MOST_EXTENSIONS:,} extensions, such as {extension!r}; expected "
+                f"more than {_MAX_EXTENSIONS:,} extensions, such as {extension!r}; expected "
                 "member names of the form <key of the sample>.<extension>",
                 path=self.archives[self._archive_names[-1]].path,
             )

@@ -6,7 +6,11 @@ Episodes of RLDS and Open X-Embodiment can be cut into windows of consecutive st
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,20 +29,21 @@ from recordsmith.dataset.tfds.folder import (
     read_features,
     read_info,
 )
+from recordsmith.dataset.tfds.records import kinds_of, read_record
 from recordsmith.dataset.tfds.roles import standard_keys
-from recordsmith.dataset.tfds.steps import with_any_length
+from recordsmith.dataset.tfds.steps import cut_steps, with_any_length
 from recordsmith.errors import (
     CorruptDataError,
+    DataError,
     Defect,
     MissingFileError,
     OptionError,
     SourceError,
     option,
 )
-from recordsmith.example import FeatureSpec, RaggedArray
+from recordsmith.example import Features, FeatureSpec, Kind, RaggedArray, decode_example
 from recordsmith.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
-from recordsmith.sources.archives.tfds_reader import TfdsReader, record_reference
-from recordsmith.sources.files.folders import check_folder, last_name
+from recordsmith.sources.files.folders import check_folder, last_name, referenced
 from recordsmith.sources.files.versions import files_version
 from recordsmith.sources.numbered import (
     ComputedReferences,
@@ -47,10 +52,18 @@ from recordsmith.sources.numbered import (
     collect,
 )
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.source import Listing, Sample
+from recordsmith.sources.source import (
+    Listing,
+    Note,
+    Sample,
+    StoredReader,
+    ignore_note,
+    unlisted_error,
+)
 from recordsmith.sources.splits import only_split
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.wire import FRAME_BYTES
+from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, scan
+from recordsmith.wire.framing import describe_defect
 from recordsmith.words import count
 
 
@@ -306,3 +319,96 @@ def _step_counts(shard: Shard, leaf: Leaf) -> Int64Array:
     column = columns[key]
     assert isinstance(column, RaggedArray)
     return np.diff(column.row_splits) // size
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def record_reference(file: str, offsets: Int64Array, row: int) -> dict[str, Any]:
+    """The reference of a record: its file and the range of its frame."""
+    return {
+        "file": file,
+        "record": row,
+        "start_byte": int(offsets[row]),
+        "stop_byte": int(offsets[row + 1]),
+    }
+
+
+@dataclass(frozen=True)
+class TfdsReader(StoredReader):
+    """Reads records with the standard keys.
+
+    root: the folder of the shards.
+    description: a `TfdsDescription` as JSON.
+    """
+
+    root: Location
+    description: str
+
+    @cached_property
+    def _parsed(self) -> tuple[TfdsDescription, list[Leaf]]:
+        description = TfdsDescription.from_json(json.loads(self.description))
+        return description, description.features.leaves()
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+        """Read one record, or a window of its steps."""
+        if sample.reference is None:
+            raise unlisted_error(sample)
+        reference = sample.reference
+        description, leaves = self._parsed
+        location = referenced(self.root, reference["file"])
+        with _in_record(location, reference):
+            if "start" in reference:
+                record = _last_record(location, reference, sample.version)
+                record = cut_steps(record, leaves, reference["start"], reference["stop"])
+            else:
+                record = _record(location, reference)
+            return read_record(record, leaves, description.keys, description.class_names)
+
+    def kinds(self) -> Mapping[str, Kind]:
+        description, leaves = self._parsed
+        return kinds_of(leaves, description.keys, description.class_names)
+
+
+_last = threading.local()
+"""The episode that this thread read last: in order, its windows follow each other."""
+
+
+def _last_record(location: Location, reference: Mapping[str, Any], version: int | None) -> Features:
+    """The record of a window, which is read once for consecutive windows."""
+    key = location, reference["start_byte"], reference["stop_byte"], version
+    if getattr(_last, "key", None) != key:
+        _last.record = _record(location, reference)
+        _last.key = key
+    return _last.record  # type: ignore[no-any-return]
+
+
+def _record(location: Location, reference: Mapping[str, Any]) -> Features:
+    data = location.read(reference["start_byte"], reference["stop_byte"])
+    return decode_example(_payload(data))
+
+
+@contextmanager
+def _in_record(location: Location, reference: Mapping[str, Any]) -> Iterator[None]:
+    """Add the file and the place of the record to every CorruptDataError."""
+    try:
+        yield
+    except DataError as error:
+        error.path = str(location)
+        error.record, error.offset = reference["record"], reference["start_byte"]
+        raise
+
+
+def _payload(frame: bytes) -> memoryview:
+    """The payload of a single frame, whose checksums are verified."""
+    found = scan(frame, limit=1, expected=1)
+    if found.defect is not None:
+        raise describe_defect(found, frame, record=0, offset=0)
+    if found.stop != len(frame):
+        raise CorruptDataError(
+            Defect.LENGTH_CRC,
+            "the shard changed after it was listed",
+            found=f"a record of {found.stop} bytes",
+            expected=f"{len(frame)} bytes",
+        )
+    return memoryview(frame)[HEADER_BYTES : HEADER_BYTES + int(found.lengths[0])]

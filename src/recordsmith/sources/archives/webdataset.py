@@ -52,7 +52,7 @@ _SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _MASKS = ("seg", "mask")
 _BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _DIGITS_BEHIND = re.compile(r"[-_.]?\d*$")
-_MOST_ARCHIVES = 1_000_000
+_MAX_ARCHIVES = 1_000_000
 _CLASH = "features occur in two members of a sample; the first was used"
 _SECOND_IMAGE = "samples have a second image, which was stored under its extension"
 
@@ -326,12 +326,12 @@ def _expanded(pattern: str) -> list[str]:
     for first, last in zip(pieces[1::3], pieces[2::3], strict=True):
         low, high = int(first), int(last)
         count *= max(0, high - low + 1)
-        if not 0 < count <= _MOST_ARCHIVES:
+        if not 0 < count <= _MAX_ARCHIVES:
             raise OptionError(
                 f"{pattern} matches {count:,} archives",
                 option="path",
                 value=pattern,
-                expected=f"ascending numbers and at most {_MOST_ARCHIVES:,} archives",
+                expected=f"ascending numbers and at most {_MAX_ARCHIVES:,} archives",
             )
         choices.append([f"{number:0{len(first)}d}" for number in range(low, high + 1)])
     fixed = pieces[::3]

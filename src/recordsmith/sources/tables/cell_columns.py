@@ -18,7 +18,7 @@ from recordsmith.example import Kind
 from recordsmith.sources.tables.table_rows import LostDigits
 
 _LIMIT = 2**63
-_MOST_DIGITS = 19  # of int64
+_MAX_DIGITS = 19  # of int64
 _OF_NUMBERS = b"0123456789-+.eEnNaAiIfFtTyY"
 _IS_OF_FLOAT = np.isin(np.arange(256), list(b".eEnN"))
 
@@ -187,7 +187,7 @@ def _as_numbers(array: Any) -> npt.NDArray[Any] | None:
     is_float = marks[stops] > marks[starts]
     kind: Kind = "float" if marks[-1] else "int64"
     # next to floats, `_cast` does not find integers beyond int64
-    most_digits = _MOST_DIGITS - (kind == "float")
+    most_digits = _MAX_DIGITS - (kind == "float")
     if not _are_integers(data, starts[~is_float], stops[~is_float], most_digits):
         return None
     return _cast(array, filled, kind)  # pyarrow takes no floats that `cell_kind` does not take

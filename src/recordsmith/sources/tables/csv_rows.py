@@ -30,7 +30,7 @@ from recordsmith.words import count
 
 _LARGEST_CELL = 1 << 24
 _SLOW_CHARACTERS = 1 << 18  # of rows at once with the csv module: a row takes 500 bytes or more
-_MOST_REREADS = 8  # how often cells without a closing quote may cause all bytes to be read again
+_MAX_REREADS = 8  # how often cells without a closing quote may cause all bytes to be read again
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LINE_BREAKS = tuple(b"\r\n")
 
@@ -205,7 +205,7 @@ class _CsvFile:
         batch, stop = self._parsed(data, line, is_last=is_last)
         if batch is None:
             batch, stop = self._parsed_slowly(data, offset, line, is_last=is_last)
-            self._budget += _MOST_REREADS * stop
+            self._budget += _MAX_REREADS * stop
         return batch, stop
 
     def _parsed(self, data: bytes, line: int, *, is_last: bool) -> tuple[_CsvBatch | None, int]:
@@ -312,7 +312,7 @@ class _CsvFile:
                 text.seek(start)
                 text.readline()
                 self._budget -= stop - text.tell()
-                if self._budget < -_MOST_REREADS * len(data):
+                if self._budget < -_MAX_REREADS * len(data):
                     raise SourceError(
                         f"{problem}, like many rows before it",
                         path=self.path,

@@ -29,9 +29,9 @@ from recordsmith.stores import Location
 from recordsmith.words import count
 
 _FOLDERS_NEAR = 100
-_MOST_TABLES = 50
-_MOST_FOLDERS = 100
-_MOST_COLUMNS = 50
+_MAX_TABLES = 50
+_MAX_FOLDERS = 100
+_MAX_COLUMNS = 50
 _SHOWN_FOLDERS = 5
 _PROBED = 24  # values of a column that are looked up
 _FIRST = 7
@@ -78,7 +78,7 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     if found := _metadata(tree):
         yield found
         return
-    tables = list(itertools.islice(tree.files(*_endings(), depth=2), _MOST_TABLES))
+    tables = list(itertools.islice(tree.files(*_endings(), depth=2), _MAX_TABLES))
     heads = [
         head
         for path in tables
@@ -288,7 +288,7 @@ def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _Found | N
     best: tuple[Any, ...] = ()
     found: _Found | None = None
     near = list(_near_folders(tree, head))
-    for column, values in itertools.islice(head.columns.items(), _MOST_COLUMNS):
+    for column, values in itertools.islice(head.columns.items(), _MAX_COLUMNS):
         distinct = list(dict.fromkeys(values))
         if not distinct or any(len(value) > 1000 or "\0" in value for value in distinct[:_PROBED]):
             continue
@@ -331,7 +331,7 @@ def _near_folders(tree: FileTree, head: TableHead) -> Iterator[str]:
             path = posixpath.join(folder, name)
             found[path] = None
             found |= dict.fromkeys(posixpath.join(path, inner) for inner in tree.inside(path))
-    return itertools.islice(found, _MOST_FOLDERS)
+    return itertools.islice(found, _MAX_FOLDERS)
 
 
 class _Lookup:

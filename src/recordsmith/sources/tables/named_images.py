@@ -31,7 +31,7 @@ from recordsmith.stores import Location
 from recordsmith.words import count
 
 _LAST_PART = "images were found by the last part of an absolute path"
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 class ImageNames:
@@ -119,7 +119,7 @@ class NamedImages:
                     )
                     folder = named.rpartition("/")[0]
                     found = self._find(named)
-                if found is None and len(self._missing) < _MOST_SHOWN:
+                if found is None and len(self._missing) < _MAX_SHOWN:
                     self._missing.append(value)
             path, size, version = found or ("", 0, 0)
             self._missing_count += found is None

@@ -41,7 +41,7 @@ from recordsmith.words import count
 Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
 
 _BATCH_ROWS = 1024
-_MOST_FAILURES = 1000
+_MAX_FAILURES = 1000
 _EXPECTED = "expected a dict of values by name, or a pair (context, feature lists)"
 
 
@@ -186,10 +186,10 @@ class Rows:
                 self._rows.faults[number] = Fault(f"row {number}: {error}")
                 for values in marks.values():
                     values.append(None)
-                if len(self._rows.faults) == _MOST_FAILURES:
+                if len(self._rows.faults) == _MAX_FAILURES:
                     problems = [fault.problem for fault in self._rows.faults.values()]
                     raise SourceError(
-                        f"{_MOST_FAILURES} of the first {number + 1} rows cannot be encoded, such "
+                        f"{_MAX_FAILURES} of the first {number + 1} rows cannot be encoded, such "
                         f"as {problems[0]}",
                         problems,
                     ) from None

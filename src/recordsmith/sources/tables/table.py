@@ -230,26 +230,13 @@ class Table:
             (self._label, label),
             (self._image_column, images),
         ]
-        table = encode_table(
-            rows,
-            [(name, sink) for name, sink in named if name is not None and sink is not None],
-            required=self._split,
-            with_lines=has_images,
-        )
+        table = encode_table(rows, named, required=self._split, with_lines=has_images)
         stems = other_image_columns(rows.kinds, self._image_column) if images is not None else {}
         others = {column: images.of_other_column(column) for column in stems} if images else {}
         if others:
-            for sink in (split, group, label, images):
-                if sink is not None:
-                    sink.clear()
             rows = form.open(self._paths, self._wanted_columns(), self._stream)
             named += others.items()
-            table = encode_table(
-                rows,
-                [(name, sink) for name, sink in named if name is not None and sink is not None],
-                required=self._split,
-                with_lines=has_images,
-            )
+            table = encode_table(rows, named, required=self._split, with_lines=has_images)
         if files != (() if self._stream is not None else versions_of(root, names)):
             raise SourceError(
                 "the table changed while it was read",

@@ -18,7 +18,7 @@ from recordsmith.wire.compression import GZIP_MAGIC
 
 _ROWS = 300
 _INFLATED_BYTES = 1 << 18
-_MOST_COLUMNS = 10_000
+_MAX_COLUMNS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def read_table_head(tree: FileTree, path: str) -> TableHead | None:
         columns = _json(rows) if name.endswith((".jsonl", ".ndjson")) else _csv(rows, name)
     except (csv.Error, ValueError, RecursionError):
         return None
-    if not columns or len(columns) > _MOST_COLUMNS:
+    if not columns or len(columns) > _MAX_COLUMNS:
         return None
     return TableHead(
         path,

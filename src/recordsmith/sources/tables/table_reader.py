@@ -209,9 +209,11 @@ class TableReader(FilesReader[TableFile]):
         names = [name for name, _ in self.files]
         paths = list(map(self.checked, names))
         form = TableFormat(self.given_kinds, self.delimiter, self.encoding, self.image_column)
-        chosen = [] if self.split_column is None else [(self.split_column, CategoryColumn())]
         table = encode_table(
-            form.open(paths, {}), chosen, required=self.split_column, with_lines=self._has_images
+            form.open(paths, {}),
+            [(self.split_column, CategoryColumn())],
+            required=self.split_column,
+            with_lines=self._has_images,
         )
         return table_files(names, paths, table)
 

@@ -259,7 +259,7 @@ class EncodedTable(NamedTuple):
 
 def encode_table(
     table: TableRows,
-    chosen: Sequence[tuple[str, CategoryColumn | NamedImages]],
+    columns: Sequence[tuple[str | None, CategoryColumn | NamedImages | None]],
     *,
     required: str | None = None,
     with_lines: bool = False,
@@ -267,11 +267,15 @@ def encode_table(
     """Encode all rows, in one pass if the first rows show the kinds of all columns, else in two.
 
     Args:
-        chosen: the columns whose values are wanted, with what collects them.
+        columns: the columns whose values are collected, and what collects them; those without
+            either are ignored.
         required: the chosen column that must have a value; rows without one cannot be stored.
     """
+    chosen = [(name, column) for name, column in columns if name is not None and column is not None]
     is_settled = False
     while True:
+        for _, column in chosen:
+            column.clear()
         encoded, counts, lost = EncodedRows(), [0] * len(table.paths), LostDigits()
         lines = array("q")
         is_encoding = True
@@ -307,8 +311,6 @@ def encode_table(
             return EncodedTable(encoded, counts, lines, notices, lost)
         table.notices()  # raises what is wrong with the kinds
         is_settled = True
-        for _, column in chosen:
-            column.clear()
 
 
 def _encode(
