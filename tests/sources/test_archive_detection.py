@@ -19,7 +19,7 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.stores import as_folder, as_location
 
 from ..raising import raises
-from .test_arrays import LABELS, NOISE, idx
+from .test_arrays import NOISE
 
 
 def _readings(folder: Path) -> list[LayoutCandidate]:
@@ -91,28 +91,6 @@ def test_files_that_are_only_named_like_archives_are_none(tmp_path: Path) -> Non
     (tmp_path / "b.tgz").write_bytes(gzip.compress(b"x" * 600))
     (tmp_path / "c.tar.gz").write_bytes(b"\x1f\x8b\x08broken")
     assert _readings(tmp_path) == []
-
-
-@pytest.mark.parametrize("suffix", ["-idx{}-ubyte", "-idx{}-ubyte.gz", ".idx{}-ubyte"])
-@pytest.mark.parametrize("folder", [".", "MNIST/raw"])
-def test_mnist(tmp_path: Path, suffix: str, folder: str) -> None:
-    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-    for what, array in (("images", NOISE), ("labels", LABELS)):
-        data = idx(array)
-        name = f"t10k-{what}{suffix.format(array.ndim)}"
-        path = tmp_path / folder / name
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    assert _count(tmp_path, "arrays", "images") == 9
-
-
-def test_arrays_of_numpy(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    np.savez(tmp_path / "a" / "set.npz", x_train=NOISE, y_train=LABELS)
-    assert _count(tmp_path / "a", "arrays", "images") == 9
-    (tmp_path / "b").mkdir()
-    np.save(tmp_path / "b" / "images.npy", NOISE)
-    np.save(tmp_path / "b" / "labels.npy", LABELS)
-    assert _count(tmp_path / "b", "arrays", "images") == 9
 
 
 def test_arrays_next_to_images_are_no_reading(tmp_path: Path, images: ModuleType) -> None:

@@ -125,21 +125,6 @@ def test_mnist(tmp_path: Path, suffix: str, folder: str) -> None:
     _compare(Arrays(tmp_path / "in"), NOISE, LABELS, _SPLITS)
 
 
-def test_packed_mnist(tmp_path: Path) -> None:
-    _put(tmp_path / "in", _mnist())
-    report = rs.pack(Arrays(tmp_path / "in"), tmp_path / "out")
-    assert report.splits == {"train": 6, "test": 3}
-    for split, part in (("train", slice(0, 6)), ("test", slice(6, 9))):
-        found = {
-            example["image/filename"][0]: example
-            for example in rs.open(tmp_path / "out", split=split)
-        }
-        for key, image, label in zip(sorted(found), NOISE[part], LABELS[part], strict=True):
-            decoded = Image.open(io.BytesIO(found[key]["image/encoded"][0]))
-            assert np.array_equal(np.asarray(decoded), image)
-            assert found[key]["image/class/label"][0] == label
-
-
 def test_a_copy_next_to_its_gzip_file_is_read_once(tmp_path: Path) -> None:
     files = _mnist()
     _put(tmp_path, files | {f"{name}.gz": data for name, data in files.items()})

@@ -39,15 +39,6 @@ class TestContract(SourceContract):
         return Table(_write(folder / "t.parquet", table), label_column="y")
 
 
-class TestContractWithImages(SourceContract):
-    def make_source(self, folder: Path, images: ModuleType) -> Source:
-        images.make_folder(folder, {"a": 3, "b": 2})
-        names = sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*"))
-        table = {"file_name": names, "n": range(5), "class": [name[0] for name in names]}
-        _write(folder / "metadata.parquet", table)
-        return Table(folder, label_column="class")
-
-
 def _write(path: Path, columns: Any, **options: Any) -> Path:
     table = columns if isinstance(columns, pa.Table) else pa.table(columns)
     pq.write_table(table, path, **options)
@@ -184,14 +175,6 @@ def test_values_that_cannot_be_stored(tmp_path: Path) -> None:
             read_sample(source, sample)
 
 
-def test_lost_digits_are_noticed(tmp_path: Path) -> None:
-    path = _write(tmp_path / "t.parquet", {"x": [0.1, 16777217.0, 16777216.0, None, 2.0**25 + 2]})
-    notices = Table(path).list_samples().notices
-    (notice,) = (notice for notice in notices if "2 numbers" in notice)
-    assert "'x'" in notice
-    assert notice.endswith(f"{path}, row 1: 16777217.0")
-
-
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
@@ -233,28 +216,6 @@ def test_damaged_file(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with raises(rs.SourceError, path=path, match="not a Parquet"):
             Table(path).list_samples()
-
-
-def test_split_group_and_label(tmp_path: Path) -> None:
-    columns = {"part": ["val", "train", None], "who": [1, None, 2], "y": ["b", "a", None]}
-    source = Table(
-        _write(tmp_path / "t.parquet", columns),
-        split_column="part",
-        group_column="who",
-        label_column="y",
-    )
-    listing = source.list_samples()
-    assert (listing.splits, listing.class_names) == (("train", "val"), ("a", "b"))
-    assert [(s.split, s.group, s.label) for s in listing.samples] == [
-        ("val", "1", 1),
-        ("train", None, 0),
-        ("train", "2", None),
-    ]
-    place = f"{tmp_path}/t.parquet, row 2"
-    with raises(rs.SourceError, sample=place, match="'part'"):
-        read_sample(source, listing.samples[2])
-    with raises(rs.OptionError, value="z", expected="one of part, who, y"):
-        Table(tmp_path / "t.parquet", label_column="z").list_samples()
 
 
 def test_files_of_several_splits_agree(tmp_path: Path, images: ModuleType) -> None:

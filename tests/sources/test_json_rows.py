@@ -149,14 +149,6 @@ def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
     assert stored_row(source, samples[3]) == {"a": np.inf, "b": 1.0}
 
 
-def test_lost_digits_are_noted(tmp_path: Path) -> None:
-    rows = [{"a": 16777217.0, "b": [0.5, 2.0**24 + 1]}, {"a": 0.1, "b": [float("nan")]}]
-    source = Table(_write(tmp_path / "t.jsonl", *rows))
-    for name, notice in zip("ab", source.list_samples().notices, strict=True):
-        assert notice.startswith(f"1 {LOST_DIGITS}: column {name!r}")
-        assert notice.endswith(f"{tmp_path}/t.jsonl, line 1: 16777217.0")
-
-
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("value", [9007199254740993, -(2**60) - 1, [9007199254740993, 0.5]])
 def test_integers_beyond_doubles_that_lose_digits_are_noted(
@@ -197,35 +189,6 @@ def test_found_by_content_and_compressed(tmp_path: Path) -> None:
     assert _features(Table(tmp_path / "t.jsonl.gz")) == [{"x": [1]}, {"x": [2]}]
 
 
-def test_split_group_and_label(tmp_path: Path) -> None:
-    rows = [
-        {"part": "test", "who": 3, "y": True},
-        {"part": "train", "who": 4, "y": 0},
-        {"y": None, "part": None},
-    ]
-    source = Table(
-        _write(tmp_path / "t.jsonl", *rows),
-        split_column="part",
-        group_column="who",
-        label_column="y",
-    )
-    listing = source.list_samples()
-    assert listing.splits == ("train", "test")
-    assert listing.class_names == ("0", "1")
-    assert [(s.split, s.group, s.label) for s in listing.samples] == [
-        ("test", "3", 1),
-        ("train", "4", 0),
-        ("train", None, None),
-    ]
-    with raises(rs.SourceError, path=tmp_path / "t.jsonl", line=3, match="'part'"):
-        read_sample(source, listing.samples[2])
-    with raises(rs.OptionError, option="label_column", value="z", expected="one of part, who, y"):
-        Table(tmp_path / "t.jsonl", label_column="z").list_samples()
-    _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
-    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match="line 1, 0.5"):
-        Table(tmp_path / "t.jsonl", label_column="y").list_samples()
-
-
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 _ROWS = st.lists(
     st.fixed_dictionaries(
@@ -260,13 +223,6 @@ def test_any_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str,
         }
         for row in rows
     ]
-
-
-@pytest.mark.parametrize("option", ["split_column", "label_column", "image_column"])
-def test_columns_of_nothing_but_null(tmp_path: Path, option: str) -> None:
-    path = _write(tmp_path / "t.jsonl", {"x": None, "y": 1})
-    with raises(rs.SourceError, path=path, match=f"{option.replace('_', ' ')} 'x'"):
-        Table(path, **{option: "x"}).list_samples()  # type: ignore[arg-type]
 
 
 _DOCUMENTS = st.recursive(

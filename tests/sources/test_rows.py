@@ -16,16 +16,10 @@ import recordsmith as rs
 from recordsmith.example import encode_example, encode_sequence_example
 from recordsmith.sources import Rows, Source
 from recordsmith.sources.tables.rows import _MAX_FAILURES
-from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import places, raises
 from ..reading import read_sample
 from .source_contract import SourceContract
-
-TUTORIAL = [
-    {"id": 108, "score": 2.45, "name": "String 100", "values": [256.78, 13.9]},
-    {"id": 37, "score": 84.3, "name": "String 200", "values": [1.34, 843.9, 65.22]},
-]
 
 
 class TestContract(SourceContract):
@@ -43,44 +37,6 @@ class TestContract(SourceContract):
 
 def _read(source: Rows) -> list[Any]:
     return [rs.decode_example(read_sample(source, s)) for s in source.list_samples().samples]
-
-
-def test_tutorial_packed_and_read_back(tmp_path: Path) -> None:
-    rs.pack(Rows(TUTORIAL), tmp_path / "out")
-    found = {int(example["id"][0]): example for example in rs.open(tmp_path / "out")}
-    assert found.keys() == {108, 37}
-    for row in TUTORIAL:
-        example = found[row["id"]]
-        assert example["score"].tolist() == [np.float32(row["score"])]
-        assert example["name"] == [row["name"].encode()]
-        assert example["values"].tolist() == np.array(row["values"], np.float32).tolist()
-
-
-def test_tutorial_read_by_tensorflow(tf: Any, tmp_path: Path) -> None:
-    rs.pack(Rows(TUTORIAL), tmp_path / "out")
-    features = {
-        "id": tf.io.FixedLenFeature([], tf.int64),
-        "score": tf.io.FixedLenFeature([], tf.float32),
-        "name": tf.io.FixedLenFeature([], tf.string),
-        "values": tf.io.VarLenFeature(tf.float32),
-    }
-    files = [str(path) for path in (tmp_path / "out").glob("*.tfrecord")]
-    found = {}
-    for record in tf.data.TFRecordDataset(files):
-        example = tf.io.parse_single_example(record, features)
-        found[int(example["id"])] = (
-            float(example["score"]),
-            example["name"].numpy().decode(),
-            example["values"].values.numpy().tolist(),
-        )
-    assert found == {
-        row["id"]: (
-            float(np.float32(row["score"])),
-            row["name"],
-            np.array(row["values"], np.float32).tolist(),
-        )
-        for row in TUTORIAL
-    }
 
 
 def test_payloads_are_those_of_the_encoder() -> None:
@@ -128,13 +84,6 @@ def test_ints_among_floats_are_floats_everywhere() -> None:
     assert source.list_samples().reader.kinds() == kinds
 
 
-def test_digits_that_floats_lose_are_noted() -> None:
-    source = Rows([{"x": 16777217}, {"x": 0.5}, {"x": 16777216}])
-    _, notice = source.list_samples().notices
-    assert notice.startswith(f"1 {LOST_DIGITS}: column 'x'")
-    assert notice.endswith("row 0: 16777217")
-
-
 def test_text_among_numbers_names_key_and_rows() -> None:
     source = Rows([{"x": 1, "y": 1}, {"x": 2, "y": 2.5}, {"x": "three", "y": 3}])
     with pytest.raises(rs.SourceError, match=r"'x' .* row 0 .* row 2") as caught:
@@ -178,28 +127,6 @@ def test_error_of_the_callers_generator_passes() -> None:
         Rows(rows()).list_samples()
 
 
-def test_split_group_and_label() -> None:
-    rows = [
-        {"x": 0, "part": "val", "who": "7", "kind": "cat"},
-        {"x": 1, "part": b"train", "who": None, "kind": "ant"},
-        {"x": 2, "part": "train", "who": "7", "kind": None},
-    ]
-    source = Rows(rows, split="part", group="who", label="kind")
-    listing = source.list_samples()
-    assert listing.splits == ("train", "val")
-    assert listing.class_names == ("ant", "cat")
-    assert [(s.split, s.group, s.label) for s in listing.samples] == [
-        ("val", "7", 1),
-        ("train", None, 0),
-        ("train", "7", None),
-    ]
-    (notice,) = listing.notices
-    assert notice.startswith("1 row ")
-    assert notice.endswith("'kind'")
-    assert _read(source)[0]["part"] == [b"val"]  # they stay features
-    assert _read(source)[0]["kind"] == [b"cat"]
-
-
 @pytest.mark.parametrize(
     ("values", "labels", "names"),
     [
@@ -233,11 +160,6 @@ def test_row_without_a_split_is_a_problem_of_its_own() -> None:
     read_sample(source, listing.samples[0])
     with pytest.raises(rs.SourceError, match="row 1: 's'"):
         read_sample(source, listing.samples[1])
-
-
-def test_groups_may_be_numbers() -> None:
-    listing = Rows([{"who": 7}, {"who": 8}, {"who": 7}], group="who").list_samples()
-    assert [sample.group for sample in listing.samples] == ["7", "8", "7"]
 
 
 def test_key_that_no_row_has() -> None:
@@ -292,30 +214,6 @@ def test_sequences_and_kinds_that_agree_in_the_end() -> None:
     assert [read_sample(source, sample) for sample in listing.samples] == [
         encode_sequence_example(context, lists, kinds) for context, lists in _sequences()
     ]
-
-
-def test_sequences_read_by_tensorflow(tf: Any, tmp_path: Path) -> None:
-    rows = [
-        ({"id": number, "name": f"n{number}"}, {"x": [[0.5 * step] for step in range(number)]})
-        for number in range(1, 5)
-    ]
-    rs.pack(Rows(rows, label="id"), tmp_path / "out")
-    found = {}
-    for record in tf.data.TFRecordDataset(
-        [str(path) for path in (tmp_path / "out").glob("*.tfrecord")]
-    ):
-        context, lists = tf.io.parse_single_sequence_example(
-            record,
-            {
-                "id": tf.io.FixedLenFeature([], tf.int64),
-                "name": tf.io.FixedLenFeature([], tf.string),
-            },
-            {"x": tf.io.FixedLenSequenceFeature([1], tf.float32)},
-        )
-        found[int(context["id"])] = (context["name"].numpy(), lists["x"].numpy().tolist())
-    assert found == {
-        context["id"]: (context["name"].encode(), lists["x"]) for context, lists in rows
-    }
 
 
 _VALUES = st.one_of(

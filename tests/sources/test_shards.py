@@ -202,8 +202,3 @@ def test_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "empty.tfrecord").touch()
     with pytest.raises(rs.SourceError, match=r"empty\.tfrecord"):
         Shards(tmp_path / "empty.tfrecord").list_samples()
-
-
-def test_records_of_others(shared_data: Path) -> None:
-    path = shared_data / "sources" / "datitran+raccoon_dataset" / "data" / "test.record"
-    assert _payloads(Shards(path)) == list(rs.open(path).records())

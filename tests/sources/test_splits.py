@@ -25,7 +25,3 @@ def test_lists_of_splits() -> None:
     ]
     assert split_lists([*paths, "x/trainval.txt"]) == split_lists(paths)
     assert list(split_lists(["trainval.txt", "train.txt"])) == ["train", "trainval"]
-
-
-def test_splits_are_in_their_usual_order() -> None:
-    assert sort_splits(["x", "test", "Val", "a", "train"]) == ("train", "Val", "test", "a", "x")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -135,29 +134,6 @@ def test_a_column_of_images(
     assert source.list_samples().notices == ()
 
 
-def test_kaggle_competition(tmp_path: Path, images: ModuleType) -> None:
-    _images(tmp_path / "train_images", [f"{n}.jpg" for n in range(20)], images, "JPEG")
-    _images(tmp_path / "test_images", [f"{n}.jpg" for n in range(5)], images, "JPEG")
-    _table(tmp_path / "train.csv", "image_id,label", [f"{n}.jpg,{n % 4}" for n in range(18)])
-    _table(tmp_path / "sample_submission.csv", "image_id,label", ["0.jpg,4"])
-    _table(tmp_path / "test.csv", "image_id", [f"{n}.jpg" for n in range(5)])
-    _table(tmp_path / "label_names.csv", "number,text", ["0,a", "1,b"])
-    (reading,) = _readings(tmp_path)
-    assert reading.options == {
-        "table": "train.csv",
-        "image_column": "image_id",
-        "images": "train_images",
-        "label_column": "label",
-    }
-    left_out = " ".join(reading.left_out)
-    for name in ("test.csv", "sample_submission.csv", "label_names.csv", "test_images/ (5 images)"):
-        assert name in left_out
-    source = rs.detect(tmp_path, reading.format, **reading.options).source
-    _check(source, [(tmp_path / f"train_images/{n}.jpg", str(n % 4)) for n in range(18)])
-    (notice,) = source.list_samples().notices
-    assert notice.startswith("2 images without a row skipped")
-
-
 @pytest.mark.parametrize("above", ["", "images"])
 def test_images_in_several_folders(tmp_path: Path, images: ModuleType, above: str) -> None:
     _images(tmp_path / above / "part_1", [f"ISIC_{n}.jpg" for n in range(6)], images, "JPEG")
@@ -283,53 +259,6 @@ def test_tables_of_boxes_are_left_to_others(
     assert _readings(tmp_path) == []
 
 
-def test_roboflow_classes(tmp_path: Path, images: ModuleType) -> None:
-    for split, count in (("train", 5), ("valid", 2), ("test", 2)):
-        _images(tmp_path / split, [f"{n}_jpg.rf.{n:x}.jpg" for n in range(count)], images, "JPEG")
-        rows = [f"{n}_jpg.rf.{n:x}.jpg, {n % 2}, 1" for n in range(count)]
-        _table(tmp_path / split / "_classes.csv", "filename, day, person", rows)
-    reading, source = _source(tmp_path)
-    assert "filename" in reading.what
-    listing = source.list_samples()
-    assert listing.splits == ("train", "valid", "test")
-    for number, sample in enumerate(listing.samples[:5]):
-        features: Any = read_sample(source, sample)
-        assert (features["day"].tolist(), features["person"].tolist()) == ([number % 2], [1])
-        path = tmp_path / "train" / f"{number}_jpg.rf.{number:x}.jpg"
-        assert features["image/encoded"] == path.read_bytes()
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of datasets
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("splits", [("",), ("train", "test")])
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_image_folders_of_hugging_face(
-    tmp_path: Path, images: ModuleType, splits: tuple[str, ...], suffix: str
-) -> None:
-    datasets = pytest.importorskip("datasets")
-    for split in splits:
-        _images(tmp_path / "d" / split, [f"x/{n}.png" for n in range(4)], images)
-        rows = [{"file_name": f"x/{n}.png", "score": n} for n in range(4)]
-        text = "".join(f"{json.dumps(row)}\n" for row in rows)
-        if suffix == "csv":
-            text = "file_name,score\n" + "".join(f"x/{n}.png,{n}\n" for n in range(4))
-        (tmp_path / "d" / split / f"metadata.{suffix}").write_text(text)
-    reading, source = _source(tmp_path / "d")
-    assert reading.options == {}
-    theirs = datasets.load_dataset(
-        "imagefolder", data_dir=str(tmp_path / "d"), cache_dir=str(tmp_path / "cache")
-    )
-    listing = source.list_samples()
-    for split in theirs:
-        own = [s for s in listing.samples if s.split in (split, None)]
-        assert len(own) == len(theirs[split])
-        for sample, row in zip(own, theirs[split], strict=True):
-            features: Any = read_sample(source, sample)
-            ours = Image.open(io.BytesIO(features["image/encoded"]))
-            assert ours.tobytes() == row["image"].tobytes()
-            assert features["score"].tolist() == [row["score"]]
-
-
 def test_tables_without_images(tmp_path: Path) -> None:
     _table(tmp_path / "a.csv", "x,y", ["1,2"])
     (reading,) = _readings(tmp_path)
@@ -342,29 +271,6 @@ def test_tables_without_images(tmp_path: Path) -> None:
         {"table": "a.csv"},
         {"table": "b.csv"},
     ]
-
-
-def test_a_column_of_splits(tmp_path: Path, images: ModuleType) -> None:
-    _images(tmp_path, [f"{c}/{n}.png" for c in "ab" for n in range(6)], images)
-    rows = [f"{c}/{n}.png,{c},{'train' if n < 4 else 'test'}" for c in "ab" for n in range(6)]
-    _table(tmp_path / "all.csv", "path,label,part", rows)
-    reading, source = _source(tmp_path)
-    assert reading.options == {
-        "image_column": "path",
-        "label_column": "label",
-        "split_column": "part",
-    }
-    assert reading.left_out == ()
-    listing = source.list_samples()
-    assert listing.splits == ("train", "test")
-    assert [x.split for x in listing.samples] == (["train"] * 4 + ["test"] * 2) * 2
-
-
-def test_numbers_of_splits_are_no_classes(tmp_path: Path, images: ModuleType) -> None:
-    _images(tmp_path / "images", [f"{n}.png" for n in range(6)], images)
-    _table(tmp_path / "parts.csv", "image_id,partition", [f"{n}.png,{n // 2}" for n in range(6)])
-    (reading,) = _readings(tmp_path)
-    assert "label_column" not in reading.options
 
 
 def test_a_table_that_names_no_images_is_no_reading_of_them(

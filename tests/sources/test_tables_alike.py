@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.sources.tables.table_rows import LOST_DIGITS
 
 from ..raising import raises
 from ..reading import read_sample
@@ -106,6 +108,126 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, name: str) -> None:
     assert np.array_equal(np.asarray(columns["price"])[order], table["price"].to_numpy())
     cities = [columns["city"][int(at)].decode() for at in order[:500]]
     assert cities == table["city"].to_pylist()[:500]
+
+
+_ROWS: list[dict[str, Any]] = [
+    {"x": 1, "part": "val", "who": 7, "y": "cat"},
+    {"x": 2, "part": "train", "who": None, "y": "ant"},
+    {"x": 3, "part": "train", "who": 7, "y": None},
+    {"x": 4, "part": None, "who": 8, "y": "cat"},
+]
+
+
+def _as_csv(path: Path, rows: list[dict[str, Any]]) -> Any:
+    cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
+    path.write_text("".join(",".join(line) + "\n" for line in [[*rows[0]], *cells]))
+    return path
+
+
+def _as_json(path: Path, rows: list[dict[str, Any]]) -> Any:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def _as_parquet(path: Path, rows: list[dict[str, Any]]) -> Any:
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+_WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], Any]] = {
+    "csv": _as_csv,
+    "jsonl": _as_json,
+    "parquet": _as_parquet,
+    "stream": lambda _, rows: pa.Table.from_pylist(rows),
+    "rows": lambda _, rows: rows,
+}
+_FIRST_NUMBER = {"csv": 2, "jsonl": 1}
+
+
+def _source(name: str, folder: Path, rows: list[dict[str, Any]], **options: Any) -> rs.Source:
+    given = _WRITERS[name](folder / f"t.{name}", rows)
+    if name == "rows":
+        return rs.Rows(given, **{key.removesuffix("_column"): v for key, v in options.items()})
+    return rs.Table(given, **options)
+
+
+def _place(name: str, row: int) -> str:
+    """What ends the place of a row in messages."""
+    unit = "line" if name in _FIRST_NUMBER else "row"
+    return f"{unit} {_FIRST_NUMBER.get(name, 0) + row}"
+
+
+@pytest.mark.parametrize("name", _WRITERS)
+def test_split_group_and_label(tmp_path: Path, name: str) -> None:
+    columns = {"split_column": "part", "group_column": "who", "label_column": "y"}
+    source = _source(name, tmp_path, _ROWS, **columns)
+    listing = source.list_samples()
+    assert (listing.splits, listing.class_names) == (("train", "val"), ("ant", "cat"))
+    assert [(s.split, s.group, s.label) for s in listing.samples[:3]] == [
+        ("val", "7", 1),
+        ("train", None, 0),
+        ("train", "7", None),
+    ]
+    assert any(re.match(r"[12] rows? .*'y'$", notice) for notice in listing.notices)
+    row = stored_lists(source, listing.samples[0])  # they stay features
+    assert row == {"x": [1], "part": [b"val"], "who": [7], "y": [b"cat"]}
+    with pytest.raises(rs.SourceError, match=rf"{_place(name, 3)}.*'part'"):
+        read_sample(source, listing.samples[3])
+
+
+@pytest.mark.parametrize("name", _WRITERS)
+@pytest.mark.parametrize("option", ["split_column", "group_column", "label_column", "image_column"])
+def test_columns_that_are_missing_or_empty(tmp_path: Path, name: str, option: str) -> None:
+    if name == "rows":
+        with pytest.raises(rs.SourceError, match=r"no row .* 'z'"):
+            _source(name, tmp_path, _ROWS, label_column="z").list_samples()
+        return
+    with raises(rs.OptionError, option=option, value="z", expected="one of x, part, who, y"):
+        _source(name, tmp_path, _ROWS, **{option: "z"}).list_samples()
+    if option in ("split_column", "label_column"):
+        empty = [{"x": 1, "y": None}, {"x": 2, "y": None}]
+        with pytest.raises(rs.RecordsmithError, match="'y'"):
+            _source(name, tmp_path, empty, **{option: "y"}).list_samples()
+
+
+@pytest.mark.parametrize("name", _WRITERS)
+@pytest.mark.parametrize(
+    ("values", "labels", "names"),
+    [
+        ([2, 0, 2], [2, 0, 2], ("0", None, "2")),
+        ([10, 9, -1], [2, 1, 0], ("-1", "9", "10")),
+        (["010", "2x", "010"], [0, 1, 0], ("010", "2x")),
+    ],
+)
+def test_labels(tmp_path: Path, name: str, values: Any, labels: Any, names: Any) -> None:
+    listing = _source(
+        name, tmp_path, [{"y": value, "x": 1} for value in values], label_column="y"
+    ).list_samples()
+    assert [sample.label for sample in listing.samples] == labels
+    assert listing.class_names == names
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "stream"])
+def test_regression_targets_are_no_labels(tmp_path: Path, name: str) -> None:
+    source = _source(name, tmp_path, [{"y": 0.5}, {"y": 1.5}], label_column="y")
+    with pytest.raises(rs.SourceError, match=r"'y' has floats|'y' cannot name"):
+        source.list_samples()
+
+
+@pytest.mark.parametrize("name", _WRITERS)
+@pytest.mark.parametrize("number", [16777217, 9007199254740993, -1152921504606846977, 16777217.0])
+def test_numbers_that_lose_digits_are_noted(tmp_path: Path, name: str, number: Any) -> None:
+    rows = [{"x": 0.5}, {"x": number}, {"x": 33554432.0}]
+    options: dict[str, Any] = {"kinds": {"x": "float"}}
+    if name == "rows":  # of which only the ints among floats are converted
+        number, options = int(number), {}
+        rows[1]["x"] = number
+    if name in ("parquet", "stream") and type(number) is int:
+        rows = [{"x": 1}, {"x": number}]
+    notices = _source(name, tmp_path, rows, **options).list_samples().notices
+    (notice,) = (notice for notice in notices if LOST_DIGITS in notice)
+    assert notice.startswith(f"1 {LOST_DIGITS}: column 'x'")
+    assert notice.endswith(f"{_place(name, 1)}: {number}")
 
 
 class TestContract(SourceContract):

@@ -73,15 +73,6 @@ class TestContractOfWindows(SourceContract):
         )
 
 
-def test_splits_shards_and_classes(folder: Path) -> None:
-    listing = Tfds(folder).list_samples()
-    assert set(listing.splits) == {"train", "test"}
-    assert len(listing.samples) == 9
-    assert len({sample.name.partition("/")[0] for sample in listing.samples}) > 2  # shards
-    dataset = rs.open(folder)
-    assert {split: len(part) for split, part in dataset.splits.items()} == {"train": 5, "test": 4}
-
-
 @pytest.mark.parametrize("above", ["name", "data"])
 def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above: str) -> None:
     version = tmp_path / "data/config/flowers" if above == "data" else tmp_path / above / "inner"
@@ -93,13 +84,6 @@ def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above
     assert len(listing.samples) == 9
     assert list(listing.notices) == ["version 1.0.0 was read, not 0.9.0"]
     assert not Tfds(version / "1.0.0").list_samples().notices
-
-
-def test_detection(folder: Path, tmp_path: Path, images: ModuleType) -> None:
-    (tmp_path / "name").mkdir()
-    folder.rename(tmp_path / "name/1.0.0")
-    assert rs.detect(tmp_path / "name").reading.format == "tfds"
-    assert rs.detect(tmp_path / "name/1.0.0").reading.format == "tfds"
 
 
 @pytest.mark.parametrize("above", [0, 1, 2])

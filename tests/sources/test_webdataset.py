@@ -460,22 +460,6 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
     assert [sample.name for sample in WebDataset(tmp_path).list_samples().samples] == ["a.tar/1"]
 
 
-@pytest.mark.parametrize("comes_first", [True, False])
-def test_the_name_in_the_json_is_that_of_the_image(
-    tmp_path: Path, images: ModuleType, comes_first: bool
-) -> None:
-    document = json.dumps({"image/filename": "in/a.jpeg"}).encode()
-    members = {"1.json": document, "1.jpg": images.jpeg()}
-    if not comes_first:
-        members = dict(reversed(members.items()))
-    notes: list[str] = []
-    source = WebDataset(_tar(tmp_path / "s.tar", members))
-    (sample,) = source.list_samples().samples
-    content: Any = read_sample(source, sample, lambda what, _: notes.append(what))
-    assert content["image/filename"] == b"in/a.jpeg"
-    assert notes == []
-
-
 def test_a_size_beyond_all_files(tmp_path: Path) -> None:
     path = _tar(tmp_path / "s.tar", {"1.t": b"x"})
     data = bytearray(path.read_bytes())

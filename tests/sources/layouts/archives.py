@@ -44,7 +44,7 @@ def _tar(root: Folder, name: str, members: Mapping[str, bytes], mode: str = "w")
     root.data(name, out.getvalue())
 
 
-@layout(loud_is_fine=True)
+@layout()
 def webdataset_shards(root: Folder) -> Reading:
     """train-000000.tar with 000000.jpg and 000000.cls."""
     splits = {}
@@ -62,7 +62,7 @@ def webdataset_shards(root: Folder) -> Reading:
     return Reading(splits)
 
 
-@layout(loud_is_fine=True)
+@layout()
 def webdataset_of_captions(root: Folder) -> Reading:
     """img2dataset: 00000.tar with jpg, txt and json, next to its statistics and a Parquet file."""
     records, members = [], {}
@@ -131,7 +131,7 @@ def tfrecord_shards(root: Folder) -> Reading:
     return Reading(splits)
 
 
-@layout(loud_is_fine=True)
+@layout()
 def tfrecord_of_kaggle(root: Folder) -> Reading:
     """train00-3.tfrec, with the number of records in the name."""
     splits = {}
@@ -146,7 +146,7 @@ def tfrecord_of_kaggle(root: Folder) -> Reading:
     return Reading(splits)
 
 
-@layout(loud_is_fine=True)
+@layout()
 def tensorflow_datasets_folder(root: Folder) -> Reading:
     """cats_dogs/1.0.0 with dataset_info.json, features.json and label.labels.txt."""
     below = "cats_dogs/1.0.0"
@@ -239,7 +239,7 @@ def hugging_face_parquet_by_configuration(root: Folder) -> Reading:
     )
 
 
-@layout(loud_is_fine=True)
+@layout()
 def parquet_of_rows(root: Folder) -> Reading:
     """part-0.parquet and part-1.parquet, and a _SUCCESS of Spark."""
     records = []

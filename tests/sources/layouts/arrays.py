@@ -49,18 +49,18 @@ def _mnist(root: Folder, name: str, *, compressed: bool) -> Reading:
     return Reading(splits, label_column="label")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def mnist_idx_gz(root: Folder) -> Reading:
     return _mnist(root, "{prefix}-{kind}-idx{axes}-ubyte.gz", compressed=True)
 
 
-@layout(loud_is_fine=True)
+@layout()
 def mnist_idx_in_raw_folder(root: Folder) -> Reading:
     """torchvision's MNIST/raw, unpacked."""
     return _mnist(root, "MNIST/raw/{prefix}-{kind}-idx{axes}-ubyte", compressed=False)
 
 
-@layout(loud_is_fine=True)
+@layout()
 def mnist_idx_with_dots(root: Folder) -> Reading:
     """Kaggle's names: train-images.idx3-ubyte."""
     return _mnist(root, "{prefix}-{kind}.idx{axes}-ubyte", compressed=False)
@@ -110,7 +110,7 @@ def _npy(root: Folder, name: str, array: NDArray[Any]) -> None:
     root.data(name, out.getvalue())
 
 
-@layout(loud_is_fine=True)
+@layout()
 def keras_npz(root: Folder) -> Reading:
     """mnist.npz with x_train, y_train, x_test, y_test."""
     arrays, splits = {}, {}
@@ -122,7 +122,7 @@ def keras_npz(root: Folder) -> Reading:
     return Reading(splits, label_column="label")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def medmnist_npz(root: Folder) -> Reading:
     """train_images, train_labels, val_images, …, with labels of shape (n, 1)."""
     arrays, splits = {}, {}
@@ -138,7 +138,7 @@ def medmnist_npz(root: Folder) -> Reading:
     return Reading(splits, label_column="label")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def npy_files(root: Folder) -> Reading:
     """x_train.npy, y_train.npy, x_test.npy, y_test.npy."""
     splits = {}

@@ -9,7 +9,7 @@ from .files import Folder
 from .layout import Reading, Record, layout, one
 
 
-@layout(loud_is_fine=True)
+@layout()
 def kaggle_image_id_without_suffix(root: Folder) -> list[Reading]:
     """Plant pathology: train.csv with image_id and a column for each class, all in images/."""
     columns = ("healthy", "multiple_diseases", "rust", "scab")
@@ -29,7 +29,7 @@ def kaggle_image_id_without_suffix(root: Folder) -> list[Reading]:
     ]
 
 
-@layout(loud_is_fine=True)
+@layout()
 def kaggle_cassava(root: Folder) -> list[Reading]:
     """train.csv with image_id and label, train_images/, test_images/, names of labels as JSON."""
     names = {"0": "Cassava Bacterial Blight (CBB)", "1": "Healthy"}
@@ -53,7 +53,7 @@ def kaggle_cassava(root: Folder) -> list[Reading]:
     ]
 
 
-@layout(loud_is_fine=True)
+@layout()
 def kaggle_id_label_with_train_folder(root: Folder) -> list[Reading]:
     """CIFAR-10 on Kaggle: trainLabels.csv with id and label, train/1.png, test/1.png."""
     names = ("frog", "truck", "truck", "deer")
@@ -67,7 +67,7 @@ def kaggle_id_label_with_train_folder(root: Folder) -> list[Reading]:
     ]
 
 
-@layout(loud_is_fine=True)
+@layout()
 def dog_breeds(root: Folder) -> list[Reading]:
     """labels.csv with id and breed; the ids are hashes, without a suffix."""
     names = ("boston_bull", "dingo", "pekinese", "dingo")
@@ -88,7 +88,7 @@ def dog_breeds(root: Folder) -> list[Reading]:
     ]
 
 
-@layout(loud_is_fine=True)
+@layout()
 def id_and_label_next_to_images(root: Folder) -> Reading:
     """labels.csv and images/: nothing else."""
     names = ("a", "b", "a", "b", "c")
@@ -97,7 +97,7 @@ def id_and_label_next_to_images(root: Folder) -> Reading:
     return one(records, label_column="label")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def csv_of_excel_in_german(root: Folder) -> Reading:
     """With a byte order mark, semicolons, and names of columns that no list has."""
     names = ("Käfer", "Ameise", "Käfer", "Biene")
@@ -107,7 +107,7 @@ def csv_of_excel_in_german(root: Folder) -> Reading:
     return one(records, label_column="Klasse")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def csv_with_paths_of_windows(root: Folder) -> Reading:
     names = ("cat", "dog", "cat", "dog")
     records = [Record(root.photo(f"images/{n}.jpg"), name) for n, name in enumerate(names)]
@@ -117,7 +117,7 @@ def csv_with_paths_of_windows(root: Folder) -> Reading:
     return one(records, label_column="label")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def csv_with_relative_paths(root: Folder) -> Reading:
     """annotations.csv with image_path, and images in folders that are no classes."""
     names = ("happy", "sad", "sad", "happy")
@@ -144,7 +144,7 @@ def csv_with_orphans(root: Folder) -> Reading:
     )
 
 
-@layout(loud_is_fine=True)
+@layout()
 def ham10000(root: Folder) -> Reading:
     """Images in two folders, their classes in a CSV file, and the same images as rows of pixels."""
     records, rows = [], []
@@ -224,7 +224,7 @@ def imagefolder_classes_below_data(root: Folder) -> Reading:
     )
 
 
-@layout(loud_is_fine=True)
+@layout()
 def captions_in_json_lines(root: Folder) -> Reading:
     """captions.jsonl with paths in `image`."""
     records, lines = [], []
@@ -285,7 +285,7 @@ def mnist_as_csv(root: Folder) -> Reading:
     return Reading(splits)
 
 
-@layout(loud_is_fine=True)
+@layout()
 def roboflow_multiclass_csv(root: Folder) -> Reading:
     """train/_classes.csv: filename and a column of 0 and 1 for each class, with spaces."""
     splits = {}
@@ -301,7 +301,7 @@ def roboflow_multiclass_csv(root: Folder) -> Reading:
     return Reading(splits)
 
 
-@layout(loud_is_fine=True)
+@layout()
 def class_folders_with_a_csv_of_splits(root: Folder) -> list[Reading]:
     """Class folders and splits.csv, which names a split for each image."""
     splits: dict[str, list[Record]] = {"train": [], "test": []}
