@@ -13,7 +13,7 @@ import pytest
 
 from recordsmith.example import BytesArray
 from recordsmith.sources import Sample
-from recordsmith.sources.numbered import Names, NumberedSamples, RowNames, RowReferences
+from recordsmith.sources.numbered import Names, NumberedSamples, RowNames
 
 
 def _samples(**changes: Any) -> NumberedSamples:
@@ -23,7 +23,7 @@ def _samples(**changes: Any) -> NumberedSamples:
         "groups": (["p"], np.array([-1, 0, 0], np.int32)),
     }
     names = RowNames({"a.csv": 2, "b/c.csv": 1})
-    options["references"] = RowReferences(names)
+    options["references"] = names.references()
     names = changes.pop("names", names)
     return NumberedSamples(names, np.array([10, 20, 2**40]), **options | changes)
 
@@ -89,7 +89,7 @@ def test_a_million_samples_take_little_memory() -> None:
     count = 1_000_000
     labels = np.zeros(count, np.int32)
     names = RowNames({"a": count})
-    references = RowReferences(names)
+    references = names.references()
     samples = NumberedSamples(names, np.ones(count, np.int64), labels=labels, references=references)
     held = [value for value in vars(samples).values() if isinstance(value, np.ndarray)]
     assert sum(array.nbytes for array in held) == 12 * count

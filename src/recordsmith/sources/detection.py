@@ -292,15 +292,15 @@ def check_source(source: object) -> Source:
     """
     if isinstance(source, (str, os.PathLike, Location)):
         return detect(source).source
-    found = as_source(source)
-    if found is None:
+    made = as_source(source)
+    if made is None:
         raise OptionError(
             option="source",
             value=source,
             expected="a path, or an object such as recordsmith.ImageFolder(path), "
             "recordsmith.Table(table) or recordsmith.Rows(rows)",
         )
-    return found
+    return made
 
 
 def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detection:

@@ -88,23 +88,18 @@ class RowNames(LazySequence[str]):
         table = bisect.bisect_right(self._starts, number) - 1
         return table, number - self._starts[table]
 
+    def references(self) -> ComputedReferences:
+        """The references of the rows: their table, and their number in it from 0."""
+        return ComputedReferences(len(self), self.reference)
+
+    def reference(self, number: int) -> Mapping[str, Any]:
+        """The reference of one row."""
+        table, row = self.locate(number)
+        return {"file": self.tables[table], "row": row}
+
     def _item(self, number: int) -> str:
         table, row = self.locate(number)
         return f"{self.tables[table]}/{row:07d}"
-
-
-class RowReferences(LazySequence[Mapping[str, Any]]):
-    """The references of the rows of some tables: their file, and their number in it from 0."""
-
-    def __init__(self, names: RowNames) -> None:
-        self._names = names
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def _item(self, number: int) -> Mapping[str, Any]:
-        table, row = self._names.locate(number)
-        return {"file": self._names.tables[table], "row": row}
 
 
 def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

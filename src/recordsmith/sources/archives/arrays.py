@@ -28,7 +28,6 @@ from recordsmith.image import encode_png
 from recordsmith.sources.archives.array_layout import (
     ArrayPart,
     FoundArrays,
-    NamedArray,
     find_arrays,
 )
 from recordsmith.sources.archives.npy import array_features
@@ -36,7 +35,7 @@ from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
 from recordsmith.sources.files.folders import last_name
 from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import LazySequence, NumberedSamples, RowNames
+from recordsmith.sources.numbered import ComputedReferences, NumberedSamples, RowNames
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.encoded_rows import referenced_row
 from recordsmith.stores import Location, PlaceLike, as_place
@@ -104,7 +103,12 @@ class Arrays:
         row_names = RowNames(
             {part.images.place: rows for part, rows in zip(parts, counts, strict=True)}
         )
-        references = _References(row_names, [part.images for part in parts])
+
+        def reference(number: int) -> Mapping[str, Any]:
+            part, row = row_names.locate(number)
+            array = parts[part].images
+            return {"file": array.file, "array": array.member, "row": row}
+
         splits = tuple(dict.fromkeys(part.split for part in parts if part.split is not None))
         samples = NumberedSamples(
             row_names,
@@ -112,7 +116,7 @@ class Arrays:
             labels=labels,
             splits=(splits, np.repeat(_numbers(splits, parts), counts)) if splits else None,
             version=common_version(version for _, version in files),
-            references=references,
+            references=ComputedReferences(len(row_names), reference),
         )
         samples.sizes = _sizes(reader, samples, counts)
         return Listing(samples, reader, class_names, tuple(found.notices), splits, found.only_split)
@@ -165,22 +169,6 @@ class ArrayReader(FilesReader[ArrayFile]):
 
     def _open(self, name: str) -> Mapping[str, ArrayFile]:
         return {name: ArrayFile(self.checked(name))}
-
-
-class _References(LazySequence[Mapping[str, Any]]):
-    """The references of rows: file, array and row."""
-
-    def __init__(self, names: RowNames, arrays: Sequence[NamedArray]) -> None:
-        self._names = names
-        self._arrays = arrays
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def _item(self, number: int) -> Mapping[str, Any]:
-        part, row = self._names.locate(number)
-        array = self._arrays[part]
-        return {"file": array.file, "array": array.member, "row": row}
 
 
 def is_image_array(array: StoredArray) -> bool:

@@ -27,7 +27,7 @@ from recordsmith.sources.files.files_reader import (
 )
 from recordsmith.sources.files.folders import last_name
 from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import NumberedSamples, RowNames, RowReferences
+from recordsmith.sources.numbered import NumberedSamples, RowNames
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, only_split, shard_splits
@@ -112,7 +112,7 @@ class Shards:
                 np.concatenate(sizes),
                 splits=coded,
                 version=common_version(version for _, version in files),
-                references=RowReferences(rows_of_all),
+                references=rows_of_all.references(),
             ),
             ShardReader(root, files).having(opened),
             class_names,

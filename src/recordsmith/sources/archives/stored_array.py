@@ -135,11 +135,7 @@ class ArrayFile:
         return self._array(str(self.location), reader, shape, dtype, offset, size)
 
     def _npy(self, name: str, reader: ObjectReader) -> StoredArray:
-        try:
-            shape, is_fortran, dtype, offset = read_npy_header(reader.read_at(0, LARGEST_HEADER))
-        except ValueError as error:
-            raise self._damaged(f"{name}: {error}") from None
-        self._check_order(name, shape, is_fortran=is_fortran)
+        shape, dtype, offset = self._header(name, reader.read_at(0, LARGEST_HEADER))
         return self._array(name, reader, shape, dtype, offset, reader.size_bytes)
 
     def _cifar(self) -> dict[str, StoredArray]:
@@ -212,16 +208,13 @@ class ArrayFile:
             shape, is_fortran, dtype, offset = read_npy_header(head)
         except ValueError as error:
             raise self._damaged(f"{place}: {error}") from None
-        self._check_order(place, shape, is_fortran=is_fortran)
-        return shape, dtype, offset
-
-    def _check_order(self, place: str, shape: tuple[int, ...], *, is_fortran: bool) -> None:
         if is_fortran and len(shape) > 1:
             raise SourceError(
                 f"{place}: the array is in Fortran order",
                 path=self.location,
                 remedy="Save it again with numpy.save(path, numpy.ascontiguousarray(array)).",
             )
+        return shape, dtype, offset
 
     def _array(
         self,

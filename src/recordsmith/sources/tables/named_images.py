@@ -23,7 +23,7 @@ from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.numbered import Coding, LazySequence, RowNames, RowReferences
+from recordsmith.sources.numbered import Coding, ComputedReferences, RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Note, ignore_note
 from recordsmith.sources.splits import find_split, sort_splits
@@ -164,11 +164,15 @@ class NamedImages:
         numbers = np.array([*(names.index(name or "") for name in of_folders), 0], np.int32)
         return names, numbers[np.array(self._row_folders, np.int32)]
 
-    def found(self, row: int) -> str:
-        """The path of a row's image, relative to the folder; empty without one."""
-        return self._paths[self._path_ends[row] : self._path_ends[row + 1]].decode(
-            "utf-8", "surrogateescape"
-        )
+    def references(self, names: RowNames) -> ComputedReferences:
+        """The references of rows, with the `image` of each that has one, relative to the folder."""
+
+        def reference(row: int) -> Mapping[str, Any]:
+            path = self._paths[self._path_ends[row] : self._path_ends[row + 1]]
+            image = {"image": path.decode("utf-8", "surrogateescape")} if path else {}
+            return {**names.reference(row), **image}
+
+        return ComputedReferences(len(names), reference)
 
     def notices(self) -> list[str]:
         """Rows without an image, and images without a row."""
@@ -215,22 +219,6 @@ class NamedImages:
     @cached_property
     def _index(self) -> FileIndex:
         return FileIndex(FileTree(self.folder))
-
-
-class ImageReferences(LazySequence[Mapping[str, Any]]):
-    """The references of rows, with the `image` of each that has one."""
-
-    def __init__(self, rows: RowNames, images: NamedImages) -> None:
-        self._rows = RowReferences(rows)
-        self._images = images
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def _item(self, number: int) -> Mapping[str, Any]:
-        image = self._images.found(number)
-        row = self._rows[number]
-        return {**row, "image": image} if image else row
 
 
 def image_path(

@@ -25,7 +25,7 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.sources.numbered import NumberedSamples, RowNames, RowReferences
+from recordsmith.sources.numbered import NumberedSamples, RowNames
 from recordsmith.sources.problems import Fault, join_names, join_problems, raise_problems
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
@@ -165,7 +165,7 @@ class Rows:
             splits=splits,
             groups=None if self._group is None else marks[self._group].coding(),
             version=self._rows.crc32c,
-            references=RowReferences(names),
+            references=names.references(),
         )
         reader = RowReader(self._rows, self._kinds | self._floats)
         return Listing(

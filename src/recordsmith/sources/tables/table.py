@@ -38,16 +38,16 @@ from recordsmith.sources.files.folders import (
     relative_place,
 )
 from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import NumberedSamples, RowNames, RowReferences
+from recordsmith.sources.numbered import NumberedSamples, RowNames
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
-from recordsmith.sources.tables.named_images import ImageReferences, NamedImages
+from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.row_columns import CategoryColumn, as_labels, as_splits
 from recordsmith.sources.tables.table_reader import (
-    TableFormat,
     TableReader,
+    open_rows,
     other_image_columns,
     table_files,
 )
@@ -212,9 +212,7 @@ class Table:
         if self._listing is not None and (is_current or self._stream is not None):
             return self._listing  # a stream can be read only once
         split, group, label = CategoryColumn(), CategoryColumn(), CategoryColumn()
-        kinds = tuple(self._kinds.items())
-        form = TableFormat(kinds, self._delimiter, self._encoding, self._image_column)
-        rows = form.open(self._paths, self._wanted_columns(), self._stream)
+        rows = self._open_rows()
         names_of_label = rows.class_names.get(self._label or "")
         if self._label is None and len(rows.class_names) == 1:
             ((self._label, names_of_label),) = rows.class_names.items()
@@ -234,7 +232,7 @@ class Table:
         stems = other_image_columns(rows.kinds, self._image_column) if images is not None else {}
         others = {column: images.of_other_column(column) for column in stems} if images else {}
         if others:
-            rows = form.open(self._paths, self._wanted_columns(), self._stream)
+            rows = self._open_rows()
             named += others.items()
             table = encode_table(rows, named, required=self._split, with_lines=has_images)
         if files != (() if self._stream is not None else versions_of(root, names)):
@@ -263,13 +261,13 @@ class Table:
         elif splits is not None:
             notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
         row_names = RowNames(dict(zip(names, table.counts, strict=True)))
-        references: Sequence[Mapping[str, Any]] = RowReferences(row_names)
+        references = row_names.references()
         sizes = table.rows.sizes
         versions: int | npt.NDArray[np.int64] = table.rows.crc32c if version is None else version
         if images is not None:
             sizes = sizes + images.sizes()
             versions = images.versions(table.rows.crc32c if version is None else version)
-            references = ImageReferences(row_names, images)
+            references = images.references(row_names)
             notices += images.notices()
         for other in others.values():
             sizes = sizes + other.sizes()
@@ -282,7 +280,7 @@ class Table:
         reader = TableReader(
             root,
             files,
-            kinds,
+            tuple(self._kinds.items()),
             self._delimiter,
             self._encoding,
             rows.unit,
@@ -389,8 +387,7 @@ class Table:
             )
         return splits if len(set(splits)) > 1 and self._split is None else []
 
-    def _wanted_columns(self) -> dict[str, str]:
-        """Columns that must exist, with the option that each is from."""
+    def _open_rows(self) -> TableRows:
         wanted = dict.fromkeys(self._kinds, "kinds") | {
             column: name
             for name, column in self._options.items()
@@ -398,7 +395,15 @@ class Table:
         }
         if self._image_column is not None:
             wanted.setdefault(self._image_column, "image_column")
-        return wanted
+        return open_rows(
+            self._paths,
+            wanted,
+            kinds=self._kinds,
+            delimiter=self._delimiter,
+            encoding=self._encoding,
+            image_column=self._image_column,
+            stream=self._stream,
+        )
 
     def _check_columns(self, rows: TableRows, images: NamedImages | None) -> None:
         if self._image_column is None and rows.image is None:

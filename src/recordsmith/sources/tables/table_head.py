@@ -13,7 +13,7 @@ from recordsmith.errors import RecordsmithError
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
 from recordsmith.sources.tables.csv_rows import guess_delimiter
-from recordsmith.sources.tables.table_reader import TableFormat
+from recordsmith.sources.tables.table_reader import open_rows
 from recordsmith.wire.compression import GZIP_MAGIC
 
 _ROWS = 300
@@ -93,7 +93,7 @@ def _json(lines: Sequence[str]) -> dict[str, list[Any]]:
 
 def _arrow(tree: FileTree, path: str) -> TableHead | None:
     try:
-        rows = TableFormat().open([tree.root / path], {})
+        rows = open_rows([tree.root / path], {})
         batch = next(iter(rows.batches(0)), None)
         if batch is None:
             return None

@@ -34,38 +34,31 @@ _FILE_NAME = "_file_name"
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
-@dataclass(frozen=True)
-class TableFormat:
-    """How the files of a table are read.
+def open_rows(
+    paths: Sequence[Location],
+    wanted: Mapping[str, str],
+    *,
+    kinds: Mapping[str, Kind] | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    image_column: str | None = None,
+    stream: ArrowStream | None = None,
+) -> TableRows:
+    """Open the files of a table, or a stream, with the reader for their format.
 
-    kinds: of columns that are not inferred.
-    image_column: a column of images in Arrow files.
+    `wanted` has the columns that must exist, with the option that each is from; `kinds` those that
+    are not inferred; `image_column` is one of images in Arrow files.
     """
-
-    kinds: tuple[tuple[str, Kind], ...] = ()
-    delimiter: str | None = None
-    encoding: str = "utf-8"
-    image_column: str | None = None
-
-    def open(
-        self,
-        paths: Sequence[Location],
-        wanted: Mapping[str, str],
-        stream: ArrowStream | None = None,
-    ) -> TableRows:
-        """Open the files of a table with the reader for their format."""
-        first, kinds = paths[0], dict(self.kinds)
-        if stream is not None or is_arrow_file(first):
-            return ArrowRows(paths, stream, kinds, wanted=wanted, image_column=self.image_column)
-        head = first.read(0, 64)
-        name = first.name.lower().removesuffix(".gz")
-        looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-        is_text_table = name.endswith((".csv", ".tsv", ".tab")) or self.delimiter is not None
-        if name.endswith(_JSON_SUFFIXES) or (looks_like_json and not is_text_table):
-            return JsonRows(paths, kinds, wanted=wanted, encoding=self.encoding)
-        return CsvRows(
-            paths, kinds, wanted=wanted, delimiter=self.delimiter, encoding=self.encoding
-        )
+    first, kinds = paths[0], kinds or {}
+    if stream is not None or is_arrow_file(first):
+        return ArrowRows(paths, stream, kinds, wanted=wanted, image_column=image_column)
+    head = first.read(0, 64)
+    name = first.name.lower().removesuffix(".gz")
+    looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+    is_text_table = name.endswith((".csv", ".tsv", ".tab")) or delimiter is not None
+    if name.endswith(_JSON_SUFFIXES) or (looks_like_json and not is_text_table):
+        return JsonRows(paths, kinds, wanted=wanted, encoding=encoding)
+    return CsvRows(paths, kinds, wanted=wanted, delimiter=delimiter, encoding=encoding)
 
 
 class TableFile(NamedTuple):
@@ -114,7 +107,7 @@ class TableReader(FilesReader[TableFile]):
     Elsewhere, the files are encoded once, at first use. An engine that knows their format can
     read the rows without that.
 
-    delimiter, encoding, given_kinds, image_column: as in `TableFormat`.
+    delimiter, encoding, given_kinds, image_column: as in `open_rows`.
     unit: what numbers rows in messages.
     columns: the kinds of the columns that are features.
     embedded: the column with encoded images, if there is one.
@@ -208,9 +201,15 @@ class TableReader(FilesReader[TableFile]):
     def _open(self, name: str) -> Mapping[str, TableFile]:
         names = [name for name, _ in self.files]
         paths = list(map(self.checked, names))
-        form = TableFormat(self.given_kinds, self.delimiter, self.encoding, self.image_column)
         table = encode_table(
-            form.open(paths, {}),
+            open_rows(
+                paths,
+                {},
+                kinds=dict(self.given_kinds),
+                delimiter=self.delimiter,
+                encoding=self.encoding,
+                image_column=self.image_column,
+            ),
             [(self.split_column, CategoryColumn())],
             required=self.split_column,
             with_lines=self._has_images,
