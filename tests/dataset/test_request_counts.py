@@ -576,8 +576,8 @@ def test_packing_reads_each_image_of_a_bucket_once(store: CountingStore, tmp_pat
     for lint, probed in ("off", 0), ("warn", 8):
         store.reset()
         rs.pack(source, tmp_path / lint, lint=lint)
-        # whether it is a folder, what is in it, whether its folders are splits, and the classes
-        assert store.counts == {"list": 1 + 1 + 1 + 3, "read": 60 + probed}
+        # whether it is a folder, what is in it, and the classes
+        assert store.counts == {"list": 1 + 1 + 3, "read": 60 + probed}
 
 
 # -- a real server ---------------------------------------------------------------------------------
