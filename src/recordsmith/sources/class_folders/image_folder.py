@@ -12,7 +12,7 @@ from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.class_folders.class_lists import ClassList, parse_class_list
 from recordsmith.sources.class_folders.image_files import ImageReader
-from recordsmith.sources.class_folders.layout import ClassFolders, find_class_folders
+from recordsmith.sources.class_folders.layout import ClassLayout, find_class_folders
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
 from recordsmith.sources.files.images import without_suffix
@@ -121,7 +121,7 @@ class _Walk:
     """
 
     def __init__(
-        self, tree: FileTree, root: Location, layout: ClassFolders, list_file: Location | None
+        self, tree: FileTree, root: Location, layout: ClassLayout, list_file: Location | None
     ) -> None:
         self._tree = tree
         self.base = root / layout.base if layout.base else root

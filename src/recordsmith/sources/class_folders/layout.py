@@ -36,7 +36,7 @@ _NO_CLASSES = frozenset(_NO_CLASSES_TEXT.split())
 
 
 @dataclass(frozen=True)
-class ClassFolders:
+class ClassLayout:
     """Where class folders are. All paths are relative to the root.
 
     base: the folder that contains the class folders or the splits.
@@ -49,7 +49,7 @@ class ClassFolders:
     flat: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassFolders:
+def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
     """Find the class folders; `descend`: also in folders that contain nothing else with images."""
     base = ""
     for _ in range(_MAX_DEPTH if descend else 0):
@@ -62,12 +62,12 @@ def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassFolders:
         base = below
     filled = sort_splits(_filled(tree, base))
     if tree.folders[base].image_count or not all(map(is_like_split, filled)):
-        return ClassFolders(base)
+        return ClassLayout(base)
     flat = {name: path for name in filled if (path := _flat_folder(tree, _join(base, name)))}
     splits = {name: _join(base, name) for name in filled if name not in flat}
     if splits and not any(map(is_split_name, splits)):
-        return ClassFolders(base)  # classes of these names
-    return ClassFolders(base, splits, flat)
+        return ClassLayout(base)  # classes of these names
+    return ClassLayout(base, splits, flat)
 
 
 def _flat_folder(tree: FileTree, split: str) -> str:
