@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import sys
@@ -14,15 +13,14 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import WHICH, Json, Paths, one_or_all
 from recordsmith.cli.wording import can_be_shown, how_to_show
-from recordsmith.errors import OptionError
 from recordsmith.words import percent
 
 if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, Trial
 
-_SIZE = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 _BAR_WIDTH = 30
 _WIDTH = 100  # the longest line
 _OPTIONAL = ("measured", "MB/s", "rounds", "kB", "decoded", "CPU µs")
@@ -31,26 +29,7 @@ _OPTIONAL = ("measured", "MB/s", "rounds", "kB", "decoded", "CPU µs")
 
 def bench(
     paths: Paths,
-    split: Split = None,
-    batch_size: Annotated[int, typer.Option(help="Examples in a batch.", min=1, metavar="N")] = 32,
-    size: Annotated[
-        str,
-        typer.Option(
-            help="Image size in pixels: 224, or height x width such as 192x256.",
-            metavar="SIZE",
-        ),
-    ] = "224",
-    fit: Annotated[
-        str,
-        typer.Option(
-            help="resize, crop-or-pad, center-crop, contain, random-crop or pad.",
-            metavar="FIT",
-        ),
-    ] = "resize",
-    key: Annotated[
-        str | None,
-        typer.Option(help="The feature that holds the images. [default: detected]", metavar="KEY"),
-    ] = None,
+    options: Annotated[dict[str, Any], OptionsOf("bench", panels={WHICH: "split"})],
     threads: Annotated[
         int | None,
         typer.Option(
@@ -66,23 +45,14 @@ def bench(
             help="Whether to shuffle. [default: shuffle; compressed shards with a buffer]",
         ),
     ] = None,
-    skip_errors: Annotated[
-        int, typer.Option(help="Skip up to N damaged records.", min=0, metavar="N")
-    ] = 0,
-    seconds: Annotated[
-        float, typer.Option(help="About how long to measure, in seconds.", metavar="SECONDS")
-    ] = 10.0,
     json: Json = False,
 ) -> None:
-    """Measure how fast a dataset loads and suggest how to make it faster.
-
-    Loads it with the given options; then briefly tries other numbers of threads, other orders,
+    """Loads it with the given options; then briefly tries other numbers of threads, other orders,
     tiles and smaller images. Ctrl-C prints the results so far.
 
     Example: `recordsmith bench out --split train --batch-size 32 --size 224`
     """
-    options: dict[str, Any] = {"size": _parse_size(size), "fit": fit}
-    options["shuffle"] = None if shuffle else shuffle  # None uses a buffer for compressed shards
+    order = None if shuffle else shuffle  # None uses a buffer for compressed shards
     report: BenchReport | None = None
     try:
         with _display() as show:
@@ -93,15 +63,7 @@ def bench(
                 show(now)
 
             report = rs.bench(
-                one_or_all(paths),
-                split,
-                batch_size=batch_size,
-                key=key,
-                threads=threads,
-                skip_errors=skip_errors,
-                seconds=seconds,
-                on_update=keep,
-                **options,
+                one_or_all(paths), threads=threads, shuffle=order, on_update=keep, **options
             )
     except KeyboardInterrupt:
         if report is not None and report.trials:
@@ -200,15 +162,6 @@ def _row(trial: Trial) -> tuple[str, ...]:
         f"{trial.bytes_per_second / 1e6:,.1f}",
         f"{total.record_count:,} in {total.seconds:.1f} s",
     )
-
-
-def _parse_size(text: str) -> int | tuple[int, int]:
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise OptionError(
-            option="size", value=text, expected="a number, or height and width such as 192x256"
-        )
-    return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
 
 
 # -- while it runs ---------------------------------------------------------------------------------
