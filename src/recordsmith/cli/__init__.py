@@ -100,7 +100,7 @@ COMMANDS = {
             "index": ("index", "Write indexes, which make random access to records fast."),
             "bench": (
                 "bench",
-                "Measure how fast a dataset loads and suggest how to make it faster.",
+                "Measure how fast a dataset loads, and what limits it.",
             ),
             "cache": ("cache", "Show or empty the local cache of buckets and web servers."),
         },
