@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import lru_cache
 from typing import Annotated, Any, TypeAlias
 
@@ -38,7 +38,7 @@ from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Note, Sample, SampleReader, ignore_note, open_reader
-from recordsmith.sources.numbered import ComputedReferences, NumberedSamples
+from recordsmith.sources.numbered import References, SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
 from recordsmith.stores import Location, as_folder
@@ -425,23 +425,27 @@ def _at(samples: Sequence[Sample], places: Int64Array) -> list[Sample]:
     return found
 
 
+def _row_reference(row: int) -> dict[str, int]:
+    return {"row": row}
+
+
 def _listing(task: PackTask, folder: Location) -> Listing:
     """Return the samples of a task, numbered as in the task."""
     samples, versions = task.samples, task.samples.versions
-    references: Any = samples.references
+    references: References = samples.references.__getitem__
     reader: SampleReader
     if task.rows is None:
         reader = open_reader_once(json.dumps(task.reader))
     else:
         reader = RowsInStore(folder, task.rows, task.kinds)
-        references = ComputedReferences(len(references), lambda row: {"row": row})
-    columns = [samples.names, samples.sizes, samples.labels, references]
+        references = _row_reference
+    columns: list[Sized] = [samples.names, samples.sizes, samples.labels, samples.references]
     if isinstance(versions, list):
         columns.append(versions)
     if len({*map(len, columns)}) > 1:
         raise ValueError("its samples have different numbers of names, sizes and references")
     return Listing(
-        NumberedSamples(
+        SampleTable(
             samples.names,
             np.array(samples.sizes, np.int64),
             labels=np.array(samples.labels, np.int32),
