@@ -51,13 +51,14 @@ def forecast(
 
     Args:
         source: a path or the samples, as for `pack`.
-        sample_count: how many samples to store; all of them if there are fewer. Then the sizes are
+        sample_count: number of samples to store; all of them if there are fewer. Then the sizes are
             exact. Below 100, the intervals are less reliable.
-        seed: of the random sample.
-        qualities: of JPEG: once for images in other formats only, and once for all images.
-        shorter_sides: lengths in pixels to which the shorter side of images is scaled down.
+        seed: random seed of the sample.
+        qualities: qualities of JPEG. Once for images in other formats only, and once for all
+            images.
+        shorter_sides: lengths of the shorter side, in pixels, to which images are scaled down.
         keys: as for `pack`.
-        threads: the number of threads; None for one per processor.
+        threads: number of threads; None for one per processor.
         progress: called as `progress(done, total)` with numbers of samples.
 
     Returns:
