@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.sources import Source, Table
 from recordsmith.sources.tables import json_rows
-from recordsmith.sources.tables.table_rows import LOST_DIGITS
+from recordsmith.sources.tables.precision import LOST_DIGITS
 
 from ..raising import places, raises
 from ..reading import read_sample
