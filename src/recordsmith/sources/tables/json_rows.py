@@ -149,7 +149,10 @@ class _JsonBatch(RowBatch):
         for key, values in by_key.items():
             kind = kinds.get(key, "bytes")
             if None in values:
-                validity[key] = np.array([value is not None for value in values])
+                valid = np.array([value is not None for value in values])
+                if not valid.any():
+                    continue
+                validity[key] = valid
             if key in text_keys:
                 texts = [b"" if value is None else as_text(value) for value in values]
                 columns[key] = BytesArray.from_values(texts)
@@ -217,7 +220,10 @@ class _JsonBatch(RowBatch):
 
 def _column(values: Sequence[Any], kind: Kind) -> Any:
     """Values of one kind, or lists of them, as a column; anything for None."""
-    if list in set(map(type, values)):
+    types = set(map(type, values)) - {type(None)}
+    if list in types:
+        if types != {list}:
+            raise TypeError("lists and single values")
         splits = offsets_from_lengths([0 if value is None else len(value) for value in values])
         return RaggedArray(_flat(list(chain.from_iterable(filter(None, values))), kind), splits)
     nothing = "" if kind == "bytes" else 0

@@ -55,28 +55,28 @@ class KindSurvey:
         """Consider the values of one key in many objects; None where it is missing."""
         seen = self._seen.setdefault(key, {})
         before = seen.copy()
-        for kind in set(map(type, values)):
-            if (key, kind) in self._known:
-                continue
-            if kind is list:
-                lists = [value for value in values if type(value) is list]
-                found = _value_kinds(list(chain.from_iterable(lists)))
-                if found <= seen.keys():
-                    continue
-            else:
-                self._known.add((key, kind))
-            for number, value in enumerate(values):
-                if isinstance(value, list):
-                    found = _value_kinds(value) if kind is list else set()
-                elif value is not None and type(value) is kind:
-                    found = {_KINDS.get(kind, _NESTED)}
-                else:
-                    continue
-                for each in found - seen.keys():
-                    seen[each] = where(number)
-                if kind is not list:
-                    break
+        for value_type in dict.fromkeys(map(type, values)):
+            if value_type is list:
+                self._update_lists(seen, values, where)
+            elif (key, value_type) not in self._known and value_type is not type(None):
+                self._known.add((key, value_type))
+                kind = _KINDS.get(value_type, _NESTED)
+                if kind not in seen:
+                    types = list(map(type, values))
+                    seen[kind] = where(types.index(value_type))
         return bool(before) and seen != before
+
+    @staticmethod
+    def _update_lists(
+        seen: dict[Any, Where], values: Sequence[Any], where: Callable[[int], Where]
+    ) -> None:
+        lists = [value for value in values if type(value) is list]
+        if _value_kinds(list(chain.from_iterable(lists))) <= seen.keys():
+            return
+        for number, value in enumerate(values):
+            if type(value) is list:
+                for kind in _value_kinds(value) - seen.keys():
+                    seen[kind] = where(number)
 
     @property
     def names(self) -> list[str]:
