@@ -28,10 +28,8 @@ from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.npy import npy_features
 from recordsmith.sources.archives.tar import TarFile
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
-from recordsmith.sources.files.folders import is_folder, last_name
-from recordsmith.sources.files.foreign_paths import with_slashes
 from recordsmith.sources.files.images import image_features
-from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.files.paths import common_version, is_folder, last_name, with_slashes
 from recordsmith.sources.numbered import Coding, collect
 from recordsmith.sources.problems import (
     count_notice,
