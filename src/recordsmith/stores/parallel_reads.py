@@ -1,33 +1,40 @@
-"""Reads several ranges at the same time, where each read is a request over a network."""
+"""Reads many ranges at the same time, and ahead of a reader, where reads are requests.
+
+Ranges that are near each other are merged, and long ones are split.
+"""
 
 from __future__ import annotations
 
 import errno
-import os
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotDoneError
 from contextlib import suppress
-from itertools import islice
+from itertools import groupby, islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stopping import check_stopping, wait_for
-from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
+from recordsmith.threads import (
+    check_stopping,
+    renew_in_children,
+    request_pool,
+    submit_request,
+    wait_for,
+)
 
 if TYPE_CHECKING:
     from recordsmith.stores.store import Store
 
-Argument = TypeVar("Argument")
-Result = TypeVar("Result")
+REQUEST_BYTES = 2 << 20
+"""The most that one request reads: its transfer takes as long as the way to the server and back,
+and those that are under way at the same time fit into memory."""
 
-_THREADS = 64
-_IDLE_SECONDS = 2.0
-SOON_SECONDS = 0.6
+GAP_BYTES = 128 << 10
+"""Ranges with fewer bytes between them are read together: the bytes cost less than a request."""
+
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 24 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
@@ -35,7 +42,7 @@ _AHEAD_BYTES = 24 << 20
 _WAKING_SECONDS = 0.02
 _WAKING_BYTES = REQUEST_BYTES
 _FULL_BYTES = 4 * REQUEST_BYTES  # of responses that wait for the reader
-_MOST_MISSING_BYTES = 64 << 20
+_MAX_MISSING_BYTES = 64 << 20
 """A range that ends so far behind the end of its object is an error: each part is a request."""
 
 _PIECE_BYTES = 1 << 20
@@ -45,11 +52,65 @@ of it can be used before its last byte is there. Smaller ones cost more CPU time
 _FIRST_AHEAD_BYTES = 4 * _PIECE_BYTES
 
 
+class Range(NamedTuple):
+    """Some bytes of an object, of a version or of any; `stop` None means its end."""
+
+    key: str
+    start: int = 0
+    stop: int | None = None
+    version: str | None = None
+
+
+class _Request(NamedTuple):
+    """A range that is read at once.
+
+    parts: the ranges that it is for, with their indexes: they lie in it, or it in the only one.
+    """
+
+    wanted: Range
+    parts: list[tuple[int, Range]]
+
+
+def _requests_for(ranges: Iterable[tuple[int, Range]]) -> Iterator[_Request]:
+    """Yield requests that read some ranges, each with an index.
+
+    A longer range than REQUEST_BYTES is split, unless its end is unknown.
+    """
+    for (key, _), of_object in groupby(sorted(ranges, key=_place), lambda item: _place(item)[:2]):
+        parts: list[tuple[int, Range]] = []
+        begin = end = 0
+        for index, wanted in of_object:
+            start, stop, version = wanted[1:]
+            if stop is None:
+                yield _Request(wanted, [(index, wanted)])
+                continue
+            if stop - start > REQUEST_BYTES:
+                for at in range(start, stop, REQUEST_BYTES):
+                    piece = Range(key, at, min(at + REQUEST_BYTES, stop), version)
+                    yield _Request(piece, [(index, wanted)])
+                continue
+            is_near = start <= end + GAP_BYTES and max(end, stop) - begin <= REQUEST_BYTES
+            if parts and not is_near:
+                yield _Request(Range(key, begin, end, parts[0][1].version), parts)
+                parts = []
+            if not parts:
+                begin = end = start
+            parts.append((index, wanted))
+            end = max(end, stop)
+        if parts:
+            yield _Request(Range(key, begin, end, parts[0][1].version), parts)
+
+
+def _place(item: tuple[int, Range]) -> tuple[str, str, int]:
+    _, (key, start, _, version) = item
+    return key, version or "", start
+
+
 def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
     """Yield the index and the bytes of each range, as `Store.read_many`."""
     numbered = iter(enumerate(ranges))
     for group in iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), []):
-        responses = _Responses(store, requests_for(group))
+        responses = _Responses(store, _requests_for(group))
         pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
         try:
             for request, data in responses:
@@ -66,20 +127,20 @@ class _Responses:
     the reader, which begins others when it comes back.
     """
 
-    def __init__(self, store: Store, requests: Iterable[Request]) -> None:
+    def __init__(self, store: Store, requests: Iterable[_Request]) -> None:
         self._store = store
         self._requests = iter(requests)  # of a range that is as long as its server claims
-        self._waiting: deque[Request] = deque()  # the next of them
+        self._waiting: deque[_Request] = deque()  # the next of them
         self._open_count = 0  # taken, and not yet returned
         self._lock = threading.Lock()
         self._fill()
-        self._ready: list[tuple[Request, memoryview | BaseException]] = []
+        self._ready: list[tuple[_Request, memoryview | BaseException]] = []
         self._ready_bytes = 0
         self._thread_count = 0
         self._awaited = 0  # responses that wake the reader; 0 if it does not wait
         self._wakes: SimpleQueue[None] = SimpleQueue()
 
-    def __iter__(self) -> Iterator[tuple[Request, memoryview | BaseException]]:
+    def __iter__(self) -> Iterator[tuple[_Request, memoryview | BaseException]]:
         while self._waiting or self._open_count:
             ready = self._begin_more()
             if not ready:
@@ -99,7 +160,7 @@ class _Responses:
         missing = self._store.concurrency - len(self._waiting)
         self._waiting.extend(islice(self._requests, max(0, missing)))
 
-    def _take(self) -> Request | None:
+    def _take(self) -> _Request | None:
         """Return the next request for a thread; None if there is none, so that it goes."""
         with self._lock:
             if not self._waiting:
@@ -110,7 +171,7 @@ class _Responses:
             self._fill()
             return request
 
-    def _begin_more(self) -> list[tuple[Request, memoryview | BaseException]]:
+    def _begin_more(self) -> list[tuple[_Request, memoryview | BaseException]]:
         """Return what has arrived, and begin threads for what waits."""
         most = self._store.concurrency
         with self._lock:
@@ -121,7 +182,7 @@ class _Responses:
             left = self._open_count + len(self._waiting)
             self._awaited = 0 if ready else min(left, max(1, most // 2))
         for _ in range(count):
-            _pool.submit(_Responses._read, self)
+            request_pool.submit(_Responses._read, self)
         return ready
 
     def _read(self) -> None:
@@ -136,7 +197,7 @@ class _Responses:
                 response, size = error, _WAKING_BYTES
             is_full = self._add(request, response, size)
 
-    def _add(self, request: Request, response: memoryview | BaseException, size: int) -> bool:
+    def _add(self, request: _Request, response: memoryview | BaseException, size: int) -> bool:
         """Add a response; return whether so much waits for the reader that this thread goes."""
         with self._lock:
             self._ready.append((request, response))
@@ -151,7 +212,7 @@ class _Responses:
 
 
 def _parts_of(
-    request: Request, data: memoryview | BaseException, pieces: dict[int, dict[int, memoryview]]
+    request: _Request, data: memoryview | BaseException, pieces: dict[int, dict[int, memoryview]]
 ) -> Iterator[tuple[int, memoryview]]:
     """Yield the ranges that are complete with the response to a request."""
     if isinstance(data, BaseException):
@@ -163,7 +224,7 @@ def _parts_of(
         elif stop is not None and end is not None and stop - start > end - begin:
             of_range = pieces.setdefault(index, {})
             of_range[begin] = data
-            if not data and begin - start >= _MOST_MISSING_BYTES:
+            if not data and begin - start >= _MAX_MISSING_BYTES:
                 raise FileAccessError(
                     errno.EIO, f"it ends before byte {begin:,}, against its size", key
                 )
@@ -197,6 +258,7 @@ class ReadAhead:
         self._pieces: deque[_Piece] = deque()
         self._unused: list[_Memory] = []
         _readers.add(self)
+        renew_in_children(self)
 
     @property
     def byte_count(self) -> int:
@@ -258,8 +320,8 @@ class ReadAhead:
             self._pieces.popleft().data.cancel()
         self._window = 0
 
-    def forget(self) -> None:
-        """Forget what is read ahead, without waiting for it."""
+    def renew_lock(self) -> None:
+        """Forget what a thread of the parent reads."""
         self._pieces.clear()
         self.close()
 
@@ -270,7 +332,7 @@ class ReadAhead:
         self._window = min(self._window, max(_PIECE_BYTES, _AHEAD_BYTES - of_others))
         while start < self._size_bytes and self.byte_count + _PIECE_BYTES <= self._window:
             stop = min(start + _PIECE_BYTES, self._size_bytes)
-            data = request_later(self._read, start, stop, self._allocate)
+            data = submit_request(self._read, start, stop, self._allocate)
             self._pieces.append(_Piece(start, stop, data))
             start = stop
 
@@ -297,82 +359,3 @@ class _Memory(bytearray):
 _RECENT_COUNT = 2
 
 _readers: weakref.WeakSet[ReadAhead] = weakref.WeakSet()
-
-
-class _Pool:
-    """Daemon threads that make requests, so that a program ends while a server does not respond."""
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[tuple[Callable[[Any], None], Any]] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._thread_count = self._call_count = 0
-
-    def submit(self, function: Callable[[Argument], None], argument: Argument) -> None:
-        """Call a function, which raises no error, in one of the threads."""
-        with self._lock:
-            self._call_count += 1
-            is_short = self._thread_count < min(self._call_count, _THREADS)
-            self._thread_count += is_short
-        if is_short:
-            threading.Thread(target=self._run, name="recordsmith-request", daemon=True).start()
-        self._calls.put((function, argument))
-
-    def _run(self) -> None:
-        while True:
-            try:
-                function, argument = self._calls.get(timeout=_IDLE_SECONDS)
-            except Empty:
-                with self._lock:
-                    if self._thread_count > self._call_count:
-                        self._thread_count -= 1
-                        return
-                continue
-            function(argument)
-            del function, argument
-            with self._lock:
-                self._call_count -= 1
-
-
-_pool = _Pool()
-
-
-def request_later(request: Callable[..., Result], *arguments: object) -> Future[Result]:
-    """Call a function that makes requests in a daemon thread."""
-    future: Future[Result] = Future()
-
-    def run(future: Future[Result]) -> None:
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(request(*arguments))
-            except BaseException as error:  # noqa: BLE001 - raised where the result is used
-                future.set_exception(error)
-
-    _pool.submit(run, future)
-    return future
-
-
-def result_soon(
-    request: Callable[..., Result], *arguments: object, seconds: float = SOON_SECONDS
-) -> Result | None:
-    """Call a function that makes requests; None if it takes too long to wait for.
-
-    For what is done after Ctrl-C or an error, perhaps of a server that does not respond. The
-    function continues in its thread while the program runs.
-    """
-    future = request_later(request, *arguments)
-    try:
-        return future.result(seconds)
-    except NotDoneError:
-        return future.result() if future.done() else None  # meanwhile, or this is its own error
-
-
-def _begin_in_child() -> None:
-    """Forget the threads of the parent, and what they read ahead."""
-    global _pool  # noqa: PLW0603
-    _pool = _Pool()
-    for reader in list(_readers):
-        reader.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)

@@ -14,7 +14,7 @@ from recordsmith.stores.checks import check_range, check_version
 from recordsmith.stores.local.cache_file import ObjectId
 from recordsmith.stores.object_reader import ObjectReader, RangeReader
 from recordsmith.stores.object_writer import ObjectWriter
-from recordsmith.stores.ranges import Range
+from recordsmith.stores.parallel_reads import Range
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 if TYPE_CHECKING:

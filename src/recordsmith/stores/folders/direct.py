@@ -23,8 +23,8 @@ from recordsmith.stores.folders.writer import (
 )
 from recordsmith.stores.location import Location
 from recordsmith.stores.object_writer import ObjectWriter
-from recordsmith.stores.parallel_reads import result_soon
 from recordsmith.stores.small_objects import NOTE_BYTES, read_existing
+from recordsmith.threads import call_with_timeout
 
 
 class DirectFolderWriter(FolderWriter):
@@ -165,6 +165,6 @@ def direct_folder(
             if isinstance(error, Exception):
                 writer.remove()
             else:
-                result_soon(writer.remove)
+                call_with_timeout(writer.remove)
         raise
     writer.discard()  # closes temporary files
