@@ -36,12 +36,12 @@ from recordsmith.sources.boxes.cvat import Cvat
 from recordsmith.sources.boxes.labelme import LabelMe
 from recordsmith.sources.boxes.voc import Voc
 from recordsmith.sources.boxes.yolo import Yolo
-from recordsmith.sources.class_folders import detection as class_folders
+from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
-from recordsmith.sources.files.folders import is_folder
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
+from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
 from recordsmith.sources.pairs import detection as pairs
