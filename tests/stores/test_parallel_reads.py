@@ -13,13 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordsmith.stores import Range
-from recordsmith.stores.parallel_reads import (
-    _AHEAD_BYTES,
-    GAP_BYTES,
-    REQUEST_BYTES,
-    ReadAhead,
-    _requests_for,
-)
+from recordsmith.stores.parallel_reads import _AHEAD_BYTES, ReadAhead
+from recordsmith.stores.ranges import GAP_BYTES, REQUEST_BYTES, requests_for
 
 from .delayed import DelayedStore
 
@@ -41,7 +36,7 @@ def some_ranges(draw: st.DrawFn) -> list[Range]:
 @settings(deadline=None, max_examples=40)
 @given(some_ranges())
 def test_requests_read_what_is_wanted(ranges: list[Range]) -> None:
-    requests = [*_requests_for(enumerate(ranges))]
+    requests = [*requests_for(enumerate(ranges))]
     assert {index for request in requests for index, _ in request.parts} == {*range(len(ranges))}
     for (key, start, stop, _), parts in requests:
         assert stop is None or stop - start <= REQUEST_BYTES
@@ -68,10 +63,10 @@ def test_neighbours_are_read_together() -> None:
     far = 3 * GAP_BYTES
     ranges = [Range("x", at, at + 10) for at in (0, far, 10, 20 + GAP_BYTES, far + 5)]
     found = [(start, stop, len(parts)) for (_, start, stop, _), parts in
-             _requests_for(enumerate(ranges))]  # fmt: skip
+             requests_for(enumerate(ranges))]  # fmt: skip
     assert found == [(0, 30 + GAP_BYTES, 3), (far, far + 15, 2)]
     versions = [Range("x", 0, 10, "1"), Range("x", 10, 20, "2"), Range("y", 10, 20, "2")]
-    assert len([*_requests_for(enumerate(versions))]) == 3
+    assert len([*requests_for(enumerate(versions))]) == 3
 
 
 class _Reads:

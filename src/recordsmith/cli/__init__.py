@@ -247,7 +247,7 @@ def _soon(advise: Callable[..., str], otherwise: str, command: str, *given: Any)
     """Return advice on a command that has ended; `otherwise` if its server does not respond."""
     if command not in _WRITING:
         return advise(command, *given)
-    from recordsmith.threads import call_with_timeout  # loads more than --help needs
+    from recordsmith.stopping import call_with_timeout  # loads more than --help needs
 
     advice = call_with_timeout(advise, command, *given)
     return otherwise if advice is None else advice

@@ -7,7 +7,8 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stores.parallel_reads import REQUEST_BYTES, Range, ReadAhead
+from recordsmith.stores.parallel_reads import ReadAhead
+from recordsmith.stores.ranges import REQUEST_BYTES, Range
 
 if TYPE_CHECKING:
     import mmap

@@ -1,7 +1,4 @@
-"""Reads many ranges at the same time, and ahead of a reader, where reads are requests.
-
-Ranges that are near each other are merged, and long ones are split.
-"""
+"""Reads many ranges at the same time, and ahead of a reader, where reads are requests."""
 
 from __future__ import annotations
 
@@ -12,28 +9,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import groupby, islice
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recordsmith.errors import FileAccessError
-from recordsmith.threads import (
+from recordsmith.stopping import (
     check_stopping,
     renew_in_children,
     request_pool,
     submit_request,
     wait_for,
 )
+from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
 
 if TYPE_CHECKING:
     from recordsmith.stores.store import Store
-
-REQUEST_BYTES = 2 << 20
-"""The most that one request reads: its transfer takes as long as the way to the server and back,
-and those that are under way at the same time fit into memory."""
-
-GAP_BYTES = 128 << 10
-"""Ranges with fewer bytes between them are read together: the bytes cost less than a request."""
 
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 24 << 20
@@ -52,65 +43,11 @@ of it can be used before its last byte is there. Smaller ones cost more CPU time
 _FIRST_AHEAD_BYTES = 4 * _PIECE_BYTES
 
 
-class Range(NamedTuple):
-    """Some bytes of an object, of a version or of any; `stop` None means its end."""
-
-    key: str
-    start: int = 0
-    stop: int | None = None
-    version: str | None = None
-
-
-class _Request(NamedTuple):
-    """A range that is read at once.
-
-    parts: the ranges that it is for, with their indexes: they lie in it, or it in the only one.
-    """
-
-    wanted: Range
-    parts: list[tuple[int, Range]]
-
-
-def _requests_for(ranges: Iterable[tuple[int, Range]]) -> Iterator[_Request]:
-    """Yield requests that read some ranges, each with an index.
-
-    A longer range than REQUEST_BYTES is split, unless its end is unknown.
-    """
-    for (key, _), of_object in groupby(sorted(ranges, key=_place), lambda item: _place(item)[:2]):
-        parts: list[tuple[int, Range]] = []
-        begin = end = 0
-        for index, wanted in of_object:
-            start, stop, version = wanted[1:]
-            if stop is None:
-                yield _Request(wanted, [(index, wanted)])
-                continue
-            if stop - start > REQUEST_BYTES:
-                for at in range(start, stop, REQUEST_BYTES):
-                    piece = Range(key, at, min(at + REQUEST_BYTES, stop), version)
-                    yield _Request(piece, [(index, wanted)])
-                continue
-            is_near = start <= end + GAP_BYTES and max(end, stop) - begin <= REQUEST_BYTES
-            if parts and not is_near:
-                yield _Request(Range(key, begin, end, parts[0][1].version), parts)
-                parts = []
-            if not parts:
-                begin = end = start
-            parts.append((index, wanted))
-            end = max(end, stop)
-        if parts:
-            yield _Request(Range(key, begin, end, parts[0][1].version), parts)
-
-
-def _place(item: tuple[int, Range]) -> tuple[str, str, int]:
-    _, (key, start, _, version) = item
-    return key, version or "", start
-
-
 def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
     """Yield the index and the bytes of each range, as `Store.read_many`."""
     numbered = iter(enumerate(ranges))
     for group in iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), []):
-        responses = _Responses(store, _requests_for(group))
+        responses = _Responses(store, requests_for(group))
         pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
         try:
             for request, data in responses:
@@ -127,20 +64,20 @@ class _Responses:
     the reader, which begins others when it comes back.
     """
 
-    def __init__(self, store: Store, requests: Iterable[_Request]) -> None:
+    def __init__(self, store: Store, requests: Iterable[Request]) -> None:
         self._store = store
         self._requests = iter(requests)  # of a range that is as long as its server claims
-        self._waiting: deque[_Request] = deque()  # the next of them
+        self._waiting: deque[Request] = deque()  # the next of them
         self._open_count = 0  # taken, and not yet returned
         self._lock = threading.Lock()
         self._fill()
-        self._ready: list[tuple[_Request, memoryview | BaseException]] = []
+        self._ready: list[tuple[Request, memoryview | BaseException]] = []
         self._ready_bytes = 0
         self._thread_count = 0
         self._awaited = 0  # responses that wake the reader; 0 if it does not wait
         self._wakes: SimpleQueue[None] = SimpleQueue()
 
-    def __iter__(self) -> Iterator[tuple[_Request, memoryview | BaseException]]:
+    def __iter__(self) -> Iterator[tuple[Request, memoryview | BaseException]]:
         while self._waiting or self._open_count:
             ready = self._begin_more()
             if not ready:
@@ -160,7 +97,7 @@ class _Responses:
         missing = self._store.concurrency - len(self._waiting)
         self._waiting.extend(islice(self._requests, max(0, missing)))
 
-    def _take(self) -> _Request | None:
+    def _take(self) -> Request | None:
         """Return the next request for a thread; None if there is none, so that it goes."""
         with self._lock:
             if not self._waiting:
@@ -171,7 +108,7 @@ class _Responses:
             self._fill()
             return request
 
-    def _begin_more(self) -> list[tuple[_Request, memoryview | BaseException]]:
+    def _begin_more(self) -> list[tuple[Request, memoryview | BaseException]]:
         """Return what has arrived, and begin threads for what waits."""
         most = self._store.concurrency
         with self._lock:
@@ -197,7 +134,7 @@ class _Responses:
                 response, size = error, _WAKING_BYTES
             is_full = self._add(request, response, size)
 
-    def _add(self, request: _Request, response: memoryview | BaseException, size: int) -> bool:
+    def _add(self, request: Request, response: memoryview | BaseException, size: int) -> bool:
         """Add a response; return whether so much waits for the reader that this thread goes."""
         with self._lock:
             self._ready.append((request, response))
@@ -212,7 +149,7 @@ class _Responses:
 
 
 def _parts_of(
-    request: _Request, data: memoryview | BaseException, pieces: dict[int, dict[int, memoryview]]
+    request: Request, data: memoryview | BaseException, pieces: dict[int, dict[int, memoryview]]
 ) -> Iterator[tuple[int, memoryview]]:
     """Yield the ranges that are complete with the response to a request."""
     if isinstance(data, BaseException):

@@ -12,9 +12,8 @@ from recordsmith.stores.cache.block_cache import BlockCache, open_cache
 from recordsmith.stores.checks import check_range, check_version
 from recordsmith.stores.local.block_files import PAGE_BYTES, ObjectId
 from recordsmith.stores.object_reader import ObjectReader, RangeReader
-from recordsmith.stores.parallel_reads import Range
-from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
-from recordsmith.stores.wrapped_store import WrappedStore
+from recordsmith.stores.ranges import Range
+from recordsmith.stores.store import FolderEntry, ObjectInfo, Store, WrappedStore
 
 _DIRECT_BYTES = 1 << 20
 """Shorter ranges of unknown versions are not cached: asking for the version takes as long."""

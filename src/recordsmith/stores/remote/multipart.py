@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from recordsmith.errors import FileAccessError
+from recordsmith.stopping import SHORT_SECONDS, call_with_timeout
 from recordsmith.stores.checks import exists_error
 from recordsmith.stores.object_writer import WholeWriter, version_of
 from recordsmith.stores.store import Store
-from recordsmith.threads import SHORT_SECONDS, call_with_timeout
 
 PART_BYTES = 8 << 20
 """The size of a part, and up to which an object is written in one request."""

@@ -21,6 +21,7 @@ from recordsmith.errors import (
     OptionError,
     RecordsmithError,
 )
+from recordsmith.stopping import can_stop, submit_request, wait_for
 from recordsmith.stores.checks import (
     check_key,
     check_range,
@@ -50,7 +51,6 @@ from recordsmith.stores.remote.store_options import (
     store_options_error,
 )
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
-from recordsmith.threads import can_stop, submit_request, wait_for
 
 Result = TypeVar("Result")
 
