@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 _CHECK_SECONDS = 0.1
 """No wait is without an end: a signal just before it would be noticed only after it."""
 
-_MAX_REQUEST_THREADS = 64
+_REQUEST_THREADS = 64
 _IDLE_SECONDS = 2.0
 SHORT_SECONDS = 0.6
 """How long to wait for a server after Ctrl-C."""
@@ -133,7 +133,7 @@ class RequestPool:
         """Call a function, which raises no error, in one of the threads."""
         with self._lock:
             self._call_count += 1
-            is_short = self._thread_count < min(self._call_count, _MAX_REQUEST_THREADS)
+            is_short = self._thread_count < min(self._call_count, _REQUEST_THREADS)
             self._thread_count += is_short
         if is_short:
             threading.Thread(target=self._run, name="recordsmith-request", daemon=True).start()
