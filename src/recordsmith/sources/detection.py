@@ -44,7 +44,7 @@ from recordsmith.sources.files.images import has_image_name, is_image_word, is_m
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
-from recordsmith.sources.pairs import detection as pairs
+from recordsmith.sources.pairs import layout as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
