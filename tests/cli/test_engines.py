@@ -14,7 +14,6 @@ import pytest
         ("index", "{data}", "--format", "dali", "--overwrite", "--json"),
         ("salvage", "{data}", "{out}", "--overwrite", "--json"),
         ("stats", "{data}", "--json"),
-        ("diff", "{data}", "{data}", "--json"),
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -30,9 +29,9 @@ def test_equal_output(run, packed: Path, tmp_path: Path, arguments: tuple[str, .
     assert outcomes[0][0] == 0
 
 
-@pytest.mark.parametrize("command", ["verify", "index", "salvage", "stats", "diff"])
+@pytest.mark.parametrize("command", ["verify", "index", "salvage", "stats"])
 def test_unknown_engines(run, packed: Path, tmp_path: Path, command: str) -> None:
-    out = [tmp_path / "new"] if command in ("salvage", "diff") else []
+    out = [tmp_path / "new"] if command == "salvage" else []
     outcome = run(command, packed, *out, "--engine", "abacus")
     assert outcome.code == 2
     assert "--engine must be " in outcome.err

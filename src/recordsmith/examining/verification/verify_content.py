@@ -1,36 +1,31 @@
-"""What the page of a verification shows: each kind of defect, their places, and all of them."""
+"""What a terminal and a page show of a verification: each kind of defect, and their places."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from recordsmith.errors import DataError, Defect
-from recordsmith.examining.verification import ShardFindings, VerifyReport
+from recordsmith.errors import DAMAGED_RECORDS, SHOWN_RECORDS, DataError, Defect
 from recordsmith.examining.verification.defect_explanations import explain
-from recordsmith.reports import Level, ReportContent, ReportTable, ShownFinding, Strip
-from recordsmith.wire import Compression
+from recordsmith.reports import Example, Place, ReportContent, ReportTable, ShownFinding, Strip
 from recordsmith.words import count as format_count
 from recordsmith.words import size as format_size
 
+if TYPE_CHECKING:
+    from recordsmith.examining.verification.verify_report import ShardFindings, VerifyReport
+
+_EXAMPLES = 10  # of a kind of defect
 _ENDS_READING = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
 
 
 def verify_content(report: VerifyReport) -> ReportContent:
-    """Return what the page of a verification shows."""
+    """Return what a terminal and a page show of a verification."""
     errors = (*report.defects, *report.notices)
-    names = distinct_names(
-        dict.fromkeys(
-            [
-                *(shard.path for shard in report.shards),
-                *(error.path for error in errors if error.path),
-            ]
-        )
-    )
-    what = "Every checksum, payload and image" if report.is_deep else "Every checksum"
-    reached = "" if report.is_good else " that could be reached"
-    intact = "intact records"
+    paths = [*(shard.path for shard in report.shards), *(e.path for e in errors if e.path)]
+    names = distinct_names(dict.fromkeys(paths))
+    verdict = "good" if report.is_good else format_count(report.defect_count, "defect")
+    intact = "intact records" if report.record_count != 1 else "intact record"
     if report.expected_record_count not in (None, report.record_count):
         intact = f"intact of {report.expected_record_count:,} records"
     figures = [
@@ -40,29 +35,75 @@ def verify_content(report: VerifyReport) -> ReportContent:
     ]
     if report.image_count:
         figures.append((f"{report.image_count:,}", "images decoded"))
+    shards = format_count(report.shard_count, "shard")
+    what = "Every checksum, payload and image" if report.is_deep else "Every checksum"
+    reached = "" if report.is_good else " that could be reached"
     tables = (
         _shards(report, names),
-        _errors("Defects", report.defects, report.defect_count, names, report.compressions),
-        _errors("Notices", report.notices, len(report.notices), names, report.compressions),
+        _errors("Defects", report.defects, report.defect_count, names),
+        _errors("Notices", report.notices, len(report.notices), names),
     )
     return ReportContent(
-        summary=f"{what}{reached} was checked{', with exceptions:' if report.unchecked else '.'}",
-        verdict="good" if report.is_good else format_count(report.defect_count, "defect"),
+        summary=f"{verdict}: {report.record_count:,} {intact} in {shards}, {figures[2][0]}. "
+        f"{what}{reached} was checked{', with exceptions:' if report.unchecked else '.'}",
+        verdict=verdict,
         level="good" if report.is_good else "bad",
         figures=figures,
         tables=[table for table in tables if table.rows],
-        findings=[*_kinds(report)],
-        notes=report.unchecked,
+        findings=[*_findings(report)],
+        notes=[*report.unchecked, *_notes(report)],
     )
 
 
-def _kinds(report: VerifyReport) -> Iterator[ShownFinding]:
-    """Explain each kind of defect."""
+def _notes(report: VerifyReport) -> Iterator[str]:
+    if any(error.defect in _ENDS_READING for error in report.defects):
+        yield "Records after the damage were not checked: `recordsmith salvage` searches them."
+    if any(
+        error.offset is not None and error.path in report.compressions for error in report.defects
+    ):
+        yield "In compressed files, offsets count decompressed bytes."
+    compressions = [*report.compressions.values()]
+    for name in ("gzip", "zlib"):
+        if name in compressions:  # TensorFlow cannot detect it
+            which = "the file is"
+            if report.shard_count > 1:
+                which = f"{compressions.count(name):,} of {report.shard_count:,} files are"
+            yield (
+                f"{which} compressed with {name}: TensorFlow needs "
+                f'`compression_type="{name.upper()}"`; otherwise it reports "corrupted record at 0"'
+            )
+
+
+def _findings(report: VerifyReport) -> Iterator[ShownFinding]:
+    """Explain each kind of defect, with its first places; records that `head` can show as well."""
+    unreadable = {
+        error.path
+        for error in report.defects
+        if error.defect in DAMAGED_RECORDS
+        and (error.defect is not Defect.PAYLOAD_CRC or error.path in report.compressions)
+    }
     for errors, is_notice in ((report.defects, False), (report.notices, True)):
-        for name, count in Counter(str(error.defect) for error in errors).most_common():
-            meaning, advice = explain(name)
-            level: Level = "note" if is_notice else "bad"
-            yield ShownFinding(name, meaning, advice, level=level, count=count)
+        kinds: dict[Defect, list[DataError]] = {}
+        for error in errors:
+            kinds.setdefault(error.defect, []).append(error)
+        for kind, alike in sorted(kinds.items(), key=lambda item: -len(item[1])):
+            meaning, advice = explain(kind)
+            yield ShownFinding(
+                str(kind),
+                meaning,
+                advice,
+                severity="notice" if is_notice else "",
+                level="note" if is_notice else "bad",
+                count=len(alike),
+                examples=[Example(str(error)) for error in alike[:_EXAMPLES]],
+                places=[
+                    Place(str(error.path), error.record)
+                    for error in alike[:_EXAMPLES]
+                    if kind in SHOWN_RECORDS
+                    and error.record is not None
+                    and error.path not in (None, *unreadable)
+                ],
+            )
 
 
 def _shards(report: VerifyReport, names: Mapping[str, str]) -> ReportTable:
@@ -81,7 +122,9 @@ def _shards(report: VerifyReport, names: Mapping[str, str]) -> ReportTable:
             "before it is damaged; red: the whole file is invalid."
         )
     title = "Shards" if report.is_good else "Location of defects"
-    return ReportTable(title, ("file", "", "records"), rows, ("records",), note=legend)
+    return ReportTable(
+        title, ("file", "", "records"), rows, ("records",), note=legend, terminal_rows=0
+    )
 
 
 def _strip(shard: ShardFindings) -> Strip:
@@ -111,14 +154,8 @@ def _share(shard: ShardFindings, error: DataError) -> float | None:
 
 
 def _errors(
-    title: str,
-    errors: Iterable[DataError],
-    total: int,
-    names: Mapping[str, str],
-    compressions: Mapping[str, Compression],
+    title: str, errors: Iterable[DataError], total: int, names: Mapping[str, str]
 ) -> ReportTable:
-    listed = list(errors)
-    is_compressed = any(e.offset is not None and e.path in compressions for e in listed)
     rows = [
         (
             names[error.path] if error.path else "",
@@ -127,12 +164,11 @@ def _errors(
             str(error.defect),
             error.detail,
         )
-        for error in listed
+        for error in errors
     ]
     heads = ("file", "record", "byte", "defect", "what")
-    more = total - len(listed)
-    note = "In compressed files, offsets count decompressed bytes." if is_compressed else ""
-    return ReportTable(title, heads, rows, ("record", "byte"), note=note, more=more)
+    more = total - len(rows)
+    return ReportTable(title, heads, rows, ("record", "byte"), terminal_rows=0, more=more)
 
 
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:
