@@ -105,7 +105,7 @@ def pairs_by_rest(reading: SideReader, left: Wanted, key: str) -> tuple[Int64Arr
         if digests is None:
             return None
         rest = [(*place, digest.hex()) for place, digest in digests.items() if place[1] != key]
-        return digest_of(repr(sorted(rest)).encode())
+        return digest_of(repr(sorted(rest)).encode()) if rest else None
 
     return _pairs(reading, left, each(make))[0]
 
