@@ -39,7 +39,7 @@ from recordsmith.forecasting.variants import Variant, make_variants
 from recordsmith.loading.number_options import whole_number
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing, Source, check_source
-from recordsmith.sources.numbered import NumberedSamples, collect
+from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.work import Progress, Work, thread_count
 
@@ -264,7 +264,7 @@ def _estimate(
     return Estimate(*(float(round(certain + end)) for end in others))
 
 
-def _by_split(samples: NumberedSamples, listing: Listing) -> dict[str, tuple[int, float]]:
+def _by_split(samples: SampleTable, listing: Listing) -> dict[str, tuple[int, float]]:
     """For each split the number of its samples, and its share of the bytes."""
     total = max(1, int(samples.sizes.sum()))
     if not listing.splits or samples.splits is None:

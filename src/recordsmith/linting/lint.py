@@ -25,7 +25,7 @@ from recordsmith.linting.sample_check import (
 from recordsmith.linting.sample_images import location_of, place_of
 from recordsmith.sources import Listing, Sample, Source, check_source
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.numbered import NumberedSamples, collect
+from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.work import Progress, Work, thread_count
 
@@ -205,7 +205,7 @@ def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
     return probed
 
 
-def _split_numbers(listing: Listing, columns: NumberedSamples) -> Int64Array:
+def _split_numbers(listing: Listing, columns: SampleTable) -> Int64Array:
     """The number of the split of each sample; 0 without splits."""
     if not listing.splits or columns.splits is None:
         return np.zeros(len(columns), np.int64)
@@ -213,7 +213,7 @@ def _split_numbers(listing: Listing, columns: NumberedSamples) -> Int64Array:
 
 
 def _label_counts(
-    columns: NumberedSamples, splits: Int64Array, listing: Listing
+    columns: SampleTable, splits: Int64Array, listing: Listing
 ) -> Counter[tuple[str | None, int]]:
     """The number of images by split and label, where the listing has labels."""
     if columns.labels is None or listing.class_names is None:

@@ -41,7 +41,7 @@ from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Note, Sample, SampleReader, ignore_note, open_reader
-from recordsmith.sources.numbered import ComputedReferences, NumberedSamples
+from recordsmith.sources.numbered import References, SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
 from recordsmith.stores import Location, as_folder
@@ -352,6 +352,10 @@ def _samples_to_json(plan: Plan, shard: PackShard) -> dict[str, Any]:
     }
 
 
+def _row_reference(row: int) -> dict[str, int]:
+    return {"row": row}
+
+
 def _at(samples: Sequence[Sample], places: Int64Array) -> list[Sample]:
     """Access samples in ascending order, in which they may be stored; return them as asked for."""
     order = np.argsort(places)
@@ -365,19 +369,20 @@ def _listing(content: Document, folder: Location) -> Listing:
     """Return the samples of a task, numbered as in the task."""
     samples, rows = content["samples"], content.get("rows")
     versions = samples["versions"]
-    names, references = samples["names"], samples["references"]
+    names, stored_references = samples["names"], samples["references"]
+    references: References = stored_references.__getitem__
     sizes, labels = np.array(samples["sizes"], np.int64), np.array(samples["labels"], np.int32)
     reader: SampleReader
     if rows is None:
         reader = open_reader_once(json.dumps(content["reader"]))
     else:
         reader = RowsInStore(folder, rows, content["kinds"])
-        references = ComputedReferences(len(names), lambda at: {"row": at})
+        references = _row_reference
     columns = [
         names,
         sizes,
         labels,
-        references,
+        stored_references,
         *([versions] if isinstance(versions, list) else []),
     ]
     if len({*map(len, columns)}) > 1 or (sizes < 0).any():
@@ -385,7 +390,7 @@ def _listing(content: Document, folder: Location) -> Listing:
     if not all(isinstance(name, str) for name in names):
         raise TypeError
     return Listing(
-        NumberedSamples(
+        SampleTable(
             names,
             sizes,
             labels=labels,

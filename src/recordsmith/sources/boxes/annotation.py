@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import Kind
-from recordsmith.sources.files.versions import size_and_version
+from recordsmith.sources.files.paths import size_and_version
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Note, ignore_note
 from recordsmith.stores import Location
@@ -93,6 +93,10 @@ class AnnotatedImage(NamedTuple):
     has_pixels: bool = False
 
 
+WHOLE_FILE = AnnotatedImage()
+"""An image whose annotation is a file that was not parsed."""
+
+
 @dataclass(eq=False)
 class AnnotationFile:
     """An annotation file, or the parts of it about one image, for `parse`.
@@ -155,6 +159,7 @@ class BoxFormat:
     what: how a folder in this format is described, with {} for the files.
     expected: the files of this format, for the error if there are none.
     file_what: how a single file is described, if it may be the source.
+    file_suffixes: those of such files, if the suffix alone says what they are.
     has_outlines: whether objects can have masks.
     features: the features that it adds to those of all boxes, and their kinds.
     pixels: returns the image that a file contains, and its name.
@@ -167,6 +172,7 @@ class BoxFormat:
     what: str
     expected: str
     file_what: str = ""
+    file_suffixes: tuple[str, ...] = ()
     has_outlines: bool = True
     features: Mapping[str, Kind] = field(default_factory=dict)
     pixels: Callable[[Location, str], tuple[bytes, str]] | None = None
@@ -183,7 +189,7 @@ class Annotation:
 
     place: str
     version: int
-    image: AnnotatedImage = AnnotatedImage()
+    image: AnnotatedImage = WHOLE_FILE
     objects: bytes = b""
     file: AnnotationFile | None = None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources.boxes.annotation import AnnotatedImage, Annotation, AnnotationFile, Entry
+from recordsmith.sources.boxes.annotation import Annotation, AnnotationFile, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import AnnotatedImages, path_notes
@@ -22,8 +22,8 @@ from recordsmith.sources.files.file_index import (
     not_found,
 )
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
-from recordsmith.sources.files.folders import inside, is_file
 from recordsmith.sources.files.images import has_image_name, stem_of
+from recordsmith.sources.files.paths import inside, is_file
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
@@ -156,8 +156,8 @@ class AnnotationFiles(AnnotatedImages):
         splits: dict[str, str] = {}
         first: dict[str, str] = {}  # the file that lists an image first
         folders: dict[tuple[str, str], list[str]] = {}
-        for split, annotations in images.items():
-            for annotation in annotations:
+        for split, listed in images.items():
+            for annotation in listed:
                 file, where = annotation.place, annotation.image.where
                 if (file, split) not in folders:
                     own = None if self._images is None else [self._images]

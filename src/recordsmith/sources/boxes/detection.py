@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from itertools import islice
 
 from recordsmith.errors import option
-from recordsmith.sources.boxes import formats as _formats  # registers them
 from recordsmith.sources.boxes.source import MAX_OPENED, SOURCES
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name

@@ -45,8 +45,8 @@ from recordsmith.sources.boxes.placing import (
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.files.folders import inside, referenced
 from recordsmith.sources.files.images import image_features, read_image
+from recordsmith.sources.files.paths import inside, referenced
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note, unlisted_error

@@ -21,13 +21,12 @@ from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.file_index import FileIndex, Found
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
-from recordsmith.sources.files.folders import last_name
-from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
-from recordsmith.sources.numbered import ComputedReferences, NumberedSamples
+from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
-from recordsmith.stores import Location, PlaceLike, as_location, as_place
+from recordsmith.stores import PlaceLike, as_location, as_place
 
 MAX_OPENED = 20
 """How many files of each suffix the detector opens."""
@@ -182,12 +181,12 @@ class AnnotatedImages(TreeSource):
             notes = [*map(list, entry.notes), *found.get("notes", ())]
             return {**found, "notes": notes} if notes else found
 
-        samples = NumberedSamples(
+        samples = SampleTable(
             names,
             sizes,
             splits=(names_of_splits, of_split) if splits else None,
             version=versions,
-            references=ComputedReferences(len(names), reference),
+            references=reference,
         )
         return Listing(
             samples,
@@ -208,8 +207,7 @@ def strength(tree: FileTree, suffix: str) -> Confidence:
 
 
 def path_notes(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
-    """The notes for an image that was not found under the exact name in the annotation at a place.
-    """
+    """The notes for an image that was not found under the exact name in its annotation."""
     if found.change is None:
         return ()
     return ((found.change, f"{place}: {name!r}, used {found.path}"),)

@@ -9,15 +9,11 @@ from typing import Any
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.class_folders.image_reader import ImageReader
-from recordsmith.sources.class_names import (
-    class_in_name,
-    classes_in_names,
-    compile_class_pattern,
-)
+from recordsmith.sources.class_names import class_in_name, classes_in_names, compile_class_pattern
 from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
-from recordsmith.sources.files.folders import check_folder, last_name, relative_place
 from recordsmith.sources.files.images import is_image_file
-from recordsmith.sources.numbered import LazyNotices, StreamedSamples
+from recordsmith.sources.files.paths import check_folder, last_name, relative_place
+from recordsmith.sources.numbered import LazyNotices, RelistedSamples
 from recordsmith.sources.problems import count_notice, summarize_paths
 from recordsmith.sources.source import Listing, Sample
 from recordsmith.sources.splits import only_split, sort_splits
@@ -83,8 +79,8 @@ class ImageFiles(TreeSource):
         tree = self._take_tree(self.root)
         classes = None if self._pattern is None else self._classes(tree)
         walk = _Walk(tree, self._below, self._pattern, classes)
-        samples = StreamedSamples(walk.samples)
-        if not samples:
+        samples = RelistedSamples(walk.samples)
+        if next(walk.samples(), None) is None:
             others = walk.listing.others
             what = f"found {summarize_paths(others)}" if others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self._folder)
@@ -111,7 +107,7 @@ class ImageFiles(TreeSource):
         assert self._pattern is not None
         head = f"{self._below}/" if self._below else ""
         names = (head + image.name for image in tree.walk_images(ImageListing(self._folder)))
-        return tuple(sorted(set(classes_in_names(self._pattern, names, self.root))))
+        return classes_in_names(self._pattern, names, self.root)
 
 
 class _Walk:

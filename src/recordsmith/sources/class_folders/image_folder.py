@@ -17,9 +17,9 @@ from recordsmith.sources.class_folders.class_lists import read_class_list
 from recordsmith.sources.class_folders.image_reader import ImageReader
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
-from recordsmith.sources.files.folders import check_folder, last_name, relative_place
 from recordsmith.sources.files.images import has_image_name, is_image_word, without_suffix
-from recordsmith.sources.numbered import LazyNotices, StreamedSamples
+from recordsmith.sources.files.paths import check_folder, last_name, relative_place
+from recordsmith.sources.numbered import LazyNotices, RelistedSamples
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Sample
 from recordsmith.sources.splits import are_split_names, is_like_split, only_split, sort_splits
@@ -113,7 +113,7 @@ class ImageFolder(TreeSource):
             walk.listed = read_class_list(self._labels, classes)
         if self._images is not None:
             walk.outside = tree.root
-        samples = StreamedSamples(walk.samples)
+        samples = RelistedSamples(walk.samples)
         labelled = flat if self._labels is not None else {}
         return Listing(
             samples,

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import OptionError, option
-from recordsmith.sources.class_names import classes_in_names, compile_class_pattern
+from recordsmith.sources.class_names import class_in_name, classes_in_names, compile_class_pattern
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
-from recordsmith.sources.files.folders import check_folder, is_file, last_name, relative_place
 from recordsmith.sources.files.name_files import read_lines, read_text
+from recordsmith.sources.files.paths import check_folder, is_file, last_name, relative_place
 from recordsmith.sources.pairs.detection import find_pairs
 from recordsmith.sources.pairs.masks import (
     PRESETS,
@@ -202,12 +202,12 @@ class ImagePairs(TreeSource):
         if self._pattern is None:
             return None
         sound = [pair for pair in found.pairs if pair.fault is None]
-        names = classes_in_names(self._pattern, [pair.name for pair in sound], self.root)
-        classes = tuple(sorted(set(names)))
+        classes = classes_in_names(self._pattern, [pair.name for pair in sound], self.root)
         labels = {name: label for label, name in enumerate(classes)}
-        labelled = dict(zip((pair.name for pair in sound), names, strict=True))
         found.pairs = [
-            replace(pair, label=labels[labelled[pair.name]]) if pair.name in labelled else pair
+            replace(pair, label=labels[class_in_name(self._pattern, pair.name)])
+            if pair.fault is None
+            else pair
             for pair in found.pairs
         ]
         return classes

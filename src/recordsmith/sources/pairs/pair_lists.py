@@ -13,15 +13,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.sources.files.folders import inside, is_file
-from recordsmith.sources.files.foreign_paths import (
+from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import (
+    inside,
     is_absolute,
+    is_file,
     leaves_folder,
     path_endings,
     with_slashes,
 )
-from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.pairs.pairing import PairFile, Pairing
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.stores import Location

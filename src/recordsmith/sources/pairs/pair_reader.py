@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.sources.files.folders import place_below, referenced
 from recordsmith.sources.files.images import class_features, read_image
+from recordsmith.sources.files.paths import place_below, referenced
 from recordsmith.sources.pairs.masks import read_mask
 from recordsmith.sources.pairs.pairing import Pair
 from recordsmith.sources.problems import Fault

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from recordsmith.errors import option
 from recordsmith.sources.files.images import without_suffix
-from recordsmith.sources.files.versions import common_version, size_and_version
+from recordsmith.sources.files.paths import common_version, size_and_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.pairs.name_patterns import NamePattern
 from recordsmith.sources.problems import Fault, count_notice, join_names

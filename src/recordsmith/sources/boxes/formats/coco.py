@@ -186,9 +186,7 @@ class _CocoFile:
             file.notices.append(text)
         if (number := self._counts["outlines"]) and not file.with_outlines:
             text = count(number, "annotation")
-            file.notices.append(
-                f"segmentation of {text} left out: object masks are not requested"
-            )
+            file.notices.append(f"segmentation of {text} left out: object masks are not requested")
         for key, image in self._images.items():
             size = to_float(image.get("width") or 0), to_float(image.get("height") or 0)
             name, image_id = image["file_name"], image["id"]
@@ -296,7 +294,9 @@ class _CocoFile:
         if places:
             ids = (_decode(file.data[start:stop], _Annotation).id for start, stop in places)
             number = count(len(places), "annotation")
-            notice = f"{number} of unlisted images in {file.name} skipped: {join_names(map(str, ids))}"
+            notice = (
+                f"{number} of unlisted images in {file.name} skipped: {join_names(map(str, ids))}"
+            )
             check, files = Check.ANNOTATION_WITHOUT_IMAGE, [file.name]
             file.notices.append(Flaw(notice, check, files=files, item_count=len(places)))
 
@@ -323,6 +323,7 @@ class Coco(
         parse,
         what="images and boxes of {} (COCO)",
         file_what="a JSON file",
+        file_suffixes=(".json",),
         expected="annotations/instances_<split>.json with one folder of images per split, "
         "<split>/_annotations.coco.json next to the images, or one .json file next to or above "
         "them",
@@ -348,9 +349,7 @@ class Coco(
         chosen = [path for path in paths if not _is_of_other_task(path)] or paths
         left_out = tuple(f"{path} (another task)" for path in paths if path not in chosen)
         what, files = cls.box_format.what.format(join_names(chosen)), tuple(paths)
-        yield LayoutCandidate(
-            "coco", what, Confidence.ANNOTATED, left_out=left_out, files=files
-        )
+        yield LayoutCandidate("coco", what, Confidence.ANNOTATED, left_out=left_out, files=files)
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)

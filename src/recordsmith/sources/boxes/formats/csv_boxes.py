@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import posixpath
 import re
 from array import array
@@ -30,7 +31,7 @@ from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import LONGEST_LINE, read_text
-from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
 
@@ -222,7 +223,7 @@ def _from_row(cells: list[str], delimiter: str) -> _Columns | None:
     if len(cells) != 6 or not has_image_name(cells[0]):
         return None
     values = [to_float(cell) for cell in cells[1:5]]
-    has_box = all(value == value for value in values) and cells[5]
+    has_box = all(map(math.isfinite, values)) and cells[5]
     numbers = {role: column for column, role in enumerate(("image", *_CORNERS, "name"))}
     return _Columns(delimiter, False, numbers) if has_box or not any(cells[1:]) else None
 

@@ -25,8 +25,8 @@ from recordsmith.sources.boxes.annotation import (
 from recordsmith.sources.boxes.image_annotation_files import ImageAnnotationFiles
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.foreign_paths import last_part
 from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import last_part
 from recordsmith.stores import Location, read_document
 
 _SHAPES = re.compile(rb'"shapes"\s*:\s*\[')

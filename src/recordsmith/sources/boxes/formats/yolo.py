@@ -23,8 +23,8 @@ from recordsmith.sources.boxes.annotation import (
     Entry,
     to_float,
 )
-from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.placing import BoxPolicy
+from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
     AnnotatedImages,
@@ -36,11 +36,15 @@ from recordsmith.sources.boxes.yolo_files import DataFile, read_data_file, read_
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.folders import is_file
-from recordsmith.sources.files.foreign_paths import is_absolute, path_endings, with_slashes
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import read_lines
-from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.files.paths import (
+    common_version,
+    is_absolute,
+    is_file,
+    path_endings,
+    with_slashes,
+)
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
@@ -119,6 +123,8 @@ class Yolo(
         _is_labels,
         parse,
         what="images and boxes of text files such as {} (YOLO)",
+        file_what="a YOLO dataset description",
+        file_suffixes=_DESCRIPTIONS,
         expected="data.yaml with images/ and labels/, obj.data with obj.names and lists of images, "
         "or images with .txt labels and their class names in classes.txt",
     ),
@@ -186,7 +192,9 @@ class Yolo(
             notices.append(f"{text} in {described[0]}, which announces {config.class_count}")
         has_keypoints = config is not None and config.has_keypoints
         if self._masks is None and not has_keypoints:
-            labels = (entry.annotation.place for entry in samples.entries.values() if entry.annotation)
+            labels = (
+                entry.annotation.place for entry in samples.entries.values() if entry.annotation
+            )
             _check_rows(index, islice(labels, _LABELS_CHECKED))
         return ListedImages(
             samples.entries,
@@ -197,9 +205,7 @@ class Yolo(
             is_upright=config is not None and config.is_yaml,
         )
 
-    def _names(
-        self, index: FileIndex, config: DataFile | None
-    ) -> tuple[dict[int, str], list[str]]:
+    def _names(self, index: FileIndex, config: DataFile | None) -> tuple[dict[int, str], list[str]]:
         """The names of classes by number, and the files that describe the dataset."""
         described = [] if config is None else [config.name]
         names_file = _find_names_file(index, config)
