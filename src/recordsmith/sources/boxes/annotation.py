@@ -59,7 +59,7 @@ class AnnotatedObject(NamedTuple):
         """Return JSON values; null for a coordinate that is not a number."""
         corners = [side if math.isfinite(side) else None for side in self.corners]
         outline = self.outline() if callable(self.outline) else self.outline
-        return [self.where, self.name, corners, outline, self.extra, self.fault]
+        return [self.where, self.name, corners, outline, list(self.extra), self.fault]
 
     @classmethod
     def from_json(cls, values: Sequence[Any]) -> AnnotatedObject:
@@ -195,11 +195,12 @@ class Annotation:
 
     def reference(self, box_format: BoxFormat, root: Location) -> dict[str, Any]:
         """The objects in JSON values, or their place in the file if they are large."""
-        _, _, size, _, spans, image_id, _, has_pixels = self.image
+        spans, image_id = self.image.spans, self.image.id
+        size = self.image.size and list(self.image.size)
         reference: dict[str, Any] = {"place": self.place}
         if image_id is not None:
             reference["id"] = image_id
-        if has_pixels:
+        if self.image.has_pixels:
             reference["has_pixels"] = True
         if self.objects:
             return reference | {"size": size, "objects": json.loads(self.objects)}
@@ -207,13 +208,18 @@ class Annotation:
             return reference
         if not root.contains(self.file.location):
             reference["file"] = str(self.file.location.absolute())
-        triples = list(zip(spans[::3], spans[1::3], spans[2::3], strict=True))
+        triples = [*map(list, zip(spans[::3], spans[1::3], spans[2::3], strict=True))]
+        in_file = reference | {"size": size, "spans": triples}
         if sum(stop - start for _, start, stop in triples) > MAX_VALUE_BYTES:
-            return reference | {"size": size, "spans": triples}
-        notes: list[tuple[str, str]] = []
-        part = self.file.part(triples, lambda *note: notes.append(note))
-        size, objects = parse_objects(box_format, part, size)
-        reference |= {"size": size, "objects": [item.to_json() for item in objects]}
+            return in_file
+        notes: list[list[str]] = []
+        part = self.file.part(triples, lambda *note: notes.append([*note]))
+        try:
+            own_size, objects = parse_objects(box_format, part, self.image.size)
+            reference["objects"] = [item.to_json() for item in objects]
+        except ValueError:
+            return in_file  # the sample fails when it is read
+        reference["size"] = own_size and list(own_size)
         return reference | ({"notes": notes} if notes else {})
 
 
@@ -254,7 +260,7 @@ def parse_objects(
             too many objects.
     """
     objects: list[AnnotatedObject] = []
-    image = None
+    image = WHOLE_FILE if file.spans == [] else None
     try:
         for image in box_format.parse(file):
             objects += image.objects

@@ -74,8 +74,8 @@ class _Annotation(msgspec.Struct):
     iscrowd: Any = None
     file_name: Any = None
     segments_info: Any = None
-    keypoints: msgspec.Raw | None = None  # raw values are not parsed
-    segmentation: msgspec.Raw | None = None
+    keypoints: msgspec.Raw = msgspec.Raw()  # raw values are not parsed
+    segmentation: msgspec.Raw = msgspec.Raw()
 
 
 class _Context(NamedTuple):
@@ -105,32 +105,26 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         return
     names = dict(file.context[0])
     for _, data in file.parts():
-        item = _decode(data, _Annotation)
+        item = msgspec.json.decode(_finite(data), type=_Annotation)
         if not isinstance(item.segments_info, list):
-            raw = item.segmentation if file.with_outlines else None
-            outline = None if raw is None else partial(json.loads, bytes(raw))
+            text = bytes(item.segmentation) if file.with_outlines else b""
+            outline = partial(json.loads, text) if text else None
             yield AnnotatedImage(objects=[_object(item, names, outline)])
             continue
-        segments = msgspec.convert(_objects_in(item.segments_info), list[_Annotation])
-        yield AnnotatedImage(
-            objects=[
-                _object(each, names, {"file_name": item.file_name, "segment": each.id})
-                for each in segments
-            ]
-        )
+        objects = []
+        for part in _objects_in(item.segments_info):
+            keys = ("id", "image_id", "category_id", "bbox", "area", "iscrowd")
+            segment = _Annotation(*map(part.get, keys))
+            outline = {"file_name": item.file_name, "segment": segment.id}
+            objects.append(_object(segment, names, outline))
+        yield AnnotatedImage(objects=objects)
 
 
-def _decode(data: Any, kind: Any) -> Any:
-    """Decode JSON; NaN and infinite numbers, which Python writes, become invalid values."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:
-        finite = _NOT_FINITE.sub(lambda match: b'"%*s"' % (len(match[0]) - 2, b""), data)
-        if finite == data:
-            raise
-        return msgspec.json.decode(finite, type=kind)
+def _finite(data: bytes) -> bytes:
+    """JSON of Python with NaN and infinite numbers as texts of the same length."""
+    if b"NaN" not in data and b"Infinity" not in data:
+        return data
+    return _NOT_FINITE.sub(lambda match: b'"%*s"' % (len(match[0]) - 2, b""), data)
 
 
 def _objects_in(values: list[Any]) -> list[dict[str, Any]]:
@@ -195,9 +189,10 @@ class _CocoFile:
 
     def _document(self) -> _Document:
         file = self._file
+        file.data = _finite(file.data)
         start = len(codecs.BOM_UTF8) * file.data.startswith(codecs.BOM_UTF8)
         try:
-            document: _Document = _decode(memoryview(file.data)[start:], _Document)
+            document = msgspec.json.decode(memoryview(file.data)[start:], type=_Document)
         except msgspec.DecodeError as error:
             match = _BYTE.search(str(error))
             stop = start + int(match[1]) if match else len(file.data)
@@ -241,9 +236,8 @@ class _CocoFile:
                 self._add_problem(start, f"invalid {key} {shown!r}; expected objects")
 
     def _add_annotation(self, item: _Annotation, start: int, stop: int) -> None:
-        self._counts["keypoints"] += item.keypoints is not None
-        # neither null nor empty
-        self._counts["outlines"] += item.segmentation is not None and len(item.segmentation) > 4
+        self._counts["keypoints"] += bool(bytes(item.keypoints))
+        self._counts["outlines"] += len(memoryview(item.segmentation)) > len("null")
         categories = [item.category_id]
         if item.segments_info is not None:
             self._counts["segments"] += 1
@@ -292,11 +286,10 @@ class _CocoFile:
             )
         places = [pair for key in unknown for pair in _pairs(self._spans.pop(key))]
         if places:
-            ids = (_decode(file.data[start:stop], _Annotation).id for start, stop in places)
+            entries = (file.data[start:stop] for start, stop in places)
+            ids = (str(msgspec.json.decode(entry, type=_Annotation).id) for entry in entries)
             number = count(len(places), "annotation")
-            notice = (
-                f"{number} of unlisted images in {file.name} skipped: {join_names(map(str, ids))}"
-            )
+            notice = f"{number} of unlisted images in {file.name} skipped: {join_names(ids)}"
             check, files = Check.ANNOTATION_WITHOUT_IMAGE, [file.name]
             file.notices.append(Flaw(notice, check, files=files, item_count=len(places)))
 
@@ -354,7 +347,7 @@ class Coco(
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)
         images = self._parse(files)
-        notices = self._check_files(files.values())
+        problems = self._check_files(files.values())
         contexts = {file.name: file.context for file in files.values()}
         classes, more = _classes(contexts, self._label_map)
         classes.names()  # labels are checked before images are looked for
@@ -364,7 +357,7 @@ class Coco(
             if context.is_panoptic and self._masks
         }
         entries, splits, left = self._find_images(index, images, files, folders.values())
-        notices = [*left, *more, *notices]
+        notices = [*problems, *left, *more]
         if self._annotations is None:
             used = {file.name for file in files.values()}
             others = [
@@ -373,6 +366,7 @@ class Coco(
                 if _is_of_other_task(path) and path not in used and self._matches(index, path)
             ]
             notices += count_notice(others, "annotation file", "of other tasks skipped")
+        notices += [notice for file in files.values() for notice in file.notices]
         return ListedImages(entries, splits, classes, notices, contexts, mask_folders=folders)
 
     def _find(self, index: FileIndex) -> dict[str, str]:
@@ -408,7 +402,7 @@ class Coco(
         )
 
     def _check_files(self, files: Iterable[AnnotationFile]) -> list[str]:
-        """Raise the problems outside annotations, or return them as notices, before the others."""
+        """Raise the problems outside annotations, or return them as a notice."""
         problems = Problems()
         for file in files:
             problems.extend(file.problems)
@@ -421,8 +415,7 @@ class Coco(
                 lists_problems=True,
             )
         number = count(problems.count, "invalid entry", "invalid entries")
-        notices = [f"{number} dropped: {join_problems(problems)}"] if problems else []
-        return notices + [notice for file in files for notice in file.notices]
+        return [f"{number} dropped: {join_problems(problems)}"] if problems else []
 
 
 def _is_of_other_task(path: str) -> bool:
