@@ -42,7 +42,7 @@ from recordsmith.stores import (
     write_atomically,
 )
 from recordsmith.summaries import Report
-from recordsmith.tasks import Document, Engine, Task, run_on
+from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, Work, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
@@ -171,12 +171,11 @@ def _tasks(
             "target": None if target is None else str(target.absolute()),
             "overwrite": overwrite,
         }
-        yield Task("index", "", number, str(shard.location), shard.size_bytes, content)
+        yield Task(run_task, number, str(shard.location), shard.size_bytes, content)
 
 
-def run_task(task: Task) -> Document:
+def run_task(content: dict[str, Any]) -> dict[str, Any]:
     """Write the index of a shard; return which one."""
-    content = task.content
     target = content["target"]
     shard = shard_from_json(content["shard"])
     file = _write(
@@ -186,7 +185,7 @@ def run_task(task: Task) -> Document:
     return {**vars(file), "is_next_to_it": is_next_to_it}
 
 
-def _file_of_result(shard: Shard, target: Location | None, result: Document) -> IndexFile:
+def _file_of_result(shard: Shard, target: Location | None, result: dict[str, Any]) -> IndexFile:
     """Return the index of a result, with the paths as this process names them."""
     if target is None and result["is_next_to_it"]:
         target = index_locations(shard.location)[0]

@@ -6,8 +6,8 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from recordsmith.building import (
@@ -26,7 +26,7 @@ from recordsmith.building import (
     writing,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
-from recordsmith.dataset.documents import NOT_AS_EXPECTED
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import (
     MOST_PROBLEMS,
@@ -43,7 +43,7 @@ from recordsmith.packing.like import apply_like
 from recordsmith.packing.lint_policy import LintPolicy, check_lint_policy, lint_before_packing
 from recordsmith.packing.pack_plan import PackPlan, parse_result
 from recordsmith.packing.pack_report import PackReport
-from recordsmith.packing.pack_task import PackTasks, run_task
+from recordsmith.packing.pack_task import PackTask, PackTasks, run_task
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Source, check_source
@@ -185,11 +185,14 @@ def pack_from_recipe(
             jobs = ShardJobs(listing, plan, folder, recipe, work)
             return jobs.run(trusting=not overwrite)
         work.total = job.sample_count
-        tasks = PackTasks(
+        pack_tasks = PackTasks(
             folder, recipe, listing, plan, trusting=not overwrite, keeps_skipped=skip_errors
         )
-        with closing(completed(engine, tasks.each(), work.advance)) as found:
-            return job.ordered(ShardResult.from_worker(result) for _, result in found)
+        tasks = (
+            Task(run_task, task.number, task.name, task.size, task) for task in pack_tasks.each()
+        )
+        with closing(completed(engine, tasks, work.advance)) as found:
+            return job.ordered(result for _, result in found)
 
     return _complete(
         job,
@@ -235,7 +238,7 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
     return PackPlan.of(folder, recipe, source, listing, recipe.plan(source, listing))
 
 
-def run(task: Task | Mapping[str, Any]) -> ShardResult:
+def run(task: PackTask | Mapping[str, Any]) -> ShardResult:
     """Run a task of a plan: write its shard and index, unless that has been done before.
 
     Args:
@@ -245,21 +248,20 @@ def run(task: Task | Mapping[str, Any]) -> ShardResult:
         The result, for `finish`.
 
     Raises:
-        OptionError: the task is of another version of recordsmith, or another job writes there.
+        OptionError: the task is invalid or of another version of recordsmith, or another job writes
+            there.
         FileAccessError: this machine does not see the source, or cannot write to the folder.
     """
-    task = task if isinstance(task, Task) else Task.from_json(task)
-    if task.job != "pack":
+    task = task if isinstance(task, PackTask) else PackTask.from_json(task)
+    try:
+        with (as_folder(task.out) / INTERNAL_FOLDER).locked(is_shared=True):
+            return run_task(task)
+    except RecordsmithError:
+        raise
+    except (*NOT_AS_EXPECTED, LookupError) as error:
         raise OptionError(
-            option="task",
-            value=task.job,
-            expected="a task of a PackPlan",
-            remedy="Engines run the tasks of other jobs.",
-        )
-    with _from_outside("task", f"the task for {task.name} is invalid"):
-        folder = as_folder(task.content["out"])
-        with (folder / INTERNAL_FOLDER).locked(is_shared=True):
-            return ShardResult.from_json(run_task(task))
+            f"the task for {task.name} is invalid: {describe_fault(error)}", option="task"
+        ) from error
 
 
 def finish(
@@ -284,7 +286,7 @@ def finish(
     found = [  # before the folder is locked: a generator may run the tasks
         result if isinstance(result, ShardResult) else parse_result(result) for result in results
     ]
-    with _from_outside("results", "the plan or a result is invalid"):
+    try:
         return _complete(
             plan,
             lambda _: plan.ordered(found),
@@ -292,17 +294,12 @@ def finish(
             overwrite=overwrite,
             is_local=False,
         )
-
-
-@contextmanager
-def _from_outside(name: str, problem: str) -> Iterator[None]:
-    """Report what Python raises when a document from a file has parts that it cannot have."""
-    try:
-        yield
     except RecordsmithError:
         raise
-    except (*NOT_AS_EXPECTED, LookupError) as error:
-        raise OptionError(f"{problem}: {type(error).__name__}: {error}", option=name) from error
+    except (*NOT_AS_EXPECTED, LookupError) as error:  # such as what TFDS's documents need
+        raise OptionError(
+            f"the plan or a result is invalid: {describe_fault(error)}", option="results"
+        ) from error
 
 
 def _complete(

@@ -31,7 +31,7 @@ from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import detection as boxes
 from recordsmith.sources.boxes.source import SOURCES as BOX_SOURCES
-from recordsmith.sources.class_folders import detection as class_folders
+from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.file_tree import FileTree, TreeSource

@@ -183,10 +183,7 @@ class _Salvage:
         else:
             tasks = salvage_tasks(shards, self._names, folder, self._compression, self.fingerprint)
             found = run_on(engine, tasks, self._work.advance)
-            outcomes = [
-                outcome(shard, found[number], self._names[shard.location], self.fingerprint)
-                for number, shard in enumerate(shards)
-            ]
+            outcomes = [outcome(shard, found[number]) for number, shard in enumerate(shards)]
             written = [result for _, result in outcomes if result is not None]
             check_written_bytes(folder, written, self._work)
         self.report.shards = [salvaged for salvaged, _ in outcomes]

@@ -159,7 +159,8 @@ class BoxFormat:
     what: how a folder in this format is described, with {} for the files.
     expected: the files of this format, for the error if there are none.
     file_what: how a single file is described, if it may be the source.
-    file_suffixes: those of such files, if the suffix alone says what they are.
+    file_suffixes: those of such files.
+    owns_suffixes: whether every file with one of these suffixes is of this format.
     has_outlines: whether objects can have masks.
     features: the features that it adds to those of all boxes, and their kinds.
     pixels: returns the image that a file contains, and its name.
@@ -173,6 +174,7 @@ class BoxFormat:
     expected: str
     file_what: str = ""
     file_suffixes: tuple[str, ...] = ()
+    owns_suffixes: bool = False
     has_outlines: bool = True
     features: Mapping[str, Kind] = field(default_factory=dict)
     pixels: Callable[[Location, str], tuple[bytes, str]] | None = None

@@ -29,9 +29,9 @@ def candidate_of_file(path: Location) -> LayoutCandidate | None:
     name, head = path.name.lower(), None
     for source in SOURCES.values():
         known = source.box_format
-        if known.file_what and name.endswith(known.file_suffixes or known.suffix):
+        if name.endswith(known.file_suffixes):
             head = path.read(0, HEAD_BYTES) if head is None else head
-            if known.file_suffixes or known.matches(head):
+            if known.owns_suffixes or known.matches(head):
                 return LayoutCandidate(known.name, known.file_what, Confidence.MARKED)
     return None
 

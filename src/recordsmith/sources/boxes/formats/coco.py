@@ -88,6 +88,8 @@ class _Context(NamedTuple):
     categories: tuple[tuple[int, str], ...]
     is_panoptic: bool
     uses_zero: bool
+    keypoint_count: int
+    outline_count: int
 
 
 def matches(head: bytes) -> bool:
@@ -171,16 +173,10 @@ class _CocoFile:
             tuple(self._categories.items()),
             is_panoptic="segments" in self._counts,
             uses_zero="zero" in self._counts,
+            keypoint_count=self._counts["keypoints"],
+            outline_count=self._counts["outlines"],
         )
         self._report_orphans()
-        if number := self._counts["keypoints"]:
-            file.notices.append(f"keypoints of {count(number, 'annotation')} left out")
-        if file.context.is_panoptic and not file.with_outlines:
-            text = f"masks of {file.name} left out: object masks are not requested"
-            file.notices.append(text)
-        if (number := self._counts["outlines"]) and not file.with_outlines:
-            text = count(number, "annotation")
-            file.notices.append(f"segmentation of {text} left out: object masks are not requested")
         for key, image in self._images.items():
             size = to_float(image.get("width") or 0), to_float(image.get("height") or 0)
             name, image_id = image["file_name"], image["id"]
@@ -317,6 +313,7 @@ class Coco(
         what="images and boxes of {} (COCO)",
         file_what="a JSON file",
         file_suffixes=(".json",),
+        owns_suffixes=True,
         expected="annotations/instances_<split>.json with one folder of images per split, "
         "<split>/_annotations.coco.json next to the images, or one .json file next to or above "
         "them",
@@ -367,6 +364,14 @@ class Coco(
             ]
             notices += count_notice(others, "annotation file", "of other tasks skipped")
         notices += [notice for file in files.values() for notice in file.notices]
+        if number := sum(context.keypoint_count for context in contexts.values()):
+            notices.append(f"keypoints of {count(number, 'annotation')} left out")
+        panoptic = [name for name, context in contexts.items() if context.is_panoptic]
+        number = sum(context.outline_count for context in contexts.values())
+        left_out = [f"masks of {join_names(panoptic)}"] if panoptic else []
+        left_out += [f"segmentation of {count(number, 'annotation')}"] if number else []
+        if self._masks is None:
+            notices += [f"{text} left out: object masks are not requested" for text in left_out]
         return ListedImages(entries, splits, classes, notices, contexts, mask_folders=folders)
 
     def _find(self, index: FileIndex) -> dict[str, str]:

@@ -251,6 +251,7 @@ class CsvBoxes(
         parse,
         what="images and boxes of {} (a row for each box)",
         file_what="a CSV file of boxes",
+        file_suffixes=(".csv", ".tsv"),
         expected="a .csv file with columns such as filename, xmin, ymin, xmax, ymax, class, next "
         "to or above its images",
         has_outlines=False,

@@ -168,6 +168,7 @@ class Cvat(
         parse,
         what="images and boxes of {} (CVAT)",
         file_what="an XML file of CVAT",
+        file_suffixes=(".xml",),
         expected="annotations.xml of CVAT's export 'CVAT for images 1.1', next to or above its "
         "images",
     ),

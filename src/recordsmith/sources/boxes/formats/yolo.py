@@ -125,6 +125,7 @@ class Yolo(
         what="images and boxes of text files such as {} (YOLO)",
         file_what="a YOLO dataset description",
         file_suffixes=_DESCRIPTIONS,
+        owns_suffixes=True,
         expected="data.yaml with images/ and labels/, obj.data with obj.names and lists of images, "
         "or images with .txt labels and their class names in classes.txt",
     ),
