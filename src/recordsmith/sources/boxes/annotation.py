@@ -55,19 +55,6 @@ class AnnotatedObject(NamedTuple):
         name = f" ({self.name})" if self.name and not self.fault else ""
         return f"{file}, {self.where}{name}"
 
-    def to_json(self) -> list[Any]:
-        """Return JSON values; null for a coordinate that is not a number."""
-        corners = [side if math.isfinite(side) else None for side in self.corners]
-        outline = self.outline() if callable(self.outline) else self.outline
-        return [self.where, self.name, corners, outline, list(self.extra), self.fault]
-
-    @classmethod
-    def from_json(cls, values: Sequence[Any]) -> AnnotatedObject:
-        """Restore an object from `to_json`."""
-        where, name, corners, outline, extra, fault = values
-        xmin, ymin, xmax, ymax = map(to_float, corners)
-        return cls(where, name, (xmin, ymin, xmax, ymax), outline, extra, fault)
-
 
 class AnnotatedImage(NamedTuple):
     """One image in an annotation file.
@@ -102,7 +89,7 @@ class AnnotationFile:
     """An annotation file, or the parts of it about one image, for `parse`.
 
     name: its path relative to the root, for messages.
-    spans: line, start and end of each part; None for the whole file.
+    texts, spans: the parts, with their first lines, or where they are; None for the whole file.
     with_outlines: whether outlines of objects are needed.
     note: called for what is left out.
     context: what parsing parts needs to know of the whole file, in JSON values; set by `parse`.
@@ -113,7 +100,8 @@ class AnnotationFile:
     location: Location
     name: str
     version: int = 0
-    spans: Sequence[Sequence[int]] | None = None
+    texts: Sequence[tuple[int, str]] | None = None
+    spans: Sequence[tuple[int, int, int]] | None = None
     with_outlines: bool = False
     note: Note = ignore_note
     context: Any = None
@@ -126,27 +114,28 @@ class AnnotationFile:
         """The file at a location, with its version."""
         return cls(location, name, size_and_version(location)[1], with_outlines=with_outlines)
 
+    @property
+    def is_part(self) -> bool:
+        """Whether only the parts about one image are parsed."""
+        return self.texts is not None or self.spans is not None
+
     @cached_property
     def data(self) -> bytes:
         """All bytes, which stay in memory."""
         return self.location.read()
 
-    def parts(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the first line and the bytes of each part; of the whole file if it has none."""
-        if self.spans is None:
-            yield 1, self.location.read()
-        for line, start, stop in self.spans or ():
-            data = self.data[start:stop] if "data" in vars(self) else None
-            yield line, self.location.read(start, stop) if data is None else data
-
-    def part(self, spans: Sequence[Sequence[int]], note: Note = ignore_note) -> AnnotationFile:
-        """The parts about one image."""
-        part = AnnotationFile(
-            self.location, self.name, self.version, spans, self.with_outlines, note, self.context
-        )
+    def read(self, start: int, stop: int) -> bytes:
+        """Some bytes of the file."""
         if "data" in vars(self):
-            part.data = self.data
-        return part
+            return self.data[start:stop]
+        return self.location.read(start, stop)
+
+    def parts(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the first line and the bytes of each part."""
+        for line, text in self.texts or ():
+            yield line, text.encode("utf-8", "surrogateescape")
+        for line, start, stop in self.spans or ():
+            yield line, self.read(start, stop)
 
 
 @dataclass(frozen=True)
@@ -164,6 +153,7 @@ class BoxFormat:
     has_outlines: whether objects can have masks.
     features: the features that it adds to those of all boxes, and their kinds.
     pixels: returns the image that a file contains, and its name.
+    without_outlines: shortens a part where outlines are not needed.
     """
 
     name: str
@@ -178,6 +168,7 @@ class BoxFormat:
     has_outlines: bool = True
     features: Mapping[str, Kind] = field(default_factory=dict)
     pixels: Callable[[Location, str], tuple[bytes, str]] | None = None
+    without_outlines: Callable[[bytes], bytes] | None = None
 
 
 @dataclass(slots=True)
@@ -211,18 +202,15 @@ class Annotation:
         if not root.contains(self.file.location):
             reference["file"] = str(self.file.location.absolute())
         triples = [*map(list, zip(spans[::3], spans[1::3], spans[2::3], strict=True))]
-        in_file = reference | {"size": size, "spans": triples}
         if sum(stop - start for _, start, stop in triples) > MAX_VALUE_BYTES:
-            return in_file
-        notes: list[list[str]] = []
-        part = self.file.part(triples, lambda *note: notes.append([*note]))
-        try:
-            own_size, objects = parse_objects(box_format, part, self.image.size)
-            reference["objects"] = [item.to_json() for item in objects]
-        except ValueError:
-            return in_file  # the sample fails when it is read
-        reference["size"] = own_size and list(own_size)
-        return reference | ({"notes": notes} if notes else {})
+            return reference | {"size": size, "spans": triples}
+        shorten = None if self.file.with_outlines else box_format.without_outlines
+        texts = []
+        for line, start, stop in triples:
+            data = self.file.read(start, stop)
+            data = data if shorten is None else shorten(data)
+            texts.append([line, data.decode("utf-8", "surrogateescape")])
+        return reference | {"size": size, "texts": texts}
 
 
 @dataclass(slots=True)
@@ -262,14 +250,15 @@ def parse_objects(
             too many objects.
     """
     objects: list[AnnotatedObject] = []
-    image = WHOLE_FILE if file.spans == [] else None
+    is_empty = file.is_part and not (file.texts or file.spans)
+    image = WHOLE_FILE if is_empty else None
     try:
         for image in box_format.parse(file):
             objects += image.objects
             if len(objects) > MAX_OBJECTS:
                 break
     except ValueError:
-        if file.spans is None:
+        if not file.is_part:
             raise
         image = None  # the parts were valid when they were listed
     if image is None:

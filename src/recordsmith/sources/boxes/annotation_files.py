@@ -131,10 +131,7 @@ class AnnotationFiles(AnnotatedImages):
         for split, file in files.items():
             images[split] = []
             for image in self.box_format.parse(file):
-                names = (item.name for item in image.objects if item.name and "\n" not in item.name)
-                file.class_names.update(dict.fromkeys(names))
-                kept = image if image.spans is None else image._replace(objects=())
-                images[split].append(Annotation(file.name, file.version, kept, file=file))
+                images[split].append(Annotation(file.name, file.version, image, file=file))
         if len(files) == 1:
             ((split, listed),) = images.items()
             if listed and all(annotation.image.split for annotation in listed):

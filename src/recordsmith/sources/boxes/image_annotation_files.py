@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from recordsmith.errors import RecordsmithError, SourceError
 from recordsmith.sources.boxes.annotation import (
     MAX_VALUE_BYTES,
+    AnnotatedObject,
     Annotation,
     AnnotationFile,
     Entry,
@@ -170,10 +171,9 @@ class _Annotations:
         image = images[0]
         names = {item.name for item in image.objects if item.name and "\n" not in item.name}
         self.class_names |= names
-        content = json.dumps([item.to_json() for item in image.objects], separators=(",", ":"))
-        content = content if len(content) <= MAX_VALUE_BYTES else ""
+        content = _dump(image.objects)
         kept = image._replace(objects=(), file_name="", has_pixels=False)
-        annotation = Annotation(document, version, kept, content.encode())
+        annotation = Annotation(document, version, kept, content)
         entry = self._entry(annotation, image.file_name)
         if entry.fault is not None and image.has_pixels:
             entry.fault, annotation.image = None, kept._replace(has_pixels=True)
@@ -217,6 +217,15 @@ class _Annotations:
 
     def _is_image(self, path: str) -> bool:
         return not path.lower().endswith(self._format.suffix)
+
+
+def _dump(objects: Sequence[AnnotatedObject]) -> bytes:
+    """The objects as JSON; empty if that is large or JSON has no such numbers."""
+    try:
+        content = json.dumps(objects, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:
+        return b""
+    return content if len(content) <= MAX_VALUE_BYTES else b""
 
 
 class _List(NamedTuple):

@@ -54,7 +54,7 @@ from recordsmith.stores import Location
 
 Masks = Literal["instance", "class"]
 
-_MAX_MASK_PIXELS = 1 << 28
+MAX_MASK_PIXELS = 1 << 28
 _POLYGONS = "polygons were packed as the boxes around them"
 _NO_OUTLINE = Flaw("objects have an invalid segmentation and got an empty mask", Check.MASK_FORMAT)
 _NO_OUTLINE_DROPPED = Flaw(
@@ -152,11 +152,15 @@ class AnnotatedReader(StoredReader):
         place, size = reference["place"], reference.get("size", (0, 0))
         size = size and (size[0], size[1])
         if "objects" in reference:
-            return size, [*map(AnnotatedObject.from_json, reference["objects"])]
+            return size, [
+                AnnotatedObject(where, name, (left, top, right, bottom), *more)
+                for where, name, (left, top, right, bottom), *more in reference["objects"]
+            ]
         contexts = dict(self.contexts)
         file = AnnotationFile(
             referenced(self.root, reference.get("file", place)),
             place,
+            texts=reference.get("texts"),
             spans=reference.get("spans"),
             with_outlines=self.object_masks is not None,
             note=note,
@@ -194,10 +198,10 @@ class AnnotatedReader(StoredReader):
         canvas = (int(frame.height), int(frame.width))
         if frame.is_relative:
             canvas = (width, height) if swaps_sides(frame.orientation) else (height, width)
-        if max(height * width, canvas[0] * canvas[1]) > _MAX_MASK_PIXELS:
+        if max(height * width, canvas[0] * canvas[1]) > MAX_MASK_PIXELS:
             raise SourceError(
                 f"{place}: the size {width}x{height} is too large for masks; expected at most "
-                f"{_MAX_MASK_PIXELS:,} pixels"
+                f"{MAX_MASK_PIXELS:,} pixels"
             )
         segments = _Segments(self.root, dict(self.mask_folders).get(place))
         kept: list[PlacedBox] = []

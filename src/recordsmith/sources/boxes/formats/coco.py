@@ -53,6 +53,7 @@ _KEY = re.compile(
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
+_SEGMENT_KEYS = ("id", "category_id", "bbox", "area", "iscrowd")
 _LARGEST_AREA = float(np.finfo(np.float32).max)
 _SPLIT_FILE = "_annotations.coco.json"
 _BOXED_TASKS = ("stuff_", "person_keypoints_", "panoptic_")
@@ -102,7 +103,7 @@ def matches(head: bytes) -> bool:
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the images of a file with the places of their annotations, or those in some places."""
-    if file.spans is None:
+    if not file.is_part:
         yield from _CocoFile(file).images()
         return
     names = dict(file.context[0])
@@ -115,11 +116,17 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             continue
         objects = []
         for part in _objects_in(item.segments_info):
-            keys = ("id", "image_id", "category_id", "bbox", "area", "iscrowd")
-            segment = _Annotation(*map(part.get, keys))
-            outline = {"file_name": item.file_name, "segment": segment.id}
-            objects.append(_object(segment, names, outline))
+            known: dict[str, Any] = {key: part.get(key) for key in _SEGMENT_KEYS}
+            segment = _Annotation(**known)
+            place = {"file_name": item.file_name, "segment": segment.id}
+            objects.append(_object(segment, names, place))
         yield AnnotatedImage(objects=objects)
+
+
+def _without_outlines(data: bytes) -> bytes:
+    item = msgspec.json.decode(_finite(data), type=_Annotation)
+    item.segmentation = item.keypoints = msgspec.Raw(b"0")
+    return msgspec.json.encode(item)
 
 
 def _finite(data: bytes) -> bytes:
@@ -318,6 +325,7 @@ class Coco(
         "<split>/_annotations.coco.json next to the images, or one .json file next to or above "
         "them",
         features={OBJECT_IS_CROWD: "int64", OBJECT_AREA: "float"},
+        without_outlines=_without_outlines,
     ),
 ):
     """Images with boxes, and optionally masks, in COCO's JSON format.

@@ -74,7 +74,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     The context has the delimiter, the columns, whether coordinates are relative, and the names of
     classes by those in the file.
     """
-    if file.spans is not None:
+    if file.is_part:
         yield _read_rows(file)
         return
     columns = _find_columns(file.location.read(0, HEAD_BYTES))

@@ -29,19 +29,19 @@ from recordsmith.sources.files.file_index import FileIndex
 _HEAD = re.compile(rb"<annotations>.*?<(version|meta|image)\b", re.DOTALL)
 _OTHER_SHAPES = "shapes and tags were left out that are neither boxes nor polygons"
 _ATTRIBUTES = "attributes of objects were left out"
-_SHAPES = ("box", "polygon", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask")
-_PARTS = frozenset((*_SHAPES, "tag", "attribute"))
+_LEFT_OUT = frozenset(
+    ("attribute", "tag", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask")
+)
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 
 def parse(file: AnnotationFile) -> list[AnnotatedImage]:
-    """The images of a file, or the one in a part of it."""
-    images = []
-    for line, data in file.parts():
-        if file.spans is None:
-            file.class_names.update(dict.fromkeys(_declared_labels(data, file.name)))
-        images += _images(data, file, line - 1)
-    return images
+    """The images of a file with their places, or the one in a part of it."""
+    if file.is_part:
+        return [image for line, data in file.parts() for image in _images(data, file, line - 1)]
+    data = file.location.read()
+    file.class_names.update(dict.fromkeys(_declared_labels(data, file.name)))
+    return _images(data, file, 0)
 
 
 def _images(data: bytes, file: AnnotationFile, lines_before: int) -> list[AnnotatedImage]:
@@ -55,19 +55,20 @@ def _images(data: bytes, file: AnnotationFile, lines_before: int) -> list[Annota
         line = parser.CurrentLineNumber + lines_before
         if tag == "image":
             is_inside = True
-            objects.clear()
             number = values.get("id", "?")
             size = to_float(values.get("width") or 0), to_float(values.get("height") or 0)
             image = AnnotatedImage(f"image {number}", values.get("name", ""), size, id=number)
             spans = array("q", (line, parser.CurrentByteIndex, 0))
             images.append(image._replace(spans=spans, split=values.get("subset", "")))
-        elif is_inside and tag in _PARTS:
-            if tag == "attribute":
-                file.note(_ATTRIBUTES, f"{file.name}, line {line}")
-            elif tag not in ("box", "polygon"):
-                file.note(_OTHER_SHAPES, f"{file.name}, line {line}: {tag}")
-            elif len(objects) <= MAX_OBJECTS:
+        elif is_inside and tag in ("box", "polygon"):
+            name = values.get("label")
+            if not file.is_part and name and "\n" not in name:
+                file.class_names[name] = None
+            elif file.is_part and len(objects) <= MAX_OBJECTS:
                 objects.append(_object(f"line {line}", tag, values))
+        elif is_inside and tag in _LEFT_OUT:
+            what = _ATTRIBUTES if tag == "attribute" else _OTHER_SHAPES
+            file.note(what, f"{file.name}, line {line}" + f": {tag}" * (what == _OTHER_SHAPES))
 
     def end(tag: str) -> None:
         nonlocal is_inside
@@ -77,11 +78,6 @@ def _images(data: bytes, file: AnnotationFile, lines_before: int) -> list[Annota
             is_tag = data.startswith(b"</image", at)  # otherwise after <image …/>
             assert spans is not None
             spans[2] = data.index(b">", at) + 1 if is_tag else at
-            if file.spans is None:
-                names = (item.name for item in objects if item.name and "\n" not in item.name)
-                file.class_names.update(dict.fromkeys(names))
-            else:
-                images[-1] = images[-1]._replace(objects=tuple(objects))
 
     def declaration(_version: str, encoding: str | None, _standalone: int) -> None:
         if encoding and encoding.lower() not in ("utf-8", "utf8", "ascii"):
@@ -93,7 +89,7 @@ def _images(data: bytes, file: AnnotationFile, lines_before: int) -> list[Annota
     parser.EndElementHandler = end
     parser.XmlDeclHandler = declaration
     parse_xml(parser, data, file.name)
-    return images
+    return [image._replace(objects=objects) for image in images] if file.is_part else images
 
 
 def _declared_labels(data: bytes, name: str) -> list[str]:
