@@ -20,7 +20,7 @@ from recordsmith.packing.pack_task import PackTasks
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.spilled_samples import SpilledSamples, SpilledTable
 from recordsmith.sources import Listing, Sample
-from recordsmith.sources.class_folders.image_reader import ImageReader
+from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.sources.numbered import LazyNotices, RelistedSamples
 from recordsmith.stores import as_folder
 

@@ -36,7 +36,7 @@ from recordsmith.sources.boxes.cvat import Cvat
 from recordsmith.sources.boxes.labelme import LabelMe
 from recordsmith.sources.boxes.voc import Voc
 from recordsmith.sources.boxes.yolo import Yolo
-from recordsmith.sources.class_folders import detection as class_folders
+from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource

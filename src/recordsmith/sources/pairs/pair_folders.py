@@ -138,7 +138,7 @@ def match_folders(
 
 def left_out(tree: FileTree, used: Sequence[Location], lists: Location | None) -> list[str]:
     """Notices on what a folder contains outside the folders that were read."""
-    images, others = tree.list_outside(tree.root, used)
+    images, others, _ = tree.list_outside(tree.root, used)
     others = [path for path in others if path.rpartition("/")[0] != str(lists)]
     return [
         *count_notice(images, "image", "outside the folders of images and masks skipped"),
