@@ -24,9 +24,8 @@ from PIL import Image, features
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import probe_image
-from recordsmith.image.decoding.decode import decode_image
 from recordsmith.image.decoding.parts import Window, decode_part
-from recordsmith.image.decoding.pixels import read_image_head
+from recordsmith.image.decoding.pixels import decode_image, read_image_head
 from recordsmith.image.formats.jpeg import all_segments, is_progressive, read_frame, read_head
 from recordsmith.image.formats.png import (
     GREY,

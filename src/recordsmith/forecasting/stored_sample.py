@@ -18,8 +18,8 @@ from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
 from recordsmith.forecasting.image_header import NO_IMAGE, ImageHeaderFigures, read_figures
 from recordsmith.forecasting.variants import FLOAT_BYTES, FLOATS, ORIGINAL, Variant
 from recordsmith.image import ImageOptions, probe_image, store_image
-from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.image.storing.store import DROPPED
 from recordsmith.packing import apply_image_options

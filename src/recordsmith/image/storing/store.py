@@ -26,13 +26,13 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, SourceError, option
 from recordsmith.image.decoding.decoders import Decoded, ExactPixels
-from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.memory import (
     check_size,
     convert_rows,
     reserve_for_decoding,
     reserve_memory,
 )
+from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.formats.jpeg import APP0, APP1, APP2, EXIF, START, is_progressive, segments
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk
@@ -45,8 +45,12 @@ from recordsmith.image.storing.encode import (
     flatten_alpha,
 )
 from recordsmith.image.storing.image_options import ImageOptions
-from recordsmith.image.storing.lossless import shrink_jpeg, shrink_png, to_baseline
-from recordsmith.image.storing.lossless_checks import NotLosslessError
+from recordsmith.image.storing.lossless import (
+    NotLosslessError,
+    shrink_jpeg,
+    shrink_png,
+    to_baseline,
+)
 from recordsmith.image.storing.tiles import LEAST_SIDE, add_tiles
 
 TURNED = "images were rotated upright by their EXIF orientation"
