@@ -30,7 +30,6 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.remote.fsspec_store": ("calls a file system of fsspec", {".rmdir"}),
-    "stores.remote.runtime": ("copies a library", {"open", "os.close"}),
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),
     "torch.worker_iterations": (

@@ -13,9 +13,9 @@ import recordsmith as rs
 from recordsmith.engines import Processes
 from recordsmith.wire import encode_records
 
-from ..json_engine import JsonEngine, KilledProcesses
 from ..places import contents
 from ..raising import raises
+from ..repeating_engine import KilledProcesses, RepeatingEngine
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_equal_indexes(folder: Path, options: dict[str, Any], monkeypatch: Any) 
     expected = _indexes(here, None, **options)
     assert expected[0][0].new_count == 4
     assert expected[0][1].new_count == 0
-    for engine in (JsonEngine(), Processes(2), KilledProcesses(monkeypatch)):
+    for engine in (RepeatingEngine(), Processes(2), KilledProcesses(monkeypatch)):
         assert _indexes(here, engine, **options) == expected
 
 
@@ -57,9 +57,9 @@ def test_files_of_other_programs(zoo_row: dict[str, Any], zoo: Path) -> None:
         expected = rs.index(path, overwrite=True)
     except rs.RecordsmithError as error:
         with pytest.raises(type(error)):
-            rs.index(path, overwrite=True, engine=JsonEngine())
+            rs.index(path, overwrite=True, engine=RepeatingEngine())
     else:
-        assert rs.index(path, overwrite=True, engine=JsonEngine()) == expected
+        assert rs.index(path, overwrite=True, engine=RepeatingEngine()) == expected
 
 
 def test_damage(folder: Path) -> None:
@@ -68,15 +68,15 @@ def test_damage(folder: Path) -> None:
     data[20] ^= 1
     path.write_bytes(data)
     with raises(rs.CorruptDataError, path=path, record=1, defect=rs.Defect.LENGTH_CRC):
-        rs.index(folder, engine=JsonEngine())
+        rs.index(folder, engine=RepeatingEngine())
 
 
 def test_a_worker_that_sees_another_file(folder: Path) -> None:
     path = folder / "b.tfrecord"
     with raises(rs.FileAccessError, path=path, errno=errno.ESTALE):
-        rs.index(folder, engine=JsonEngine(lambda _: os.utime(path, ns=(1, 1))))
+        rs.index(folder, engine=RepeatingEngine(lambda _: os.utime(path, ns=(1, 1))))
     with raises(rs.FileAccessError, path=path, errno=errno.ENOENT):
-        rs.index(folder, engine=JsonEngine(lambda _: path.unlink(missing_ok=True)))
+        rs.index(folder, engine=RepeatingEngine(lambda _: path.unlink(missing_ok=True)))
 
 
 def test_an_index_that_is_not_here(folder: Path, tmp_path: Path) -> None:
@@ -88,4 +88,4 @@ def test_an_index_that_is_not_here(folder: Path, tmp_path: Path) -> None:
             path.unlink()
 
     with raises(rs.FileAccessError, errno=errno.ENOENT):
-        rs.index(folder, format="dali", to=out, engine=JsonEngine(remove))
+        rs.index(folder, format="dali", to=out, engine=RepeatingEngine(remove))

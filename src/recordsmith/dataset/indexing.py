@@ -42,7 +42,7 @@ from recordsmith.stores import (
     write_atomically,
 )
 from recordsmith.summaries import Report
-from recordsmith.tasks import Document, Engine, Task, run_on
+from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, Work, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
@@ -99,13 +99,11 @@ def index(
 
     Args:
         paths: a file, folder, glob or a list of these.
-        split: index only this split.
-        format: `recordsmith` for its own indexes, which make the first access fast; `dali` for a
-            text file `NAME.idx` per shard, for DALI and the `tfrecord` package.
-        to: for `dali`, the folder of the text files, created if missing; by default, they are
-            written next to the shards.
-        overwrite: for `dali`, replace files with other content; for `recordsmith`, rebuild valid
-            indexes.
+        split: only this split. None for all.
+        format: recordsmith: binary indexes in a hidden folder, which make the first access fast;
+            dali: a text file NAME.idx per shard, for NVIDIA DALI and the tfrecord package.
+        to: dali: folder of the text files, created if missing; None for next to the shards.
+        overwrite: replace index files with other content. For `recordsmith`, rebuild valid indexes.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
             process. Its processes must see the files under the same paths.
         progress: called as `progress(done, total)` with numbers of bytes.
@@ -171,12 +169,11 @@ def _tasks(
             "target": None if target is None else str(target.absolute()),
             "overwrite": overwrite,
         }
-        yield Task("index", "", number, str(shard.location), shard.size_bytes, content)
+        yield Task(run_task, number, str(shard.location), shard.size_bytes, content)
 
 
-def run_task(task: Task) -> Document:
+def run_task(content: dict[str, Any]) -> dict[str, Any]:
     """Write the index of a shard; return which one."""
-    content = task.content
     target = content["target"]
     shard = shard_from_json(content["shard"])
     file = _write(
@@ -186,7 +183,7 @@ def run_task(task: Task) -> Document:
     return {**vars(file), "is_next_to_it": is_next_to_it}
 
 
-def _file_of_result(shard: Shard, target: Location | None, result: Document) -> IndexFile:
+def _file_of_result(shard: Shard, target: Location | None, result: dict[str, Any]) -> IndexFile:
     """Return the index of a result, with the paths as this process names them."""
     if target is None and result["is_next_to_it"]:
         target = index_locations(shard.location)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import ShardSequence
 from recordsmith.errors import FileAccessError, MissingFileError
 from recordsmith.stores import ObjectInfo, as_location
-from recordsmith.tasks import Document
 
 
 def shard_to_json(shard: Shard) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def shard_to_json(shard: Shard) -> dict[str, Any]:
     }
 
 
-def shard_from_json(document: Document) -> Shard:
+def shard_from_json(document: Mapping[str, Any]) -> Shard:
     """Open a shard in another process, in the version of `shard_to_json`.
 
     Raises:
@@ -91,7 +91,7 @@ def part_to_json(part: AnyShard) -> dict[str, Any]:
     return {**shard_to_json(part.shard), "is_run": is_run, "numbers": listed}
 
 
-def part_from_json(document: Document) -> AnyShard:
+def part_from_json(document: Mapping[str, Any]) -> AnyShard:
     """Open a shard, or the part of one; errors as `shard_from_json`."""
     shard = shard_from_json(document)
     if "numbers" not in document:

@@ -74,16 +74,19 @@ def forecast(
 
     Args:
         source: a path or the samples, as for `pack`.
-        sample_count: how many samples to store; all of them if there are fewer. Then the sizes are
+        sample_count: number of samples to store; all of them if there are fewer. Then the sizes are
             exact. Below 100, the intervals are less reliable.
-        seed: of the random sample.
-        qualities: of JPEG: once for images in other formats only, and once for all images.
-        shorter_sides: lengths in pixels to which the shorter side of images is scaled down.
-        shards, shard_size_bytes: as for `pack`; the default is 256 MB a shard.
+        seed: random seed of the sample.
+        qualities: qualities of JPEG. Once for images in other formats only, and once for all
+            images.
+        shorter_sides: lengths of the shorter side, in pixels, to which images are scaled down.
+        shards: number of shards of each split. A dict has a number for each split.
+        shard_size_bytes: approximate size of a shard before compression, instead of `shards`; None
+            for 256MB.
         keys: as for `pack`.
         size: height and width of training images, for the speeds.
         measure_speed: whether to measure speeds, which takes about a second per variant.
-        threads: the number of threads; None for one per processor.
+        threads: number of threads; None for one per processor.
         progress: called as `progress(done, total)` with numbers of samples.
 
     Returns:

@@ -10,7 +10,6 @@ import numpy as np
 from recordsmith.building import ShardResult, check_written, claim, is_valid_file_name
 from recordsmith.dataset import Manifest
 from recordsmith.errors import OptionError
-from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
 from recordsmith.reshaping.resharding.reshard_plan import ReshardedShard, ReshardPlan
@@ -21,7 +20,7 @@ from recordsmith.reshaping.resharding.shard_copies import (
     ShardCopies,
 )
 from recordsmith.stores import Location, as_folder
-from recordsmith.tasks import Document, Engine, Task, run_on
+from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Work
 
 
@@ -43,16 +42,16 @@ class ReshardTasks:
     ) -> None:
         """Arguments as those of `ShardCopies`; `trusting` as in its `run`."""
         self._folder = folder
-        self._fingerprint = fingerprint
         self._plan = plan
         self._records = records
         self._spans = spans
         self._surveyed = surveyed
         self._common = {
+            "plan": fingerprint,
             "out": str(folder.absolute()),
             "compression": plan.compression,
             "versions": versions,
-            "edits": None if options.edits is None else options.edits.to_task(),
+            "edits": options.edits,
             "tiles": options.tiles,
             "trusting": trusting,
         }
@@ -64,14 +63,10 @@ class ReshardTasks:
             earlier: the manifest in the folder.
 
         Raises:
-            OptionError: a result is not that of its task.
             FileAccessError: a shard is not in the folder.
         """
         found = run_on(engine, self, work.advance)
-        results = [
-            ShardResult.of_task(found[number], shard.file, self._fingerprint)
-            for number, shard in enumerate(self._plan.shards)
-        ]
+        results = [found[number] for number in range(len(self._plan.shards))]
         check_written(self._folder, results, earlier)
         return results
 
@@ -79,7 +74,7 @@ class ReshardTasks:
         ends = np.cumsum(self._records.counts)
         for number, shard in enumerate(self._plan.shards):
             content, size = self._content(shard, ends)
-            yield Task("reshard", self._fingerprint, number, shard.file, size, content)
+            yield Task(run_task, number, shard.file, size, content)
 
     def _content(self, shard: ReshardedShard, ends: Any) -> tuple[dict[str, Any], int]:
         """Return the content of a task, whose inputs are numbered in it, and its size in bytes."""
@@ -119,13 +114,12 @@ class ReshardTasks:
         return content, int(size)
 
 
-def run_task(task: Task) -> Document:
-    """Write the shard of a task; return its result."""
-    content = task.content
+def run_task(content: dict[str, Any]) -> ShardResult:
+    """Write the shard of a task."""
     file, split = str(content["file"]), str(content["split"])
     if not is_valid_file_name(file):
         raise OptionError(option="file", value=file, expected="a name of a shard")
-    folder = claim(as_folder(content["out"]), task.plan, [file])
+    folder = claim(as_folder(content["out"]), content["plan"], [file])
     work = Work(1, None)
     records = InputRecords.from_json(content["inputs"], work)
     firsts = np.cumsum([0, *records.counts[:-1]])
@@ -137,19 +131,18 @@ def run_task(task: Task) -> Document:
             else:
                 yield Scattered(None, firsts[np.array(span[0])] + np.array(span[1], np.int64))
 
-    edits = content["edits"]
     copies = ShardCopies(
         folder,
-        task.plan,
+        content["plan"],
         content["compression"],
         records,
         spans,
         work,
         versions=content["versions"],
         surveyed=[split] if content["is_surveyed"] else [],
-        edits=None if edits is None else Edits.from_task(edits),
+        edits=content["edits"],
         tiles=content["tiles"],
     )
     shard = ReshardedShard(file, split, 0, 0)
     (result,) = copies.run([shard], trusting=content["trusting"], checks_inputs=True)
-    return result.to_json()
+    return result

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recordsmith.building import ShardResult, claim, result_error
+from recordsmith.building import ShardResult, claim
 from recordsmith.dataset import Shard
 from recordsmith.dataset.documents import NOT_AS_EXPECTED
 from recordsmith.dataset.shard_documents import shard_from_json, shard_to_json
@@ -16,7 +16,7 @@ from recordsmith.reshaping.salvaging.salvage_note import parse_shard
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
 from recordsmith.reshaping.salvaging.shard_recovery import ShardRecovery
 from recordsmith.stores import Location, as_folder
-from recordsmith.tasks import Document, Task
+from recordsmith.tasks import Task, result_error
 from recordsmith.wire import Compression
 
 _NOT_IN_NAMES = re.compile(r"[/\\:\0]")
@@ -48,39 +48,35 @@ def salvage_tasks(
             "compression": compression,
             "file": name,
             "shard": shard_to_json(shard),
+            "plan": fingerprint,
         }
-        yield Task("salvage", fingerprint, number, name, shard.size_bytes, content)
+        yield Task(run_task, number, name, shard.size_bytes, content)
 
 
-def run_task(task: Task) -> Document:
+def run_task(content: dict[str, Any]) -> dict[str, Any]:
     """Recover the records of a shard; return what was recovered, and the written shard."""
-    content = task.content
     file = str(content["file"])
     if file != name_in_dataset(file):
         raise OptionError(option="file", value=file, expected="a name of a shard")
-    folder = claim(as_folder(content["out"]), task.plan, [file])
+    folder = claim(as_folder(content["out"]), content["plan"], [file])
     recovery = ShardRecovery(folder, content["compression"], _ignore)
     salvaged, result = recovery.rewrite(shard_from_json(content["shard"]), file)
     return {
         "salvaged": salvaged.to_json(),
-        "result": None if result is None else replace(result, plan=task.plan).to_json(),
+        "result": None if result is None else replace(result, plan=content["plan"]),
     }
 
 
-def outcome(
-    shard: Shard, result: Document, file: str, fingerprint: str
-) -> tuple[SalvagedShard, ShardResult | None]:
+def outcome(shard: Shard, result: dict[str, Any]) -> tuple[SalvagedShard, ShardResult | None]:
     """Return the result of a task as `ShardRecovery.rewrite` does.
 
     Raises:
         OptionError: it is not the result of this task.
     """
-    written = result.get("result")
-    found = None if written is None else ShardResult.of_task(written, file, fingerprint)
     try:
-        return parse_shard(shard, result["salvaged"]), found
-    except NOT_AS_EXPECTED as error:
-        raise result_error(result, error) from None
+        return parse_shard(shard, result["salvaged"]), result["result"]
+    except NOT_AS_EXPECTED:
+        raise result_error(result) from None
 
 
 def _ignore(_: Any) -> None:
