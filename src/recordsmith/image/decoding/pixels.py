@@ -1,8 +1,8 @@
 """Decode images for training with the requested channels and bits, like TensorFlow.
 
-simplejpeg (libjpeg-turbo) decodes JPEG, optionally at 1/2, 1/4 or 1/8 of its size. `decode_exact` decodes
-the other formats. `read_image_head` reads the header first, so that limits apply before decoding.
-The EXIF orientation is not applied.
+simplejpeg (libjpeg-turbo) decodes JPEG, optionally at 1/2, 1/4 or 1/8 of its size. `decode_exact`
+decodes the other formats. `read_image_head` reads the header first, so that limits apply before
+decoding. The EXIF orientation is not applied.
 
 As in TensorFlow, alpha is dropped without compositing, a transparent colour is alpha, 16 bits
 become 8 by dropping the lower ones, and 8 become 16 by multiplying with 257. Conversions that
