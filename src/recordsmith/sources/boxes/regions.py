@@ -74,7 +74,8 @@ def _points(polygon: Any) -> npt.NDArray[np.float64]:
         raise RegionError(
             f"invalid polygon {str(polygon)[:60]}; expected at least two points x1, y1, x2, y2"
         )
-    if (farthest := max(values.min(), values.max(), key=abs)) > MAX_COORDINATE or farthest < -MAX_COORDINATE:
+    farthest = max(values.min(), values.max(), key=abs)
+    if abs(farthest) > MAX_COORDINATE:
         raise RegionError(
             f"polygon coordinate {farthest:g} out of range; expected {-MAX_COORDINATE:,} to "
             f"{MAX_COORDINATE:,}"
