@@ -35,10 +35,8 @@ _RAISED = re.compile(r"^\w[\w.]*(?:Error|Exception)\b.*$", re.MULTILINE)  # ends
 _JOBS = {
     "diff": "recordsmith.examining.diff.diff_task",
     "export": "recordsmith.exporting.export_task",
-    "index": "recordsmith.dataset.indexing",
     "pack": "recordsmith.packing.pack_task",
-    "reshard": "recordsmith.reshaping.resharding.reshard_task",
-    "salvage": "recordsmith.reshaping.salvaging.salvage_task",
+    "reshard": "recordsmith.reshaping.reshard_task",
     "stats": "recordsmith.examining.stats.stats_report",
     "verify": "recordsmith.examining.verification.verify_task",
 }

@@ -177,7 +177,7 @@ def test_records_longer_than_what_is_read_at_a_time(
 ) -> None:
     rs.reshard(foreign, place / "plain", shards=2, **options)
     for name in ("_READ_BYTES", "_SCATTERED_BYTES"):
-        monkeypatch.setattr(f"recordsmith.reshaping.resharding.shard_copies.{name}", 50)
+        monkeypatch.setattr(f"recordsmith.reshaping.copies.{name}", 50)
     assert min(records_of(rs.open(foreign)).record_sizes(range(200))) > 50
     rs.reshard(foreign, place / "out", shards=2, **options)
     assert visible(place / "out") == visible(place / "plain")

@@ -8,8 +8,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import EngineName, Json, Paths, SplitName, one_or_all
-from recordsmith.engines import parse_engine
+from recordsmith.cli.options import Json, Paths, SplitName, one_or_all
 
 if TYPE_CHECKING:
     from recordsmith.dataset import IndexReport
@@ -41,7 +40,6 @@ def index(
         bool,
         typer.Option("--overwrite", help="Replace index files that differ."),
     ] = False,
-    engine: EngineName = None,
     json: Json = False,
 ) -> None:
     """Write indexes, which make random access to records fast.
@@ -52,8 +50,7 @@ def index(
     """
     with console.progress_bar("indexing", of_bytes=True, speed=False) as progress:
         options: dict[str, Any] = {"format": format_, "to": to, "overwrite": overwrite}
-        on = parse_engine(engine)
-        report = rs.index(one_or_all(paths), split, engine=on, progress=progress, **options)
+        report = rs.index(one_or_all(paths), split, progress=progress, **options)
     if json:
         console.print_json(report.to_json())
     else:

@@ -9,7 +9,6 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import (
-    EngineName,
     Json,
     Out,
     Overwrite,
@@ -18,7 +17,6 @@ from recordsmith.cli.options import (
     WritingThreads,
     one_or_all,
 )
-from recordsmith.engines import parse_engine
 
 if TYPE_CHECKING:
     from recordsmith.reshaping import SalvagedShard, SalvageReport
@@ -37,7 +35,6 @@ def salvage(
     out: Out,
     split: SplitName = None,
     overwrite: Overwrite = False,
-    engine: EngineName = None,
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
@@ -57,7 +54,6 @@ def salvage(
             out,
             split=split,
             overwrite=overwrite,
-            engine=parse_engine(engine),
             threads=threads,
             progress=progress,
         )

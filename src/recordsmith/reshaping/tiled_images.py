@@ -10,7 +10,7 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import DataError
 from recordsmith.example import KeyAction, Rewriter, SchemaSurvey
 from recordsmith.image import ImageOptions, store_image
-from recordsmith.reshaping.editing.feature_values import change_values
+from recordsmith.reshaping.recoding import change_values
 
 _JPEG = b"\xff\xd8\xff"
 _OPTIONS = ImageOptions(tiles=True)
