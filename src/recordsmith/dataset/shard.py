@@ -19,8 +19,8 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.frames import (
     FrameReader,
+    Frames,
     RemoteFrames,
-    RemoteRequest,
     maps_well,
     open_frames,
     walk,
@@ -469,13 +469,16 @@ class Shard:
         Raises:
             OptionError, CorruptDataError: as `read`.
         """
+        frames = self._frames_of(numbers, places)
+        done = self._open_frames().gather(frames, out, whole=whole)
+        for i in range(done, len(numbers)):  # one by one, to raise the specific error
+            size = int(frames.ends[i] - frames.begins[i]) - FRAME_BYTES
+            self.copy_again(int(numbers[i]), size, int(places[i]), out, whole=whole)
+
+    def _frames_of(self, numbers: Int64Array, places: Int64Array) -> Frames:
         self._check_plain()
         offsets = self._offsets_of(numbers)
-        begins, ends = offsets[numbers], offsets[numbers + 1]
-        done = self._open_frames().gather(begins, ends, places, out, whole=whole)
-        for i in range(done, len(numbers)):  # one by one, to raise the specific error
-            size = int(ends[i] - begins[i]) - FRAME_BYTES
-            self.copy_again(int(numbers[i]), size, int(places[i]), out, whole=whole)
+        return Frames(offsets[numbers], offsets[numbers + 1], places)
 
     def copy_again(
         self, number: int, size: int, place: int, out: npt.NDArray[np.uint8], *, whole: bool
@@ -487,13 +490,13 @@ class Shard:
         copied = np.frombuffer(encode_record(payload) if whole else payload, np.uint8)
         out[place : place + len(copied)] = copied
 
-    def remote_request(self, numbers: Int64Array, places: Int64Array) -> RemoteRequest:
-        """Return the request for some records over a network; args and errors as of `gather`."""
-        self._check_plain()
-        offsets = self._offsets_of(numbers)
-        frames = self._open_frames()
-        assert isinstance(frames, RemoteFrames)
-        return RemoteRequest(frames, offsets[numbers], offsets[numbers + 1], places)
+    def remote_request(
+        self, numbers: Int64Array, places: Int64Array
+    ) -> tuple[RemoteFrames, Frames]:
+        """Return the request for some records over a network; args as of `gather`."""
+        frames, reader = self._frames_of(numbers, places), self._open_frames()
+        assert isinstance(reader, RemoteFrames)
+        return reader, frames
 
     @property
     def maps_well(self) -> bool:

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from recordsmith.dataset import Dataset, dataset_of, preview_schema, records_of
+from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.image.geometry.fit import FitKind
@@ -81,7 +81,7 @@ def bench(
     dataset = dataset_of(paths_or_dataset, split)
     if not len(dataset):
         raise OptionError("the dataset has no records to measure")
-    schema, _ = preview_schema(dataset, _PREVIEW_COUNT)
+    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
     key = image_key(schema, key)
     image = None if key is None else image_of(key, size, fit)
     options = {"batch_size": batch_size, "skip_errors": skip_errors, "epochs": None}

@@ -14,7 +14,7 @@ from typing import Literal
 
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.split_slices import is_split_slice
+from recordsmith.dataset.splits import is_split_slice
 from recordsmith.errors import DataError, OptionError
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, decode_payload

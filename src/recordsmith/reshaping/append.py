@@ -197,7 +197,7 @@ class _Job:
             if manifest is not None and folder.store.can_rename:
                 publish_note_location(folder).delete()
         manifest = self._checked(manifest)
-        if manifest.tfds is not None and manifest.tfds.get("file_template"):
+        if any(content.get("file_template") for content in manifest.formats.values()):
             raise OptionError(
                 f"{folder} has documents of TensorFlow Datasets, which append does not update",
                 option="out",

@@ -191,7 +191,7 @@ def merge_manifest(
             "fingerprint": step["fingerprint"],
             "appended": [*append_history(manifest), step],
         },
-        tfds=manifest.carried_tfds,
+        formats=manifest.carried_formats,
     )
 
 

@@ -28,7 +28,6 @@ from recordsmith.dataset import (
     dataset_of,
     joined_shards,
     records_of,
-    source_of,
 )
 from recordsmith.dataset.decompressing import decompress
 from recordsmith.dataset.locate import (
@@ -40,7 +39,7 @@ from recordsmith.dataset.locate import (
     split_names,
 )
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
-from recordsmith.dataset.split_slices import is_split_slice
+from recordsmith.dataset.splits import is_split_slice
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Schema
 from recordsmith.sources.splits import joined_notice, shard_splits
@@ -130,7 +129,7 @@ class Inputs:
     has_label_map: whether the class names come with a label map.
     names: of the given paths.
     provenance: the history of the inputs from their manifests, the newest step last.
-    arrow_schema, tfds: those of all manifests, if they are the same.
+    arrow_schema, formats: those of all manifests, if they are the same.
     """
 
     shards: tuple[InputShard, ...]
@@ -142,7 +141,7 @@ class Inputs:
     provenance: tuple[Any, ...]
     notices: tuple[str, ...]
     arrow_schema: str | None
-    tfds: Mapping[str, Any] | None
+    formats: Mapping[str, Any] | None
 
     @property
     def size_bytes(self) -> int:
@@ -189,7 +188,7 @@ class InputSelection:
         if not isinstance(paths_or_dataset, Dataset) and not is_split_slice(split):
             return cls(paths_or_dataset, None if split is None else (split,))
         dataset = dataset_of(paths_or_dataset, split)
-        places, splits = source_of(dataset)
+        places, splits = dataset.view.origin
         records = records_of(dataset)
         if records.positions.is_everything:
             return cls(places, splits)
@@ -261,7 +260,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
         tuple(_history(manifest for manifest in manifests if manifest is not None)),
         (*notices, *joined_notice(located, of_each)),
         _common(None if manifest is None else manifest.arrow_schema for manifest in manifests),
-        _common(None if manifest is None else manifest.carried_tfds for manifest in manifests),
+        _common(None if manifest is None else manifest.carried_formats for manifest in manifests),
     )
 
 

@@ -472,7 +472,7 @@ class _Job:
             provenance,
             schemas=schemas,
             arrow_schema=None if edits else inputs.arrow_schema,
-            tfds=None if edits else inputs.tfds,
+            formats=None if edits else inputs.formats,
         )
         notices += [  # `provenance` has the same list
             f"feature {key!r} has several kinds"

@@ -288,7 +288,7 @@ class _Salvage:
                 "previous": None if old is None else dict(old.provenance),
             },
             arrow_schema=None if old is None else old.arrow_schema,
-            tfds=None if old is None else old.carried_tfds,
+            formats=None if old is None else old.carried_formats,
         )
 
     def _failure(self) -> DataError | SourceError:

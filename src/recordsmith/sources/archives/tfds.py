@@ -315,7 +315,7 @@ def _step_counts(shard: Shard, leaf: Leaf) -> Int64Array:
     """The number of steps of each record."""
     key = leaf.length_keys[0] if len(leaf.lengths) > 1 else leaf.value_key
     size = 1 if len(leaf.lengths) > 1 else leaf.item_size or 1
-    columns = Dataset([shard]).read_columns({key: FeatureSpec(shape="ragged")})
+    columns = Dataset.from_shards([shard]).read_columns({key: FeatureSpec(shape="ragged")})
     column = columns[key]
     assert isinstance(column, RaggedArray)
     return np.diff(column.row_splits) // size
