@@ -27,10 +27,6 @@ def decompress(
 
     Returns:
         Notices about the shard.
-
-    Raises:
-        CorruptDataError: the shard is damaged, or its number of records differs from the manifest.
-        FileAccessError: the shard cannot be read.
     """
     notices: list[str] = []
 

@@ -213,9 +213,6 @@ def open_frames(
     Args:
         may_map: map the file into memory, if its store has such maps.
         info: size and version of the file, if they are known.
-
-    Raises:
-        CorruptDataError: the file is empty.
     """
     if location.store.is_remote:
         info = location.info() if info is None else info

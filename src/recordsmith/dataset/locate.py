@@ -164,11 +164,7 @@ class Located:
         )
 
     def check_whole(self) -> None:
-        """Verify that all shards exist, with the sizes in their manifest.
-
-        Raises:
-            CorruptDataError: missing-shard; shard-size-mismatch; record-count-mismatch.
-        """
+        """Verify that all shards exist, with the sizes in their manifest."""
         for missing in self.missing:
             raise missing.error
         for shard in self.shards:
@@ -176,11 +172,7 @@ class Located:
 
 
 def as_places(paths: Paths) -> list[Location]:
-    """Convert one path or several to locations.
-
-    Raises:
-        OptionError: an item is not a path, or the list is empty.
-    """
+    """Convert one path or several to locations."""
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
         return [as_place(paths)]
     if isinstance(paths, bytes) or hasattr(paths, "read"):
@@ -398,9 +390,6 @@ def _locate_finished(folder: ListedFolder) -> Located:
       of a finished job. The listing may be older than that job; it is made again if it disagrees.
     - Neither in the listing nor later a manifest, and no note in between: a job whose shards were
       listed would have begun before, and its note or its manifest would be there.
-
-    Raises:
-        CorruptDataError: unfinished-dataset, broken-manifest.
     """
     location, renames = folder.location, folder.location.store.can_rename
     manifest = None
@@ -418,11 +407,7 @@ def _locate_finished(folder: ListedFolder) -> Located:
 
 
 def _locate_tfds(folder: ListedFolder) -> Located | None:
-    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS.
-
-    Raises:
-        CorruptDataError: broken-manifest.
-    """
+    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS."""
     if not (folder.has(FEATURES_NAME) and folder.has(INFO_NAME)):
         return None
     info = read_info(folder.location)
@@ -495,12 +480,7 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
 
 
 def _locate_files(folder: ListedFolder) -> Located:
-    """Find the TFRecord files in a folder, or otherwise in its split folders.
-
-    Raises:
-        OptionError: there are no TFRecord files.
-        CorruptDataError: unfinished-dataset.
-    """
+    """Find the TFRecord files in a folder, or otherwise in its split folders."""
     located, other = _files_of(folder)
     if located.shards:
         return located

@@ -197,11 +197,7 @@ class Manifest:
 
 
 def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | None:
-    """Read the manifest of a folder; None if it does not exist.
-
-    Raises:
-        CorruptDataError: broken-manifest.
-    """
+    """Read the manifest of a folder; None if it does not exist."""
     location = as_folder(folder) / name
     try:
         data = read_existing(location, NOTE_BYTES)
@@ -233,12 +229,7 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
 
 
 def upgrade_manifest(folder: PlaceLike) -> bool:
-    """Convert a manifest of version 1; returns whether it had to be converted.
-
-    Raises:
-        CorruptDataError: broken-manifest.
-        FileAccessError: the manifest does not exist or cannot be replaced.
-    """
+    """Convert a manifest of version 1; returns whether it had to be converted."""
     location = as_folder(folder) / MANIFEST_NAME
     version = location.info().version
     data = read_document(location, NOTE_BYTES)
@@ -305,11 +296,7 @@ def begun_location(folder: Location) -> Location:
 
 
 def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> PublishNote | None:
-    """Read the note of a folder; None if it does not exist.
-
-    Raises:
-        CorruptDataError: unfinished-dataset: an earlier version of recordsmith wrote the note.
-    """
+    """Read the note of a folder; None if it does not exist."""
     location = (folder / INTERNAL_FOLDER / name).without_links()
     earlier = location.with_name(_VERSION_1_NOTE)
     try:

@@ -172,11 +172,7 @@ class _SplitPart(NamedTuple):
         return self.start is self.stop is None
 
     def positions(self, count: int) -> slice:
-        """Return the positions in a split of `count` records.
-
-        Raises:
-            OptionError: a boundary is outside of the split.
-        """
+        """Return the positions in a split of `count` records."""
         start = 0 if self.start is None else self._boundary(self.start, count)
         stop = count if self.stop is None else self._boundary(self.stop, count)
         return slice(start, max(start, stop))

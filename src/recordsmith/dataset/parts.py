@@ -139,12 +139,7 @@ def shard_to_json(shard: Shard) -> dict[str, Any]:
 
 
 def shard_from_json(document: Document) -> Shard:
-    """Open a shard in another process, in the version of `shard_to_json`.
-
-    Raises:
-        FileAccessError: this machine sees no such file, or another version of it. Over a network,
-            reading raises it.
-    """
+    """Open a shard in another process, in the version of `shard_to_json`."""
     location = as_location(document["path"])
     store, size_bytes = location.store, document["size_bytes"]
     entry = document["entry"]

@@ -442,11 +442,7 @@ def records_of_part(part: AnyShard) -> SelectedRecords:
 
 
 def shard_parts(records: SelectedRecords, max_bytes: int) -> Iterator[AnyShard]:
-    """Yield the shards of records, and large ones in parts of at most so many bytes, in order.
-
-    Raises:
-        OptionError: as `parts_of`.
-    """
+    """Yield the shards of records, and large ones in parts of at most so many bytes, in order."""
     if not records.positions.is_ascending:
         raise OptionError(
             "the records are not in the order of their files, so they have no parts",

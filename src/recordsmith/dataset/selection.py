@@ -225,12 +225,7 @@ def _described(numbers: range) -> dict[str, int]:
 
 
 def integer_positions(positions: Positions, count: int) -> Int64Array:
-    """Convert positions in a sequence of `count` records to int64 from 0 to `count` - 1.
-
-    Raises:
-        IndexError: a position is out of range.
-        OptionError: the positions are not integers or a mask of the right length.
-    """
+    """Convert positions in a sequence of `count` records to int64 from 0 to `count` - 1."""
     array = position_array(positions)
     kind = array.dtype.kind
     if kind == "b":

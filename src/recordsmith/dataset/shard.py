@@ -135,12 +135,7 @@ class Shard:
         return self.info().size_bytes
 
     def info(self) -> ObjectInfo:
-        """Return size and version of the file; over a network, of the version that is read.
-
-        Raises:
-            FileAccessError: it does not exist or cannot be read.
-            CorruptDataError: shard-size-mismatch, if its folder could not be listed.
-        """
+        """Return size and version of the file; over a network, of the version that is read."""
         if not self.is_remote:
             return self.location.info()
         if self._info is None:
@@ -182,12 +177,7 @@ class Shard:
         return self._compression
 
     def check_size(self) -> None:
-        """Compare the size of the file with the manifest, and with the number of records.
-
-        Raises:
-            CorruptDataError: shard-size-mismatch; record-count-mismatch, if the file is too small
-                for its number of records.
-        """
+        """Compare the size of the file with the manifest, and with the number of records."""
         if self.entry is None:
             return
         size = self.size_bytes if self._listed_bytes is None else self._listed_bytes
@@ -227,11 +217,7 @@ class Shard:
 
     @property
     def record_count(self) -> int:
-        """The number of records; builds the index if the number is unknown.
-
-        Raises:
-            CorruptDataError: frames are damaged.
-        """
+        """The number of records; builds the index if the number is unknown."""
         if self._record_count is None:
             saved = self._saved_index()
             self._record_count = (self.index if saved is None else saved).record_count
@@ -325,11 +311,7 @@ class Shard:
 
     @property
     def index(self) -> ShardIndex:
-        """The offsets of its records; built and saved on first use.
-
-        Raises:
-            CorruptDataError: frames are damaged.
-        """
+        """The offsets of its records; built and saved on first use."""
         with self._lock:
             if self._index is None:
                 kept = self._kept_index() if self._keeps_index else None
@@ -421,9 +403,6 @@ class Shard:
 
         Only an index that was loaded from disk is replaced, once. If it was built since the dataset
         was opened, the file has changed, and a new index would return other records.
-
-        Raises:
-            CorruptDataError: frames are damaged.
         """
         with self._lock:
             if self._has_moved:
@@ -465,9 +444,6 @@ class Shard:
             places: int64, (count,).
             out: uint8, large enough for all payloads.
             whole: copy whole frames instead of payloads.
-
-        Raises:
-            OptionError, CorruptDataError: as `read`.
         """
         frames = self._frames_of(numbers, places)
         done = self._open_frames().gather(frames, out, whole=whole)
@@ -581,9 +557,6 @@ class Shard:
 
         Args:
             report: called with the number of bytes processed so far, for uncompressed files.
-
-        Raises:
-            CorruptDataError: frames are damaged.
         """
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")

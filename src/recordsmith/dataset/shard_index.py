@@ -294,12 +294,7 @@ def _save(pieces: tuple[bytes | memoryview, ...], locations: Iterable[Location])
 
 
 def put_index(location: Location, pieces: tuple[bytes | memoryview, ...]) -> None:
-    """Write an index file.
-
-    Raises:
-        FileAccessError: it cannot be written.
-        OptionError: its folder is a link.
-    """
+    """Write an index file."""
     if location.parent.name == INTERNAL_FOLDER:
         location.put(pieces)
         return

@@ -26,11 +26,7 @@ _REWRITE = "Rewrite the dataset with `recordsmith reshard` and append to the cop
 def merge_class_names(
     old: ClassNames | None, new: ClassNames | None, folder: Location
 ) -> tuple[ClassNames | None, list[str]]:
-    """Join the class names of a dataset and of appended records, and return them with notices.
-
-    Raises:
-        OptionError: a label has different names.
-    """
+    """Join the class names of a dataset and of appended records, and return them with notices."""
     if old is None:
         notice = (
             "the class names of the appended records are ignored: the dataset has no class names"
@@ -58,9 +54,6 @@ def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool = False
 
     Args:
         allow_missing: whether appended records may lack features that all existing records have.
-
-    Raises:
-        OptionError: payloads or kinds of features differ, or features are missing.
     """
     if not old.record_count or not new.record_count:
         return []
@@ -231,9 +224,6 @@ def renumber(
     Returns:
         New names of existing shards by old ones, without unchanged names; names of new shards by
         split.
-
-    Raises:
-        OptionError: existing names are not numbered, or a new name exists.
     """
     renamed: dict[str, str] = {}
     new: dict[str, list[str]] = {}

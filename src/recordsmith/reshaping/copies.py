@@ -70,10 +70,6 @@ class ShardCopies:
         Args:
             checks_inputs: whether to check the inputs also before a shard is noted as complete. A
                 worker may see other inputs than the job, which a rerun cannot notice.
-
-        Raises:
-            CorruptDataError: an input is damaged, or was modified during the job.
-            OptionError: an edit does not fit a record.
         """
 
         def complete(shard: ReshardedShard) -> ShardResult:
@@ -179,11 +175,7 @@ class ShardCopies:
 
 
 def _consecutive(records: InputRecords, number: int, numbers: range) -> Iterator[_Piece]:
-    """Yield consecutive records of an input in blocks.
-
-    Raises:
-        CorruptDataError: a record is damaged, or the file has too few or too many.
-    """
+    """Yield consecutive records of an input in blocks."""
     path = str(records.location(number))
     is_to_end = numbers.stop == records.counts[number]
     seen = numbers.start

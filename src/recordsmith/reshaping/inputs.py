@@ -180,11 +180,7 @@ class InputSelection:
 
     @classmethod
     def from_option(cls, paths_or_dataset: Paths | Dataset, split: str | None) -> InputSelection:
-        """Return what a job reads.
-
-        Raises:
-            OptionError: the records of a Dataset are not in the order of its files, or repeat.
-        """
+        """Return what a job reads."""
         if not isinstance(paths_or_dataset, Dataset) and not is_split_slice(split):
             return cls(paths_or_dataset, None if split is None else (split,))
         dataset = dataset_of(paths_or_dataset, split)
@@ -221,13 +217,7 @@ class InputSelection:
 
 
 def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> Inputs:
-    """Find the shards of `paths`, of some splits or of all; `out` is the output folder.
-
-    Raises:
-        OptionError: no TFRecord files; no such split; the same file twice; different class names;
-            `out` contains or lies in an input.
-        CorruptDataError: broken-manifest, unfinished-dataset, missing-shard, shard-size-mismatch.
-    """
+    """Find the shards of `paths`, of some splits or of all; `out` is the output folder."""
     listed = as_places(paths)
     check_separate(out, [place for place in listed if place.is_folder()])
     parts = locate_each(listed)
@@ -381,9 +371,6 @@ def open_records(
 
     Args:
         is_shared: whether other machines read the decompressed files as well.
-
-    Raises:
-        CorruptDataError: a shard is damaged, or its number of records differs from the manifest.
     """
     packed = [shard for shard in inputs.shards if shard.compression != "none"]
     work.total += sum(shard.size_bytes for shard in packed)
@@ -475,11 +462,7 @@ class InputRecords:
         return self._recent(number)
 
     def everything(self) -> SelectedRecords:
-        """Return all inputs as one dataset, which keeps all indexes in memory.
-
-        Raises:
-            CorruptDataError: the number of records differs from the manifest.
-        """
+        """Return all inputs as one dataset, which keeps all indexes in memory."""
         with self._lock:
             if self._everything is None:
                 shards = [shard.open() for shard in self._shards]

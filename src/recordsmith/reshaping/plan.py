@@ -140,11 +140,7 @@ def choose_records(
     selected: npt.NDArray[np.bool_] | None,
     advance: Callable[[int], None],
 ) -> ChosenRecords:
-    """Return the records of input `number` that are selected and match `where`; None for all.
-
-    Raises:
-        CorruptDataError: a record is damaged or cannot be parsed.
-    """
+    """Return the records of input `number` that are selected and match `where`; None for all."""
     if where is None:
         assert selected is not None
         numbers = np.flatnonzero(selected)
@@ -337,12 +333,7 @@ def make_plan(
     records: InputRecords,
     chosen: Mapping[int, ChosenRecords] | None,
 ) -> ReshardPlan:
-    """Assign records to shards; `chosen` has the selected records of each input, None for all.
-
-    Raises:
-        SourceError: the inputs have no records.
-        OptionError: no record is selected, or options ask for more shards than records.
-    """
+    """Assign records to shards; `chosen` has the selected records of each input, None for all."""
     if not sum(records.counts):
         raise SourceError(f"no records in {', '.join(inputs.names)}", path=inputs.names[0])
     pools, notices = _pools(options, inputs, records, chosen)

@@ -104,11 +104,7 @@ class RecodeTable:
         return cls(rows, where)
 
     def for_kind(self, kind: str, key: str) -> Recoding:
-        """Convert the table for a feature of this kind.
-
-        Raises:
-            OptionError: values are not of this kind, or an old value is repeated.
-        """
+        """Convert the table for a feature of this kind."""
         if kind not in ("int64", "bytes"):
             raise _invalid(f"feature {key!r} is {kind}", None, "int64 or bytes for recoding")
         convert = _as_int if kind == "int64" else _as_bytes
@@ -320,10 +316,6 @@ def check_class_names(
         tables: of all recoded features, by key.
         staying: the features that are not dropped.
         names: the class names before recoding.
-
-    Raises:
-        OptionError: class names would be wrong for some features, or a label with a name would
-            become negative.
     """
     recoded = {key: table for key, table in tables.items() if is_class_key(key)}
     if not recoded or names is None:

@@ -30,10 +30,6 @@ def run_tasks(
 
     Args:
         earlier: the manifest in the folder.
-
-    Raises:
-        OptionError: a result is not that of its task.
-        FileAccessError: a shard is not in the folder.
     """
     found = run_on(engine, _tasks(copies, shards), work.advance)
     results = [

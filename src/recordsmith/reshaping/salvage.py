@@ -244,12 +244,7 @@ class _Salvage:
         return True
 
     def run(self, folder: Location) -> list[ShardResult | None]:
-        """Recover all shards into a folder; a result is None for a shard without intact records.
-
-        Raises:
-            CorruptDataError: no shard has intact records.
-            SourceError: no shard is damaged, and none has records.
-        """
+        """Recover all shards into a folder; a result is None for a shard without intact records."""
         shards = self.located.shards
         self.work.total += sum(shard.size_bytes for shard in shards)
         outcomes = self.work.each(

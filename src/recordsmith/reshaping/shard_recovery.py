@@ -170,10 +170,6 @@ def recover_shard(
 
     Returns:
         The report, and the written shard; None if a damaged shard has no intact records.
-
-    Raises:
-        FileAccessError: the shard cannot be opened, read or written. Read errors of the disk
-            are not raised: they count as lost data.
     """
     expected = None if shard.entry is None else shard.entry.record_count
     salvaged = SalvagedShard(str(shard.location), shard.split, expected_count=expected)

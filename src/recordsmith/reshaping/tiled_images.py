@@ -30,12 +30,7 @@ class TiledImages:
     def rewrite(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
     ) -> Iterator[tuple[memoryview, Int64Array]]:
-        """Yield payloads with tiled JPEGs, as `Rewriter.rewrite` does.
-
-        Raises:
-            CorruptDataError: a payload is neither an Example nor a SequenceExample. `record`
-                counts from the first payload.
-        """
+        """Yield payloads with tiled JPEGs, as `Rewriter.rewrite` does."""
         self._find_keys(buffer, starts, lengths)
         try:
             yield from self._rewriter.rewrite(buffer, starts, lengths)

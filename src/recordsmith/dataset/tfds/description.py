@@ -44,11 +44,7 @@ class TfdsDescription:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TfdsDescription:
-        """Restore a description from `to_json`.
-
-        Raises:
-            ValueError, TypeError, KeyError, AttributeError: the document has another structure.
-        """
+        """Restore a description from `to_json`."""
         return cls(
             parse_features(document["features"]),
             {str(k): tuple(map(str, names)) for k, names in document["class_names"].items()},

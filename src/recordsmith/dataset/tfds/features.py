@@ -96,11 +96,7 @@ class TfdsFeature:
         return self.type in _MODULES
 
     def leaves(self) -> list[Leaf]:
-        """All leaves, in the order of the tree.
-
-        Raises:
-            ValueError: there are too many, or two have the same path.
-        """
+        """All leaves, in the order of the tree."""
         found: dict[str, Leaf] = {}
         for leaf in _leaves(self, Leaf((), self)):
             if leaf.path in found:
@@ -248,9 +244,6 @@ def parse_features(document: Any) -> TfdsFeature:
     """Parse the content of `features.json`, also of old versions of TFDS.
 
     Features of unknown type are kept, so that an error can name them.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: it has another structure.
     """
     feature = _parse(document, 0)
     if feature.type != DICT:

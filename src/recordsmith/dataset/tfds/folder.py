@@ -50,11 +50,7 @@ class TfdsSplit:
     template: str = TEMPLATE
 
     def file_names(self, dataset: str) -> list[str]:
-        """The names of the shards, relative to the folder.
-
-        Raises:
-            ValueError: the template leads out of the folder, or has unknown fields.
-        """
+        """The names of the shards, relative to the folder."""
         count = len(self.shard_lengths)
         if max(len(self.template), len(dataset), len(self.name)) > _LONGEST_NAME:
             raise ValueError("a name or a filepathTemplate is too long")
@@ -97,9 +93,6 @@ def find_tfds_folder(root: Location) -> Location:
 
     TFDS stores a dataset as `name/version` or `name/config/version`. Of several versions, the last
     one is chosen.
-
-    Raises:
-        OptionError: there is none, or there are several datasets.
     """
     folder, names = innermost_folder(root)
     if is_tfds_folder(folder):
@@ -172,11 +165,7 @@ def is_tfds_info(folder: Location) -> bool:
 
 
 def read_info(folder: Location) -> TfdsInfo:
-    """Read `dataset_info.json`.
-
-    Raises:
-        CorruptDataError: broken-manifest: it has another structure, or names files elsewhere.
-    """
+    """Read `dataset_info.json`."""
     location = folder / INFO_NAME
     try:
         return parse_info(json_of(read_document(location)))
@@ -185,11 +174,7 @@ def read_info(folder: Location) -> TfdsInfo:
 
 
 def parse_info(document: Any) -> TfdsInfo:
-    """Parse the content of `dataset_info.json`.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: it has another structure.
-    """
+    """Parse the content of `dataset_info.json`."""
     if not isinstance(document["splits"], list):
         raise TypeError("the splits are not a list")
     splits = tuple(map(_parse_split, document["splits"]))
@@ -215,11 +200,7 @@ def parse_info(document: Any) -> TfdsInfo:
 
 
 def read_features(folder: Location) -> TfdsFeature:
-    """Read `features.json`.
-
-    Raises:
-        CorruptDataError: broken-manifest: it has another structure.
-    """
+    """Read `features.json`."""
     location = folder / FEATURES_NAME
     try:
         return parse_features(json_of(read_document(location), with_keys_once=True))
@@ -228,11 +209,7 @@ def read_features(folder: Location) -> TfdsFeature:
 
 
 def read_description(folder: Location) -> TfdsDescription | None:
-    """Describe the records of a folder as TFDS stores them; None if it is not one of TFDS.
-
-    Raises:
-        CorruptDataError: broken-manifest: a document has another structure.
-    """
+    """Describe the records of a folder as TFDS stores them; None if it is not one of TFDS."""
     if not is_tfds_folder(folder):
         return None
     info, features = read_info(folder), read_features(folder)
@@ -241,11 +218,7 @@ def read_description(folder: Location) -> TfdsDescription | None:
 
 
 def read_class_names(folder: Location, features: TfdsFeature) -> dict[str, tuple[str, ...]]:
-    """Read the class names of labels and labeled images, by the path of the feature.
-
-    Raises:
-        CorruptDataError: broken-manifest: there are more or fewer names than classes.
-    """
+    """Read the class names of labels and labeled images, by the path of the feature."""
     found = {}
     for leaf in features.leaves():
         if leaf.feature.type not in (CLASS_LABEL, LABELED_IMAGE):

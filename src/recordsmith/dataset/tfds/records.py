@@ -64,9 +64,6 @@ def read_record(
         record: as `decode_example` returns it.
         keys: standard keys of leaves, by path.
         class_names: of labels, by path.
-
-    Raises:
-        CorruptDataError: a feature is missing or has another kind or number of values.
     """
     found: dict[str, Any] = {}
     for leaf in leaves:
@@ -111,11 +108,7 @@ def kinds_of(
 
 
 def stored_values(record: Features, leaf: Leaf) -> FeatureValue | None:
-    """The values of a leaf in a record; None if it may be missing and is.
-
-    Raises:
-        CorruptDataError: missing-feature, feature-kind-mismatch, feature-shape-mismatch.
-    """
+    """The values of a leaf in a record; None if it may be missing and is."""
     if leaf.value_key not in record and leaf.feature.optional:
         return None
     values = _of_kind(record, leaf.value_key, kind_of(leaf), leaf)
@@ -215,13 +208,7 @@ class RecordConverter:
         return key if path is None else path
 
     def convert(self, features: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert one record.
-
-        Raises:
-            SourceError: a label has no name, or boxes lack an edge.
-            OptionError: two features would have the same path.
-            CorruptDataError: a mask cannot be decoded.
-        """
+        """Convert one record."""
         if self.is_stored:
             return dict(features)
         implied = {key for given in features for key in self._implied_by(given)}

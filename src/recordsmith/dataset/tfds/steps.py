@@ -28,9 +28,6 @@ def cut_steps(record: Features, leaves: Sequence[Leaf], start: int, stop: int) -
 
     Args:
         record: as TFDS stores it.
-
-    Raises:
-        CorruptDataError: feature-shape-mismatch: a feature has fewer steps.
     """
     cut = dict(record)
     for leaf in leaves:

@@ -55,9 +55,6 @@ def decode_tensors(leaf: Leaf, items: Sequence[bytes], shape: Sequence[int]) -> 
     Args:
         items: the bytes of each tensor.
         shape: of the tensor, if it is stored next to it; otherwise empty.
-
-    Raises:
-        CorruptDataError: feature-value-mismatch: the bytes do not match the shape.
     """
     known = [length for length in (*(shape or leaf.feature.shape),) if length is not None]
     is_whole = len(known) == len(leaf.feature.shape)
@@ -85,11 +82,7 @@ def decode_tensors(leaf: Leaf, items: Sequence[bytes], shape: Sequence[int]) -> 
 
 
 def encode_tensors(leaf: Leaf, values: Any) -> list[bytes]:
-    """The inverse of `decode_tensors`.
-
-    Raises:
-        CorruptDataError: feature-shape-mismatch: the values are not whole tensors.
-    """
+    """The inverse of `decode_tensors`."""
     if is_decodable(leaf):
         dtype = np.dtype(_NUMBERS[leaf.feature.dtype])
         numbers = np.asarray(values).ravel()
