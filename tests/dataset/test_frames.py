@@ -147,7 +147,7 @@ def test_copied_bytes_are_the_verified_bytes(path: Path, may_map: bool, *, whole
     writer.start()
     try:
         for _ in range(400):
-            count = frames.gather(begins, ends, np.arange(2) * size, out, whole=whole)
+            count = frames.gather(Frames(begins, ends, np.arange(2) * size), out, whole=whole)
             assert {row.tobytes() for row in out.reshape(2, size)[:count]} <= payloads
             view = frames.view(0, len(versions[0]))
             assert view is not None

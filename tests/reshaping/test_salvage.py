@@ -533,11 +533,12 @@ def test_a_disk_that_fails_here_and_there(
 ) -> None:
     (packed / SHARD).unlink()
     numbered.write_shard(packed / SHARD, range(1000))
+    damaged = (packed / SHARD).stat().st_ino
 
     def readinto(file: LocalReader, target: Any) -> int:
-        """Bytes 8,192 to 16,384 cannot be read."""
-        start = file.tell()
-        if start < 16384 and start + len(target) > 8192:
+        """Bytes 8,192 to 16,384 of the damaged file cannot be read."""
+        start, is_damaged = file.tell(), os.fstat(file.fileno()).st_ino == damaged
+        if is_damaged and start < 16384 and start + len(target) > 8192:
             raise OSError(errno.EIO, "Input/output error")
         return io.FileIO.readinto(file, target)
 

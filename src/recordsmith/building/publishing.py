@@ -46,7 +46,7 @@ from recordsmith.dataset.names import (
     split_of_part,
 )
 from recordsmith.dataset.tfds.describing import make_documents
-from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import TfdsDescription
 from recordsmith.dataset.tfds.folder import TfdsSplit
 from recordsmith.errors import (
     CorruptDataError,

@@ -26,7 +26,7 @@ from recordsmith.dataset.frames import gather_together
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import DataError
 from recordsmith.example import BytesArray
-from recordsmith.wire import FRAME_BYTES, RecordBlock
+from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work, thread_count
 
 _MAX_OPEN_SHARDS = 256
@@ -310,10 +310,11 @@ def _cut_by_size(records: ShardSequence, positions: Int64Array) -> Iterator[Int6
 def _read_together(
     records: ShardSequence, positions: Int64Array
 ) -> tuple[RecordBlock, Int64Array, DataError | None]:
-    """Return the records up to the first damaged one, and its error."""
+    """Return the frames up to the first damaged one, and its error."""
     faults: Faults = {}
-    payloads = gather_payloads(records, positions, faults=faults)
+    frames = gather_payloads(records, positions, faults=faults, whole=True)
     first = min(faults, default=len(positions))
-    offsets = payloads.offsets[: first + 1]
-    block = RecordBlock(as_view(payloads.buffer), offsets[:-1], np.diff(offsets), 0, 0)
+    offsets = frames.offsets[: first + 1]
+    starts, lengths = offsets[:-1] + HEADER_BYTES, np.diff(offsets) - FRAME_BYTES
+    block = RecordBlock(as_view(frames.buffer), starts, lengths, 0, 0)
     return block, positions[:first], faults.get(first)

@@ -21,7 +21,7 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.tfds.describing import TfdsImages, describe_records, make_documents
-from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import TfdsDescription
 from recordsmith.dataset.tfds.folder import TfdsSplit, read_description
 from recordsmith.dataset.tfds.records import RecordConverter
 from recordsmith.errors import CorruptDataError, Defect

@@ -243,7 +243,7 @@ class _Job:
         document: list[Any] = [
             _VERSION,
             base,
-            [shard.identity() for shard in inputs.shards],
+            inputs.identities(),
             inputs.class_names,
         ]
         return fingerprint(document)
@@ -346,9 +346,7 @@ def _check_packed(paths: Paths, out: Location) -> None:
 
 
 def _of_one_split(inputs: Inputs, split: str) -> Inputs:
-    return replace(
-        inputs,
-        shards=tuple(replace(shard, split=split) for shard in inputs.shards),
-        splits=(split,),
-        schemas={} if inputs.schema is None else {split: inputs.schema},
-    )
+    for shard in inputs.shards:
+        shard.split = split
+    schemas = {} if inputs.schema is None else {split: inputs.schema}
+    return replace(inputs, splits=(split,), schemas=schemas)

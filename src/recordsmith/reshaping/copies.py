@@ -1,8 +1,7 @@
 """Writes the new shards of a plan, each completely or not at all.
 
-Consecutive records are read in blocks, verified and written byte for byte; others are gathered,
-many at a time. If images get tiles, records are rewritten in the blocks. Shards with changed or
-compressed records are read back and verified.
+Verified frames are written byte for byte. If images get tiles, records are rewritten in the blocks.
+Shards with changed or compressed records are read back and verified.
 """
 
 from __future__ import annotations
@@ -10,35 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.building import Occurrences, ShardResult, complete_shard, survey_written
-from recordsmith.dataset import RecordLocation, SelectedRecords, ShardWriter, joined_shards
+from recordsmith.dataset import LocatedBlock, ShardWriter
 from recordsmith.errors import DataError
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs import InputRecords
-from recordsmith.reshaping.plan import ReshardedShard, Span
+from recordsmith.reshaping.plan import ReshardedShard
 from recordsmith.reshaping.tiled_images import TiledImages
 from recordsmith.stores import Location
-from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, Compression, RecordBlock
+from recordsmith.wire import Compression, RecordBlock
 from recordsmith.work import Work
 
-_READ_BYTES = 4 << 20  # per read of scattered records in one file
-_SCATTERED_BYTES = 16 << 20  # in many files, which may have to be opened
-
-Spans: TypeAlias = Callable[[ReshardedShard], Iterable[Span]]
-"""Returns where the records of a shard are, in order."""
-
-
-class _Piece(NamedTuple):
-    """Some records; `place` returns the origin of a record of the block."""
-
-    block: RecordBlock
-    place: Callable[[int], RecordLocation]
+Spans: TypeAlias = Callable[[ReshardedShard], Iterable[range | Int64Array]]
+"""Returns the positions of the records of a shard, in order."""
 
 
 @dataclass(frozen=True)
@@ -103,26 +92,26 @@ class ShardCopies:
         is_copied = self.edits is None and not self.tiles
         is_as_checked = is_copied and self.compression == "none"
         is_surveyed = shard.split in self.surveyed
-        bytes_in = 0
-        for piece in self._pieces(shard):
-            block = piece.block
+        records, bytes_in = self.records, 0
+        spans = self.spans(shard)
+        for located in (located for span in spans for located in records.blocks(span)):
+            block = located.block
             frames = block.frames()
             try:
                 if is_copied:
                     writer.write_frames(frames, block.lengths)
                 else:
-                    for payloads in self._rewritten(piece, notes):
+                    for payloads in self._rewritten(located, notes):
                         writer.write_slices(*payloads)
                 if is_surveyed and is_as_checked:
                     survey.update(block.buffer, block.starts, block.lengths)
             except DataError as error:
-                error.path, error.record, error.offset = piece.place(error.record or 0)
+                error.path, error.record, error.offset = records.place(located, error.record or 0)
                 raise
             except RecordOptionError as refused:
-                where = piece.place(refused.number)
-                located = copy(refused.error)
-                located.problem = f"{where.path}, record {where.number}: {located.problem}"
-                raise located from None
+                where, unfit = records.place(located, refused.number), copy(refused.error)
+                unfit.problem = f"{where.path}, record {where.number}: {unfit.problem}"
+                raise unfit from None
             bytes_in += len(frames)
             work.advance(len(frames))
         schema = survey.finish()
@@ -134,22 +123,22 @@ class ShardCopies:
         return ShardResult.from_writer(writer, schema, bytes_in, notes=notes)
 
     def _rewritten(
-        self, piece: _Piece, notes: dict[str, Occurrences]
+        self, located: LocatedBlock, notes: dict[str, Occurrences]
     ) -> Iterator[tuple[memoryview, Int64Array]]:
         """Yield the payloads of a block with edits and tiles, and note changes of images."""
         if not self.tiles:
             assert self.edits is not None
-            yield from self.edits.rewrite(piece.block)
+            yield from self.edits.rewrite(located.block)
             return
         first = 0
 
         def note(change: str, number: int) -> None:
-            location = piece.place(first + number)
+            location = self.records.place(located, first + number)
             where = f"{location.path}, record {location.number}"
             notes.setdefault(change, Occurrences()).add(where)
 
         tiled = TiledImages(note)
-        for payloads in self._edited(piece.block):
+        for payloads in self._edited(located.block):
             yield from tiled.rewrite(*payloads)
             first += len(payloads[1])
 
@@ -160,55 +149,3 @@ class ShardCopies:
         else:
             for data, offsets in self.edits.rewrite(block):
                 yield data, offsets[:-1], np.diff(offsets)
-
-    def _pieces(self, shard: ReshardedShard) -> Iterator[_Piece]:
-        records = self.records
-        for number, positions in self.spans(shard):
-            if isinstance(positions, range):
-                assert number is not None
-                yield from _consecutive(records, number, positions)
-            elif number is None:
-                yield from _gathered(records, records.everything(), positions, _SCATTERED_BYTES)
-            else:
-                of_input = joined_shards((records.shard(number),))
-                yield from _gathered(records, of_input, positions, _READ_BYTES)
-
-
-def _consecutive(records: InputRecords, number: int, numbers: range) -> Iterator[_Piece]:
-    """Yield consecutive records of an input in blocks."""
-    path = str(records.location(number))
-    is_to_end = numbers.stop == records.counts[number]
-    seen = numbers.start
-    for block in records.shard(number).blocks(seen, None if is_to_end else numbers.stop):
-        seen = block.position + len(block)
-
-        def place(at: int, block: RecordBlock = block) -> RecordLocation:
-            offset = block.offset + int(block.starts[at]) - HEADER_BYTES
-            return RecordLocation(path, block.position + at, offset)
-
-        yield _Piece(block, place)
-    if seen != numbers.stop:
-        raise records.count_error(number, seen)
-
-
-def _gathered(
-    records: InputRecords, dataset: SelectedRecords, positions: Int64Array, read_bytes: int
-) -> Iterator[_Piece]:
-    """Yield scattered records, about `read_bytes` at a time."""
-    stops = np.cumsum(dataset.record_sizes(positions) + FRAME_BYTES)
-    begin = 0
-    while begin < len(positions):
-        before = int(stops[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(stops, before + read_bytes, side="right")))
-        frames = dataset.read_frames(positions[begin:end])
-        offsets = frames.offsets
-
-        def place(at: int, begin: int = begin) -> RecordLocation:
-            location = dataset.locate_record(int(positions[begin + at]))
-            return location._replace(path=records.input_path(location.path))
-
-        lengths = np.diff(offsets) - FRAME_BYTES
-        yield _Piece(
-            RecordBlock(as_view(frames.buffer), offsets[:-1] + HEADER_BYTES, lengths, 0, 0), place
-        )
-        begin = end

@@ -1,29 +1,30 @@
 """The inputs of a job: its files, their splits, what manifests say about them, and their records.
 
 `find_inputs` joins paths, or a Dataset, to one list of shards and reads no records. `open_records`
-decompresses what is compressed and counts the records. Only the indexes of the latest shards are in
-memory.
+decompresses what is compressed and counts the records, which have positions among all inputs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.dataset import (
     ClassNames,
     Dataset,
+    LocatedBlock,
     Manifest,
-    SelectedRecords,
+    RecordLocation,
     Shard,
+    ShardEntry,
     carried_class_names,
     dataset_of,
     joined_shards,
@@ -39,20 +40,20 @@ from recordsmith.dataset.locate import (
     split_names,
 )
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
+from recordsmith.dataset.selection import PositionArray
 from recordsmith.dataset.splits import is_split_slice
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Schema
 from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.stores import Location, ObjectInfo, as_folder, as_place
 from recordsmith.stores.local.scratch import ScratchFolder
-from recordsmith.wire import FRAME_BYTES, Compression, RecordBlock
+from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.words import first_of
 from recordsmith.work import Work
 
 _NAMED = 5  # files in a notice
 _Value = TypeVar("_Value")
 _MAX_STEPS = 20  # of the history of the inputs
-_MAX_INDEXES = 16  # in memory: eight bytes per record
 
 
 def fingerprint(document: Any) -> str:
@@ -66,64 +67,11 @@ def fingerprint_bytes(data: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class InputShard:
-    """One input file.
-
-    record_count, crc32c: from the manifest, if known.
-    version: changes whenever the file is written again.
-    unpacked: its decompressed file, if it is compressed and was opened.
-    """
-
-    location: Location
-    split: str
-    compression: Compression
-    size_bytes: int
-    version: str
-    record_count: int | None = None
-    crc32c: int | None = None
-    unpacked: Location | None = None
-
-    @classmethod
-    def from_shard(cls, shard: Shard, split: str) -> InputShard:
-        info, entry = shard.info(), shard.entry
-        return cls(
-            shard.location,
-            split,
-            shard.compression if info.size_bytes else "none",
-            info.size_bytes,
-            info.version,
-            None if entry is None else entry.record_count,
-            None if entry is None else entry.crc32c,
-        )
-
-    def identity(self) -> list[Any]:
-        """Return values that differ if the file differs."""
-        version = self.version if self.crc32c is None else f"{self.crc32c:08x}"
-        return [self.location.name, self.split, self.size_bytes, self.record_count, version]
-
-    def check_unchanged(self) -> None:
-        """Raise CorruptDataError if the file was modified since the job began."""
-        if self.location.info().version != self.version:
-            raise CorruptDataError(
-                Defect.SHARD_SIZE,
-                "the file was modified while it was read",
-                remedy="Nothing was written. Rerun the job when no other process writes to the "
-                "file.",
-                path=self.location,
-            )
-
-    def open(self) -> Shard:
-        """Return the shard with its records, decompressed."""
-        if self.unpacked is not None:
-            return Shard(self.unpacked, self.split, compression="none", keeps_index=False)
-        info = ObjectInfo(self.location.key, self.size_bytes, self.version)
-        return Shard(self.location, self.split, compression="none", listed=info)
-
-
-@dataclass(frozen=True)
 class Inputs:
     """All input files, in order.
 
+    infos: sizes and versions of the files when the job began.
+    compressions: of the files; none for empty ones.
     splits: their names, in order of first appearance.
     schemas: by split, if known from manifests.
     has_label_map: whether the class names come with a label map.
@@ -132,7 +80,9 @@ class Inputs:
     arrow_schema, formats: those of all manifests, if they are the same.
     """
 
-    shards: tuple[InputShard, ...]
+    shards: tuple[Shard, ...]
+    infos: tuple[ObjectInfo, ...]
+    compressions: tuple[Compression, ...]
     splits: tuple[str, ...]
     schemas: Mapping[str, Schema]
     class_names: ClassNames | None
@@ -145,7 +95,7 @@ class Inputs:
 
     @property
     def size_bytes(self) -> int:
-        return sum(shard.size_bytes for shard in self.shards)
+        return sum(info.size_bytes for info in self.infos)
 
     @property
     def schema(self) -> Schema | None:
@@ -154,14 +104,38 @@ class Inputs:
             return None
         return Schema.merged(list(self.schemas.values()))
 
+    def identities(self) -> list[Any]:
+        """Return values that differ if a file differs."""
+        identities = []
+        for shard, info in zip(self.shards, self.infos, strict=True):
+            known: tuple[Any, str] = (None, info.version)
+            if shard.entry is not None:
+                known = shard.entry.record_count, f"{shard.entry.crc32c:08x}"
+            identities.append([shard.location.name, shard.split, info.size_bytes, *known])
+        return identities
+
     def versions(self) -> str:
         """Return a hash that changes if any file was modified."""
-        return fingerprint([(shard.size_bytes, shard.version) for shard in self.shards])
+        return fingerprint([(info.size_bytes, info.version) for info in self.infos])
 
     def common_compression(self) -> Compression:
         """Return the compression of all files; none if they differ."""
-        kinds = {shard.compression for shard in self.shards if shard.size_bytes}
+        files = zip(self.infos, self.compressions, strict=True)
+        kinds = {compression for info, compression in files if info.size_bytes}
         return kinds.pop() if len(kinds) == 1 else "none"
+
+
+def check_unchanged(shards: Sequence[Shard], infos: Sequence[ObjectInfo]) -> None:
+    """Raise CorruptDataError if a file was modified since the job began."""
+    for shard, info in zip(shards, infos, strict=True):
+        if shard.location.info().version != info.version:
+            raise CorruptDataError(
+                Defect.SHARD_SIZE,
+                "the file was modified while it was read",
+                remedy="Nothing was written. Rerun the job when no other process writes to the "
+                "file.",
+                path=shard.location,
+            )
 
 
 @dataclass(frozen=True)
@@ -228,27 +202,36 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
             part.keep_splits(splits)
     for part in parts:
         part.check_whole()
-    located = [shard for part in parts for shard in part.shards]
-    of_each = shard_splits(located)
-    shards = tuple(map(InputShard.from_shard, located, of_each))
+    shards = [shard for part in parts for shard in part.shards]
+    splits_of_shards = shard_splits(shards)
+    notices = joined_notice(shards, splits_of_shards)
+    for shard, split in zip(shards, splits_of_shards, strict=True):
+        shard.split = split
     _check_files(shards, out)
+    infos = tuple(shard.info() for shard in shards)
     empty = [
         str(shard.location)
-        for shard in shards
-        if not shard.size_bytes and shard.record_count is None
+        for shard, info in zip(shards, infos, strict=True)
+        if not info.size_bytes and shard.entry is None
     ]
-    notices = [f"empty files: {first_of(empty, _NAMED)}"] if empty else []
+    if empty:
+        notices.insert(0, f"empty files: {first_of(empty, _NAMED)}")
     class_names, has_label_map = _classes(listed, parts)
     manifests = [part.manifest for part in parts]
     return Inputs(
-        shards,
-        tuple(dict.fromkeys(of_each)),
-        _schemas(parts, iter(of_each)),
+        tuple(shards),
+        infos,
+        tuple(
+            shard.compression if info.size_bytes else "none"
+            for shard, info in zip(shards, infos, strict=True)
+        ),
+        tuple(dict.fromkeys(splits_of_shards)),
+        _schemas(parts),
         class_names,
         has_label_map,
         tuple(place.name for place in listed),
         tuple(_history(manifest for manifest in manifests if manifest is not None)),
-        (*notices, *joined_notice(located, of_each)),
+        tuple(notices),
         _common(None if manifest is None else manifest.arrow_schema for manifest in manifests),
         _common(None if manifest is None else manifest.carried_formats for manifest in manifests),
     )
@@ -284,9 +267,9 @@ def _not_separate(out: Location, relation: str) -> OptionError:
     )
 
 
-def _check_files(shards: Sequence[InputShard], out: Location) -> None:
+def _check_files(shards: Sequence[Shard], out: Location) -> None:
     """Check that no file is given twice, by any name, and none lies in the output folder."""
-    known: dict[str, InputShard] = {}
+    known: dict[str, Shard] = {}
     for shard in shards:
         first = known.setdefault(shard.location.identity, shard)
         if first is not shard:
@@ -332,11 +315,11 @@ def _difference(ours: ClassNames, theirs: ClassNames) -> str:
     return f"the first has {len(ours)}, the second has {len(theirs)}"
 
 
-def _schemas(parts: Sequence[Located], splits: Iterator[str]) -> dict[str, Schema]:
-    """Return the schemas of splits that manifests fully describe; `splits`: of each shard."""
+def _schemas(parts: Sequence[Located]) -> dict[str, Schema]:
+    """Return the schemas of splits that manifests fully describe."""
     known: dict[str, list[Schema | None]] = {}
     for part in parts:
-        for split in dict.fromkeys(next(splits) for _ in part.shards):
+        for split in dict.fromkeys(shard.split for shard in part.shards):
             schema = None if part.manifest is None else part.manifest.schema_of(split)
             known.setdefault(split, []).append(schema)
     return {
@@ -367,118 +350,152 @@ def open_records(
     """Return the records of all inputs, decompressed if necessary, and notices.
 
     Decompressed files lie in the hidden folder of the output, and are removed with other unfinished
-    files. Where the output cannot rename, they lie where this process has its temporary files.
-
-    Args:
-        is_shared: whether other machines read the decompressed files as well.
+    files. Where the output cannot rename, they lie where this process has its temporary files,
+    unless other machines read them as well (`is_shared`).
     """
-    packed = [shard for shard in inputs.shards if shard.compression != "none"]
-    work.total += sum(shard.size_bytes for shard in packed)
+    packed = [at for at, kind in enumerate(inputs.compressions) if kind != "none"]
+    work.total += sum(inputs.infos[at].size_bytes for at in packed)
     is_in_folder = folder.store.can_rename or is_shared or not packed
     scratch = None if is_in_folder else ScratchFolder()
     internal = folder / INTERNAL_FOLDER if scratch is None else as_folder(scratch.path)
-    shards = [
-        replace(shard, unpacked=internal / f"unpacked-{number}{PARTIAL_SUFFIX}")
-        if shard.compression != "none"
-        else shard
-        for number, shard in enumerate(inputs.shards)
-    ]
+    unpacked = {at: internal / f"unpacked-{at}{PARTIAL_SUFFIX}" for at in packed}
+
+    def unpack(at: int) -> list[str]:
+        shard, entry = inputs.shards[at], inputs.shards[at].entry
+        count = None if entry is None else entry.record_count
+        with unpacked[at].open_write(is_durable=False) as plain:
+            return decompress(
+                shard.location,
+                inputs.compressions[at],
+                count,
+                lambda block: plain.write(block.frames()),
+                work.advance,
+            )
+
     notices = [*inputs.notices]
-    packed = [shard for shard in shards if shard.unpacked is not None]
-    for more in work.each(lambda shard: _unpack(shard, work.advance), packed):
+    for more in work.each(unpack, packed):
         notices += more
-    return InputRecords(shards, work, scratch=scratch), notices
-
-
-def _unpack(shard: InputShard, advance: Callable[[int], None]) -> list[str]:
-    """Write the records of a compressed shard to its decompressed file; return notices."""
-    assert shard.unpacked is not None
-
-    def put(block: RecordBlock) -> None:
-        plain.write(block.frames())
-
-    with shard.unpacked.open_write(is_durable=False) as plain:
-        return decompress(shard.location, shard.compression, shard.record_count, put, advance)
+    return InputRecords(inputs.shards, inputs.infos, unpacked, work, scratch=scratch), notices
 
 
 class InputRecords:
-    """The records of all inputs. Thread-safe.
+    """The records of all inputs, one after the other. Thread-safe.
 
+    shards: the files to read them from, decompressed.
     counts: number of records of each input.
     sizes: their size in bytes with framing, before compression.
+    starts: int64, (inputs + 1,): the position of the first record of each, and the end.
     """
 
-    def __init__(self, shards: Sequence[InputShard], work: Work, *, scratch: object = None) -> None:
-        """`scratch`: owns the decompressed files; None for files that others remove."""
+    def __init__(
+        self,
+        given: Sequence[Shard],
+        infos: Sequence[ObjectInfo],
+        unpacked: Mapping[int, Location],
+        work: Work,
+        *,
+        scratch: object = None,
+    ) -> None:
+        """
+        Args:
+            unpacked: the decompressed file of each compressed shard, by number.
+            scratch: owns these files; None for files that others remove.
+        """
+        self._given = given
+        self._infos = infos
+        self._unpacked = unpacked
         self._scratch = scratch
-        self._shards = opened = tuple(shards)
-        self._lock = threading.Lock()
-        self._everything: SelectedRecords | None = None
-        self._recent = lru_cache(_MAX_INDEXES)(lambda number: opened[number].open())
-        measured = work.each(self._measure, self._shards)
+        self.shards = [
+            Shard(unpacked[at], shard.split, compression="none", keeps_index=False)
+            if at in unpacked
+            else shard
+            for at, shard in enumerate(given)
+        ]
+        measured = work.each(self._measure, range(len(given)))
         self.counts = [count for count, _ in measured]
         self.sizes = [size for _, size in measured]
+        self.starts = offsets_from_lengths(self.counts)
+        self._records = joined_shards(self.shards)
 
     def __len__(self) -> int:
-        return len(self._shards)
+        return len(self._given)
 
     def to_json(self, number: int) -> dict[str, Any]:
         """Return an input as plain JSON values, for a worker."""
-        shard = self._shards[number]
+        shard, info, unpacked = self._given[number], self._infos[number], self._unpacked.get(number)
         return {
             "location": str(shard.location.absolute()),
-            "unpacked": None if shard.unpacked is None else str(shard.unpacked.absolute()),
+            "unpacked": None if unpacked is None else str(unpacked.absolute()),
             "split": shard.split,
-            "compression": shard.compression,
-            "size_bytes": shard.size_bytes,
-            "version": shard.version,
-            "record_count": self.counts[number],
+            "size_bytes": info.size_bytes,
+            "version": info.version,
+            "records": self.counts[number],
         }
 
     @classmethod
     def from_json(cls, documents: Sequence[Mapping[str, Any]], work: Work) -> InputRecords:
         """Open the inputs of a task, from `to_json` of each."""
-        shards = []
-        for document in documents:
-            unpacked = document["unpacked"]
-            places = {
-                "location": as_place(document["location"]),
-                "unpacked": None if unpacked is None else as_place(unpacked),
-            }
-            shards.append(InputShard(**{**document, **places}))
-        return cls(shards, work)
+        shards, infos, unpacked = [], [], {}
+        for number, document in enumerate(documents):
+            location = as_place(document["location"])
+            info = ObjectInfo(location.key, document["size_bytes"], document["version"])
+            entry = ShardEntry(location.name, document["records"], info.size_bytes, 0)
+            is_plain = document["unpacked"] is None
+            if not is_plain:
+                unpacked[number] = as_place(document["unpacked"])
+            shards.append(
+                Shard(
+                    location,
+                    document["split"],
+                    entry=entry,
+                    compression="none" if is_plain else None,
+                    listed=info,
+                )
+            )
+            infos.append(info)
+        return cls(shards, infos, unpacked, work)
 
     def location(self, number: int) -> Location:
         """Return the given file, for messages."""
-        return self._shards[number].location
+        return self._given[number].location
 
-    def input_path(self, path: str) -> str:
-        """Return the given file, for the path of a file that may be a decompressed one."""
-        given = (str(shard.location) for shard in self._shards if str(shard.unpacked) == path)
-        return next(given, path)
+    def blocks(self, positions: range | Int64Array) -> Iterator[LocatedBlock]:
+        """Yield records at some positions, in that order; a range is in one input.
 
-    def shard(self, number: int) -> Shard:
-        """Return the shard to read an input from."""
-        return self._recent(number)
+        Raises:
+            CorruptDataError: a record is damaged, or a file has too few records or too many.
+        """
+        if not isinstance(positions, range):
+            assert self._are_counts_checked
+            yield from self._records.select(PositionArray(positions)).blocks()
+            return
+        number = int(np.searchsorted(self.starts, positions.start, side="right")) - 1
+        shard, first = self.shards[number], int(self.starts[number])
+        seen, stop = positions.start - first, positions.stop - first
+        for block in shard.blocks(seen, None if stop == self.counts[number] else stop):
+            seen = block.position + len(block)
+            yield LocatedBlock(block, shard)
+        if seen != stop:
+            raise self._count_error(number, seen)
 
-    def everything(self) -> SelectedRecords:
-        """Return all inputs as one dataset, which keeps all indexes in memory."""
-        with self._lock:
-            if self._everything is None:
-                shards = [shard.open() for shard in self._shards]
-                for number, shard in enumerate(shards):
-                    if shard.index.record_count != self.counts[number]:
-                        raise self.count_error(number, shard.index.record_count)
-                self._everything = joined_shards(shards)
-        return self._everything
+    def place(self, located: LocatedBlock, row: int) -> RecordLocation:
+        """Return where a record of a block is in the given file."""
+        shard, number = located.place(row)
+        path = str(self._given[self.shards.index(shard)].location)
+        return RecordLocation(path, number, int(shard.index.offsets[number]))
+
+    @cached_property
+    def _are_counts_checked(self) -> bool:
+        for number, shard in enumerate(self.shards):
+            if self.sizes[number] and shard.index.record_count != self.counts[number]:
+                raise self._count_error(number, shard.index.record_count)
+        return True
 
     def check_unchanged(self) -> None:
         """Raise CorruptDataError if an input was modified since the job began."""
-        for shard in self._shards:
-            shard.check_unchanged()
+        check_unchanged(self._given, self._infos)
 
-    def count_error(self, number: int, record_count: int) -> CorruptDataError:
-        """Return the error for an input with a wrong number of records."""
+    def _count_error(self, number: int, record_count: int) -> CorruptDataError:
         return CorruptDataError(
             Defect.RECORD_COUNT,
             "the shard was modified after it was packed, or while it was read",
@@ -488,15 +505,13 @@ class InputRecords:
             path=self.location(number),
         )
 
-    def _measure(self, shard: InputShard) -> tuple[int, int]:
+    def _measure(self, number: int) -> tuple[int, int]:
         """Return the number of records and their size; reads the index only if necessary."""
-        if not shard.size_bytes:
+        if not self._infos[number].size_bytes:
             return 0, 0
-        opened = shard.open()
-        count = shard.record_count
-        if count is None:
-            count = opened.index.record_count
-        size = opened.size_bytes
+        shard, entry = self.shards[number], self._given[number].entry
+        count = shard.record_count if entry is None else entry.record_count
+        size = shard.size_bytes
         if size < FRAME_BYTES * count:
             raise CorruptDataError(
                 Defect.RECORD_COUNT,
@@ -504,6 +519,6 @@ class InputRecords:
                 found=f"{size} bytes",
                 expected=f"{count} records",
                 remedy="Fetch it again.",
-                path=shard.location,
+                path=self.location(number),
             )
         return count, size

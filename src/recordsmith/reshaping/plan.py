@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,13 +144,13 @@ def choose_records(
     if where is None:
         assert selected is not None
         numbers = np.flatnonzero(selected)
-        sizes = records.shard(number).sizes(numbers) if len(numbers) else numbers
+        sizes = records.shards[number].sizes(numbers) if len(numbers) else numbers
         return ChosenRecords(selected, int(sizes.sum()) + FRAME_BYTES * len(numbers))
     pieces = [np.empty(0, np.bool_)]
     size_bytes = 0
     if records.counts[number]:
         with located(records.location(number)):
-            for block in records.shard(number).blocks():
+            for block in records.shards[number].blocks():
                 flags = np.asarray(where.matches(block), np.bool_)
                 if selected is not None:
                     flags = flags & selected[block.position : block.position + len(block)]
@@ -158,16 +158,6 @@ def choose_records(
                 size_bytes += int((block.lengths[flags] + FRAME_BYTES).sum())
                 advance(len(block.frames()))
     return ChosenRecords(np.concatenate(pieces), size_bytes)
-
-
-class Span(NamedTuple):
-    """Some records: a range of one input, or int64 positions in one input or among all of them.
-
-    number: of the input; None: positions among the records of all inputs.
-    """
-
-    number: int | None
-    positions: range | Int64Array
 
 
 class Pool:
@@ -218,24 +208,25 @@ class Pool:
         size_bytes = self.size_bytes * count // max(1, len(self))
         return Pool(self._records, self.inputs, chosen, size_bytes)
 
-    def spans(self, start: int, stop: int) -> Iterator[Span]:
-        """Yield the records of the ranks start:stop, in order."""
+    def spans(self, start: int, stop: int) -> Iterator[range | Int64Array]:
+        """Yield the positions of the ranks start:stop among all inputs, ranges within an input."""
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
         for at in range(first, len(self.inputs)):
             low, high = int(self.starts[at]), int(self.starts[at + 1])
             if low >= stop:
                 return
-            ranks = range(max(low, start) - low, min(high, stop) - low)
-            if ranks and high - low == self._record_counts[at]:
-                yield Span(self.inputs[at], ranks)
-            elif ranks:
-                numbers = self.chosen(at).numbers()[ranks.start : ranks.stop]
-                for begin in range(0, len(numbers), _POSITIONS):
-                    yield Span(self.inputs[at], numbers[begin : begin + _POSITIONS])
+            begin, end = max(low, start) - low, min(high, stop) - low
+            first_position = int(self._records.starts[self.inputs[at]])
+            if begin < end and high - low == self._record_counts[at]:
+                yield range(first_position + begin, first_position + end)
+            elif begin < end:
+                positions = self.chosen(at).numbers()[begin:end] + first_position
+                for cut in range(0, len(positions), _POSITIONS):
+                    yield positions[cut : cut + _POSITIONS]
 
     def positions(self) -> Callable[[Int64Array], Int64Array]:
         """Return a function from ranks to positions among the records of all inputs."""
-        firsts = np.cumsum([0, *self._records.counts[:-1]])[list(self.inputs)]
+        firsts = self._records.starts[list(self.inputs)]
         if self.has_all_records:
             shifts = firsts - self.starts[:-1]
             return lambda ranks: (
@@ -287,22 +278,22 @@ class ReshardPlan:
         pool = self.pools[split]
         return pool.has_all_records and self.counts[split] == len(pool)
 
-    def spans(self) -> Callable[[ReshardedShard], Iterator[Span]]:
-        """Return a function that yields where the records of a shard are, in order."""
+    def spans(self) -> Callable[[ReshardedShard], Iterator[range | Int64Array]]:
+        """Return a function that yields the positions of the records of a shard, in order."""
         lookups = {
             split: self.pools[split].positions()
             for split, order in self.orders.items()
             if order is not None
         }
 
-        def of(shard: ReshardedShard) -> Iterator[Span]:
+        def of(shard: ReshardedShard) -> Iterator[range | Int64Array]:
             order = self.orders[shard.split]
             if order is None:
                 yield from self.pools[shard.split].spans(shard.start, shard.stop)
                 return
             for start in range(shard.start, shard.stop, _POSITIONS):
                 ranks = order.numbers(0, np.arange(start, min(start + _POSITIONS, shard.stop)))
-                yield Span(None, lookups[shard.split](ranks))
+                yield lookups[shard.split](ranks)
 
         return of
 
@@ -320,7 +311,7 @@ def reshard_fingerprint(options: ReshardOptions, inputs: Inputs) -> str:
         _VERSION,
         options.to_json(),
         output_compression(options, inputs),
-        [shard.identity() for shard in inputs.shards],
+        inputs.identities(),
         inputs.class_names,
         inputs.has_label_map,
     ]
@@ -389,7 +380,7 @@ def _keep_shards(
     names = [name for of_split in given.values() for name in of_split]
     if (
         len(names) == len(inputs.shards) == len(set(names))
-        and all(shard.compression == compression for shard in inputs.shards)
+        and set(inputs.compressions) == {compression}
         and _TAKEN.isdisjoint(names)
         and all(map(is_valid_file_name, names))
     ):

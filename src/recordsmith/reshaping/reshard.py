@@ -44,6 +44,7 @@ from recordsmith.reshaping.inputs import (
     InputRecords,
     Inputs,
     InputSelection,
+    check_unchanged,
     find_inputs,
     open_records,
 )
@@ -338,8 +339,7 @@ class _Job:
             ) as folder:
                 manifest, reused_count = self._build(folder, earlier, files)
         except DataError as error:
-            for shard in self.inputs.shards:
-                shard.check_unchanged()  # explains the defect better
+            check_unchanged(self.inputs.shards, self.inputs.infos)  # explains the defect better
             if error.defect in DAMAGED_RECORDS:
                 error.advise("Nothing was written.")
             raise
@@ -409,7 +409,7 @@ class _Job:
         """Read the schema of an input."""
         survey = SchemaSurvey()
         if records.counts[number]:
-            for block in records.shard(number).blocks():
+            for block in records.shards[number].blocks():
                 with located(records.location(number), block.position):
                     survey.update(block.buffer, block.starts, block.lengths)
                 self.work.advance(len(block.frames()))

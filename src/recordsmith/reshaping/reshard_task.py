@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from recordsmith.buffers import Int64Array
 from recordsmith.building import ShardResult, check_written, claim, is_valid_file_name
 from recordsmith.dataset import Manifest
 from recordsmith.errors import OptionError
 from recordsmith.reshaping.copies import ShardCopies
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import InputRecords
-from recordsmith.reshaping.plan import ReshardedShard, Span
+from recordsmith.reshaping.plan import ReshardedShard
 from recordsmith.stores import as_folder
 from recordsmith.tasks import Document, Engine, Task, run_on
 from recordsmith.work import Work
@@ -65,28 +66,25 @@ def _tasks(copies: ShardCopies, shards: Sequence[ReshardedShard]) -> Iterator[Ta
 def _inputs(copies: ShardCopies, shard: ReshardedShard) -> tuple[dict[str, Any], int]:
     """Return the inputs of a shard, numbered in its task, with its records; and their size."""
     records = copies.records
-    counts = np.array(records.counts)
-    ends = np.cumsum(counts)
-    bytes_each = np.array(records.sizes) / np.maximum(1, counts)
+    bytes_each = np.array(records.sizes) / np.maximum(1, records.counts)
     spans: list[list[Any]] = []
     used: dict[int, int] = {}  # number in the task by number of the input
     size = 0.0
-    for number, positions in copies.spans(shard):
+    for positions in copies.spans(shard):
+        is_run = isinstance(positions, range)
+        array = np.array(positions[:1] if is_run else positions)
+        numbers = np.searchsorted(records.starts, array, side="right") - 1
+        places = array - records.starts[numbers]
+        for number in np.unique(numbers).tolist():
+            used.setdefault(number, len(used))
         if isinstance(positions, range):
-            assert number is not None
-            spans.append([used.setdefault(number, len(used)), positions.start, positions.stop])
-            size += float(bytes_each[number]) * len(positions)
-            continue
-        if number is None:
-            inputs = np.searchsorted(ends, positions, side="right")
-            numbers = positions - (ends - counts)[inputs]
+            begin = int(places[0])
+            spans.append([used[int(numbers[0])], begin, begin + len(positions)])
+            size += float(bytes_each[numbers[0]]) * len(positions)
         else:
-            inputs, numbers = np.full(len(positions), number), positions
-        for input_number in np.unique(inputs).tolist():
-            used.setdefault(input_number, len(used))
-        places = np.array([used.get(input_number, 0) for input_number in range(len(ends))])
-        spans.append([places[inputs].tolist(), numbers.tolist()])
-        size += float(bytes_each[inputs].sum())
+            own = np.array([used.get(number, 0) for number in range(len(records))])
+            spans.append([own[numbers].tolist(), places.tolist()])
+            size += float(bytes_each[numbers].sum())
     return {"inputs": [records.to_json(number) for number in used], "spans": spans}, int(size)
 
 
@@ -99,14 +97,15 @@ def run_task(task: Task) -> Document:
     folder = claim(as_folder(content["out"]), task.plan, [file])
     work = Work(1, None)
     records = InputRecords.from_json(content["inputs"], work)
-    firsts = np.cumsum([0, *records.counts[:-1]])
+    starts = records.starts
 
-    def spans(_: ReshardedShard) -> Iterator[Span]:
+    def spans(_: ReshardedShard) -> Iterator[range | Int64Array]:
         for span in content["spans"]:
             if len(span) == 3:
-                yield Span(span[0], range(span[1], span[2]))
+                first = int(starts[span[0]])
+                yield range(first + span[1], first + span[2])
             else:
-                yield Span(None, firsts[np.array(span[0])] + np.array(span[1], np.int64))
+                yield starts[np.array(span[0])] + np.array(span[1], np.int64)
 
     copies = ShardCopies(
         folder,

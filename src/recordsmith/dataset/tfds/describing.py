@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.features import (
     BOX,
     BOX_FORMAT,
@@ -20,6 +19,7 @@ from recordsmith.dataset.tfds.features import (
     TEXT,
     Leaf,
     Shape,
+    TfdsDescription,
     TfdsFeature,
 )
 from recordsmith.dataset.tfds.folder import FEATURES_NAME, INFO_NAME, TfdsSplit

@@ -10,10 +10,10 @@ from typing import Any
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, text_of
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.features import (
     CLASS_LABEL,
     LABELED_IMAGE,
+    TfdsDescription,
     TfdsFeature,
     parse_features,
 )
