@@ -27,7 +27,6 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
         {"mmap.MADV_HUGEPAGE", "mmap.mmap"},
     ),
     "exporting.array_record": ("the library writes to paths", {"open", "os.remove"}),
-    "measuring.image_sample": ("writes shards to measure", {"tempfile.TemporaryDirectory"}),
     "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.remote.fsspec_store": ("calls a file system of fsspec", {".rmdir"}),

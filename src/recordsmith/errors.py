@@ -86,6 +86,24 @@ DAMAGED_RECORDS = frozenset(
 )
 """Records are lost to these, and others of the file may be intact: `salvage` rescues them."""
 
+SHOWN_RECORDS = frozenset(
+    {
+        Defect.MALFORMED_EXAMPLE,
+        Defect.NOT_AN_EXAMPLE,
+        Defect.MALFORMED_MESSAGE,
+        Defect.MISSING_FEATURE,
+        Defect.FEATURE_KIND,
+        Defect.FEATURE_SHAPE,
+        Defect.FEATURE_VALUE,
+        Defect.UNEXPECTED_FEATURE,
+        Defect.UNREADABLE_IMAGE,
+        Defect.DAMAGED_IMAGE,
+        Defect.IMAGE_SIZE,
+        Defect.IMAGE_FORMAT,
+    }
+)
+"""The checksums of records with these match, so that `head` can print them."""
+
 
 MOST_PROBLEMS = 100
 """How many problems of a job are kept: the first ones. All are counted."""

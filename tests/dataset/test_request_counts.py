@@ -219,7 +219,7 @@ def test_head_of_100_gigabytes(
 
     def first(place: str) -> None:
         paths: Any = [Location(store, place)]
-        head(paths, None, None, None, None, None, None, False)
+        head(paths)
 
     assert counted(store, lambda: first("bucket/big.tfrecord")) == {"info": 1, "read": 2}
     assert store.bytes_read <= 2 << 20

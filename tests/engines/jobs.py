@@ -13,7 +13,7 @@ import recordsmith as rs
 from recordsmith.stores import as_folder
 from recordsmith.tasks import Engine
 
-from ..json_engine import JsonEngine
+from ..repeating_engine import RepeatingEngine
 
 SHARDS = 12
 ROWS = 2400
@@ -68,5 +68,5 @@ def checksums(out: Any) -> dict[str, int]:
 def exported(dataset: Any, engine: Engine | None = None) -> dict[str, bytes]:
     """The tar files of an export; without an engine, of tasks in this process."""
     out = as_folder(f"{dataset}-{'here' if engine is None else 'engine'}")
-    rs.export(dataset, out, "webdataset", engine=engine or JsonEngine())
+    rs.export(dataset, out, "webdataset", engine=engine or RepeatingEngine())
     return {place.name: place.read() for place in sorted(out.list(), key=str)}

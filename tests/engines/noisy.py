@@ -17,12 +17,12 @@ def make_noise() -> None:
     subprocess.run(["echo", "noise of a process"], check=True)
 
 
-def run_noisily(document: Any) -> Any:
+def run_noisily(task: Any) -> Any:
     """Run a task that prints."""
-    from recordsmith.tasks import run_document
+    from recordsmith.tasks import run_task
 
     make_noise()
-    return run_document(document)
+    return run_task(task)
 
 
 def main() -> None:
@@ -30,16 +30,17 @@ def main() -> None:
     from recordsmith import engines, tasks
     from recordsmith.__main__ import main as run
 
+    parse_engine = engines.parse_engine
+
     def parse_noisily(name: str | None) -> Any:
         make_noise()
         atexit.register(make_noise)
-        return engines.parse_engine(name)
+        return parse_engine(name)
 
-    command: Any = importlib.import_module("recordsmith.cli.pack")
-    command.parse_engine = parse_noisily
-    by_name = any(one.startswith("processes") for one in sys.argv)  # others pickle this script
+    engines.parse_engine = parse_noisily
+    by_name = any(word.startswith("processes") for word in sys.argv)  # others pickle this script
     noisy = importlib.import_module("noisy") if by_name else sys.modules[__name__]
-    tasks.run_document = noisy.run_noisily
+    tasks.run_task = noisy.run_noisily
     run()
 
 

@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,10 +19,11 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.engines import Processes
+from recordsmith.tasks import Outcome, Task
 
-from ..json_engine import JsonEngine
 from ..places import visible
 from ..raising import raises
+from ..repeating_engine import RepeatingEngine
 from .workers import OTHER_VERSIONS, other_version
 
 Job = Callable[..., Any]
@@ -75,39 +77,18 @@ def assert_next_run_completes(job: Job, out: Any, plain: Any) -> None:
 # -- results ---------------------------------------------------------------------------------------
 
 
-def _no_result(document: dict[str, Any]) -> None:
-    del document["result"]
-
-
-def _other_number(document: dict[str, Any]) -> None:
-    document["task"] += 100
-
-
-def _shard(document: dict[str, Any]) -> dict[str, Any]:
-    result: dict[str, Any] = document["result"]
-    return result
-
-
-def _change(name: str, value: object) -> Callable[[dict[str, Any]], None]:
-    return lambda document: _shard(document).update({name: value})
-
-
-FOREIGN = {
-    "no result": _no_result,
-    "of an unknown task": _other_number,
-    "of another plan": _change("plan", "0" * 32),
-    "of another shard": _change("file", "train-00007-of-00009.tfrecord"),
-    "without a checksum": lambda document: _shard(document).pop("crc32c"),
-    "with other types": _change("records", "many"),
+FOREIGN: dict[str, Callable[[Outcome], object]] = {
+    "no outcome": vars,
+    "of an unknown task": lambda outcome: replace(outcome, number=outcome.number + 100),
 }
-"""What the engine changes in a result."""
+"""What the engine returns instead of an outcome."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FOREIGN)
-def test_results_that_do_not_belong_to_the_plan(job: Job, tmp_path: Path, name: str) -> None:
+def test_what_is_not_an_outcome_of_the_job(job: Job, tmp_path: Path, name: str) -> None:
     with raises(rs.OptionError, option="results"):
-        job(tmp_path / "out", engine=JsonEngine(after=FOREIGN[name]))
+        job(tmp_path / "out", engine=RepeatingEngine(after=FOREIGN[name]))
     assert_no_dataset(tmp_path / "out")
     assert_next_run_completes(job, tmp_path / "out", tmp_path / "threads")
 
@@ -144,12 +125,12 @@ def test_shards_of_workers_that_are_not_here(
     """As where its folder is not the one of the driver, or another job writes there."""
     internal = tmp_path / "out" / ".recordsmith"
 
-    def after(_: dict[str, Any]) -> None:
+    def after(_: Outcome) -> None:
         for path in internal.glob("*.tfrecord.partial"):
             change(path)
 
     with raises(rs.FileAccessError, errno=errno.ENOENT):
-        job(tmp_path / "out", engine=JsonEngine(after=after))
+        job(tmp_path / "out", engine=RepeatingEngine(after=after))
     assert_no_dataset(tmp_path / "out")
     assert_next_run_completes(job, tmp_path / "out", tmp_path / "threads")
 
@@ -167,7 +148,7 @@ def test_a_worker_that_sees_another_input(records: Path, tmp_path: Path, change:
             writer.write_example({"id": number, "data": bytes(5000)})
     other = (tmp_path / "other.tfrecord").read_bytes()
 
-    def before(_: dict[str, Any]) -> None:
+    def before(_: Task) -> None:
         path.rename(aside)
         if change != "removed":
             assert len(other) == size
@@ -181,7 +162,7 @@ def test_a_worker_that_sees_another_input(records: Path, tmp_path: Path, change:
 
     kind = rs.FileAccessError if change == "removed" else rs.CorruptDataError
     with raises(kind, path=path) as caught:
-        reshard(out, engine=JsonEngine(before, restore))
+        reshard(out, engine=RepeatingEngine(before, restore))
     assert "train-00001-of-00002" in caught.value.remedy  # type: ignore[attr-defined]
     assert_no_dataset(out)
     assert_next_run_completes(reshard, out, tmp_path / "threads")
@@ -194,7 +175,7 @@ def test_a_worker_without_a_sample(flowers: Path, tmp_path: Path) -> None:
     def pack(out: Path, **options: Any) -> None:
         rs.pack(rs.ImageFolder(flowers), out, shards=3, **options)
 
-    engine = JsonEngine(lambda _: path.unlink(missing_ok=True))
+    engine = RepeatingEngine(lambda _: path.unlink(missing_ok=True))
     with raises(rs.SourceError, problem_count=1, match="rose/000.png"):
         pack(tmp_path / "out", engine=engine)
     assert_no_dataset(tmp_path / "out")
@@ -204,11 +185,10 @@ def test_a_worker_without_a_sample(flowers: Path, tmp_path: Path) -> None:
 
 
 def test_the_machine_of_a_failed_task_is_named(flowers: Path, tmp_path: Path) -> None:
-    def elsewhere(document: dict[str, Any]) -> None:
-        document["machine"] = "node-7"
-
     (tmp_path / "elsewhere").mkdir()
-    engine = JsonEngine(lambda task: task.update(version=0), elsewhere)
+    engine = RepeatingEngine(
+        lambda task: replace(task, version=0), lambda outcome: replace(outcome, machine="node-7")
+    )
     with raises(rs.OptionError, option="task") as caught:
         rs.pack(rs.ImageFolder(flowers), tmp_path / "out", shards=1, engine=engine)
     assert "train-00000-of-00001.tfrecord failed on node-7" in caught.value.remedy
@@ -365,7 +345,7 @@ def bucket_url(s3: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("engine", [JsonEngine(), Processes(2)], ids=["json", "processes"])
+@pytest.mark.parametrize("engine", [RepeatingEngine(), Processes(2)], ids=["here", "processes"])
 def test_a_bucket_that_refuses(
     s3: Any, bucket_url: str, flowers: Path, tmp_path: Path, name: str, engine: Any
 ) -> None:

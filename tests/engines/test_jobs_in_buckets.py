@@ -15,9 +15,9 @@ from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
 from recordsmith.errors import ForbiddenFileError
 
-from ..json_engine import JsonEngine, plain
 from ..places import contents
 from ..raising import raises
+from ..repeating_engine import RepeatingEngine, plain
 
 pytest.importorskip("obstore")
 
@@ -64,7 +64,7 @@ def test_a_worker_without_credentials(folder: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Shard, "open_read", open_read)
     assert rs.verify(folder).defects
     with raises(rs.FileAccessError, errno=errno.EACCES):
-        rs.verify(folder, engine=JsonEngine())
+        rs.verify(folder, engine=RepeatingEngine())
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_export(folder: str, bucket: tuple[str, dict[str, Any]], format: str) ->
     """Tasks have no credentials, and what an attempt has not completed is not there."""
     tasks: list[Any] = []
     found = []
-    for number, engine in enumerate((JsonEngine(tasks.append), Processes(2))):
+    for number, engine in enumerate((RepeatingEngine(tasks.append), Processes(2))):
         out = f"{folder}-{number}"
         report = rs.export(folder, out, format, engine=engine)
         found.append((plain({**vars(report), "folder": None}), contents(out)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,9 +18,10 @@ import pytest
 import recordsmith as rs
 from recordsmith.engines import Processes, parse_engine
 from recordsmith.engines.processes import _Running
-from recordsmith.tasks import Document, Task, failed_error, run_document, run_on
+from recordsmith.tasks import Outcome, Task, failed_error, run_on, run_task
 
 from ..raising import raises
+from ..repeating_engine import RepeatingEngine
 from .jobs import checksums, pack_by_command
 
 
@@ -115,17 +116,15 @@ class Killing(Processes):
         self.kills = kills
         self.killed: list[int] = []
 
-    def map(
-        self, function: Callable[[Document], Document], tasks: Iterable[Document]
-    ) -> Iterator[Document]:
-        running = _Running(f"{function.__module__}:{function.__qualname__}", tasks, self._count)
+    def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+        running = _Running(function, tasks, self._count)
         try:
-            for result in running.results():
+            for outcome in running.outcomes():
                 alive = [process for process in running._processes if process.poll() is None]
                 if len(self.killed) < self.kills:
                     os.kill(alive[0].pid, signal.SIGKILL)
                     self.killed.append(alive[0].pid)
-                yield result
+                yield outcome
         finally:
             running.stop()
 
@@ -175,51 +174,47 @@ def test_unreadable_samples_are_those_of_threads(flowers: Path, tmp_path: Path) 
     assert files(tmp_path / "None") == files(tmp_path / "Processes(2)")
 
 
-def die(_: Document) -> Document:
+def die(_: Task) -> Outcome:
     os._exit(9)
 
 
-def fail(document: Document) -> Document:
-    return run_document({**document, "content": {}})
+def fail(task: Task) -> Outcome:
+    return run_task(replace(task, function=len))
 
 
-def task(number: int) -> Task:
-    return Task("pack", "plan", number, f"{number}.tfrecord", 1, {})
+def task(number: int, content: object = ()) -> Task:
+    return Task(_returned, number, f"{number}.tfrecord", 1, content)
+
+
+def _returned(content: object) -> object:
+    if isinstance(content, Exception):
+        raise content
+    return content
 
 
 @pytest.mark.parametrize("function", [die, fail])
 def test_a_task_that_fails_is_named(
-    function: Callable[[Document], Document], monkeypatch: pytest.MonkeyPatch
+    function: Callable[[Task], Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.tasks.run_document", function)
+    monkeypatch.setattr("recordsmith.tasks.run_task", function)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     with pytest.raises(rs.RecordsmithError) as caught:
-        run_on(Processes(2), [task(0)], lambda _: None)
+        run_on(Processes(2), [task(0, 5)], lambda _: None)
     assert "0.tfrecord" in str(caught.value)
 
 
-def test_errors_keep_their_fields(flowers: Path, tmp_path: Path) -> None:
-    """The error of a task is the one that the job has with threads."""
-    (task,) = rs.plan(rs.ImageFolder(flowers), tmp_path / "out").tasks()
-    flowers.rename(tmp_path / "elsewhere")
-    found = json.loads(json.dumps(run_document(task.to_json())))
-    with raises(rs.FileAccessError, path=flowers, errno=errno.ENOENT) as caught:
-        run_on(_Returning(found), [task], lambda _: None)
-    assert task.name in caught.value.remedy
-
-
 class _Returning:
-    def __init__(self, *results: Document) -> None:
-        self._results = results
+    def __init__(self, *outcomes: Outcome) -> None:
+        self._outcomes = outcomes
 
-    def map(self, _function: object, tasks: Iterable[Document]) -> Iterator[Document]:
+    def map(self, _function: object, tasks: Iterable[Task]) -> Iterator[Outcome]:
         list(tasks)
-        yield from self._results
+        yield from self._outcomes
 
 
 def test_tasks_without_results_are_named() -> None:
-    engine = _Returning({"task": 0, "result": {}}, {"task": 0, "result": {}})
-    assert run_on(engine, [task(0)], lambda _: None) == {0: {}}
+    engine = _Returning(Outcome(0, "a"), Outcome(0, "b"))
+    assert run_on(engine, [task(0)], lambda _: None) == {0: "a"}
     with raises(rs.OptionError, option="results"):
         run_on(engine, [task(0), task(1)], lambda _: None)
 
@@ -250,7 +245,7 @@ def test_objects_that_are_no_engines(engine: Any) -> None:
     ids=str,
 )
 def test_advice_fits_the_error(error: object, is_another_version: bool) -> None:
-    failure = failed_error({"number": 1, "name": "train-1"}, error)
+    failure = failed_error(task(1), error)
     assert ("same version" in failure.remedy) == is_another_version
 
 
@@ -273,32 +268,29 @@ def test_names_of_engines() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_travel(error: rs.RecordsmithError, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_task(_: Task) -> Document:
-        raise error
-
-    monkeypatch.setattr("recordsmith.packing.pack_task.run_task", run_task)
-    found = json.loads(json.dumps(run_document(task(0).to_json())))
+def test_errors_travel(error: rs.RecordsmithError) -> None:
     with pytest.raises(type(error)) as caught:
-        run_on(_Returning(found), [task(0)], lambda _: None)
+        run_on(RepeatingEngine(), [task(0, error)], lambda _: None)
     own, travelled = error.to_json(), caught.value.to_json()
-    assert travelled.pop("remedy").startswith(own.pop("remedy", ""))
+    remedy = travelled.pop("remedy")
+    assert remedy.startswith(own.pop("remedy", ""))
+    assert "The task for 0.tfrecord failed." in remedy
     del own["message"], travelled["message"]
     assert own == travelled
 
 
-def _slow(document: Document) -> Document:
+def _slow(task: Task) -> Outcome:
     time.sleep(1)
-    return document
+    return Outcome(task.number)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_job_that_fails_while_processes_start(seed: int) -> None:
     """They are killed, also one that starts at the same moment."""
 
-    def tasks() -> Iterator[Document]:
+    def tasks() -> Iterator[Task]:
         for number in range(3):
-            yield {"task": number, "large": "x" * (seed << 22)}
+            yield task(number, "x" * (seed << 22))
         raise ValueError
 
     with raises(ValueError):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import recordsmith as rs
-from recordsmith.engines.reachable import check_reachable
+from recordsmith.engines.cluster import check_reachable
 
 from ..raising import raises
 

@@ -7,17 +7,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-_ANOTHER_RESULT = """
-import recordsmith.tasks
-
-def run_task(task):
-    return {"written": task.name}
-
-import importlib
-for module in recordsmith.tasks._JOBS.values():
-    importlib.import_module(module).run_task = run_task
-"""
-
 OTHER_VERSIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "an older protocol": (
         "import recordsmith.tasks\nrecordsmith.tasks.VERSION = 0",
@@ -27,7 +16,10 @@ OTHER_VERSIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "import sys\nsys.modules['recordsmith.tasks'] = None",
         {"match": "tfrecord"},
     ),
-    "with other results": (_ANOTHER_RESULT, {"option": "results"}),
+    "without a name": (
+        "import recordsmith.tasks\ndel recordsmith.tasks.run_task",
+        {"match": "tfrecord.*same version"},
+    ),
 }
 """What the workers run when they start, and fields of the error."""
 

@@ -27,11 +27,11 @@ from recordsmith.exporting.export_writer import Divisible
 from recordsmith.exporting.formats import DIVISIBLE, FORMATS, make_exporter
 from recordsmith.exporting.webdataset import WebDatasetShards
 from recordsmith.stores import Location, as_folder
-from recordsmith.tasks import error_from_json, run_document
+from recordsmith.tasks import Task, run_task
 
-from ..json_engine import JsonEngine, KilledProcesses, plain
 from ..places import contents
 from ..raising import raises
+from ..repeating_engine import KilledProcesses, RepeatingEngine, plain
 
 pa_parquet = pytest.importorskip("pyarrow.parquet")
 pa_feather = pytest.importorskip("pyarrow.feather")
@@ -150,7 +150,7 @@ def export_both(
 ) -> tuple[Any, Any]:
     """The report and the records of an export without and with an engine."""
     found = []
-    for number, used in enumerate((None, engine or JsonEngine())):
+    for number, used in enumerate((None, engine or RepeatingEngine())):
         folder = tmp_path / f"export-{uuid4()}"
         report = rs.export(source, folder, format, engine=used, **options)
         records = read(folder, format)
@@ -223,7 +223,7 @@ def test_large_shards_become_several_files(
     rs.reshard(images_in_shards, one, shards=1)
     _, expected = export_both(one, tmp_path, format)
     out = tmp_path / "out"
-    report = rs.export(one, out, format, shard_size_bytes=900, engine=JsonEngine())
+    report = rs.export(one, out, format, shard_size_bytes=900, engine=RepeatingEngine())
     assert (counts(report), read(out, format)) == expected
     names = [name for name in contents(out) if "train" in name]
     assert len(names) > 3
@@ -244,7 +244,7 @@ def test_a_task_writes_one_tar_file_of_any_size(
     images_in_shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recordsmith.exporting.formats.SHARD_SIZE_BYTES", 1)
-    rs.export(images_in_shards, tmp_path / "out", "webdataset", engine=JsonEngine())
+    rs.export(images_in_shards, tmp_path / "out", "webdataset", engine=RepeatingEngine())
     assert len([*(tmp_path / "out").glob("*.tar")]) == 2 * SHARDS
     found = read(tmp_path / "out", "webdataset")
     assert len([name for name, _ in found["train"] if name.endswith(".jpg")]) == 11
@@ -257,11 +257,11 @@ def test_foreign_shards(write: Any, image: Any, tmp_path: Path) -> None:
     local, on_engine = export_both(source, tmp_path, "huggingface")
     assert on_engine == local
     assert local[0]["changed_names"] == [[None, "con", "_con"]]
-    rs.export(source, tmp_path / "out", "tfds", engine=JsonEngine())
+    rs.export(source, tmp_path / "out", "tfds", engine=RepeatingEngine())
     assert "dataset-_con.tfrecord-00000-of-00001" in contents(tmp_path / "out")
 
 
-@pytest.mark.parametrize("engine", [None, JsonEngine()])
+@pytest.mark.parametrize("engine", [None, RepeatingEngine()])
 def test_datasets_finds_the_files_of_each_split(
     images_in_shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Any
 ) -> None:
@@ -278,7 +278,7 @@ def test_names_that_occur_in_several_files(write: Any, image: Any, tmp_path: Pat
     """Keys are unique in a tar file; packing all of them loses no record."""
     examples = [image("same.jpg", seed=number) for number in range(6)]
     rs.reshard(write(train=examples), tmp_path / "in", shards=3)
-    rs.export(tmp_path / "in", tmp_path / "out", "webdataset", engine=JsonEngine())
+    rs.export(tmp_path / "in", tmp_path / "out", "webdataset", engine=RepeatingEngine())
     keys = [name for name, _ in read(tmp_path / "out", "webdataset")["train"] if "jpg" in name]
     assert keys == ["same.jpg", "same-2.jpg"] * 3
     rs.pack(rs.WebDataset(tmp_path / "out"), tmp_path / "packed", shuffle=False)
@@ -300,7 +300,7 @@ def test_skipped_records(write: Any, image: Any, tmp_path: Path, format: str) ->
     with pytest.raises(rs.SourceError) as local:
         rs.export(tmp_path / "in", tmp_path / "none", format)
     with pytest.raises(rs.SourceError) as on_engine:
-        rs.export(tmp_path / "in", tmp_path / "none", format, engine=JsonEngine())
+        rs.export(tmp_path / "in", tmp_path / "none", format, engine=RepeatingEngine())
     assert plain(on_engine.value) == plain(local.value)
     assert on_engine.value.records == (1, 4, 5, 6, 7)
     assert sorted(os.listdir(tmp_path)) == ["in", "records"]
@@ -314,12 +314,12 @@ def test_skipped_records(write: Any, image: Any, tmp_path: Path, format: str) ->
 def test_a_feature_that_a_format_cannot_hold(write: Any, tmp_path: Path) -> None:
     source = write(train=[{"x": 1}, {"x": b"text"}])
     with raises(rs.OptionError, option="format", value="parquet"):
-        rs.export(source, tmp_path / "out", "parquet", engine=JsonEngine())
+        rs.export(source, tmp_path / "out", "parquet", engine=RepeatingEngine())
     with raises(rs.NotAnExampleError, payload="SequenceExample"):
         path = tmp_path / "steps.tfrecord"
         with rs.ShardWriter(path) as writer:
             writer.write(rs.encode_sequence_example({"a": 1}, {"steps": [[1], [2]]}))
-        rs.export(path, tmp_path / "out", "webdataset", engine=JsonEngine())
+        rs.export(path, tmp_path / "out", "webdataset", engine=RepeatingEngine())
 
 
 def test_damaged_records(images_in_shards: Path, place: Location) -> None:
@@ -328,7 +328,7 @@ def test_damaged_records(images_in_shards: Path, place: Location) -> None:
     data[-20] ^= 1
     path.write_bytes(data)
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.export(images_in_shards, place, "webdataset", engine=JsonEngine())
+        rs.export(images_in_shards, place, "webdataset", engine=RepeatingEngine())
     assert str(caught.value.path).endswith(path.name)
     assert "train-000001.tar" in str(caught.value)
     assert contents(place) == {}
@@ -346,24 +346,24 @@ def test_formats_are_divisible_as_listed() -> None:
 @pytest.mark.parametrize("format", [name for name in FORMATS if name not in DIVISIBLE])
 def test_other_formats_are_refused(images_in_shards: Path, tmp_path: Path, format: str) -> None:
     with raises(rs.OptionError, option="engine", match="webdataset"):
-        rs.export(images_in_shards, tmp_path / "out", format, engine=JsonEngine())
+        rs.export(images_in_shards, tmp_path / "out", format, engine=RepeatingEngine())
     assert not (tmp_path / "out").exists()
 
 
 def test_csv_with_images_is_refused(images_in_shards: Path, tmp_path: Path) -> None:
     with raises(rs.OptionError, option="engine"):
-        rs.export(images_in_shards, tmp_path / "out", "csv", engine=JsonEngine())
+        rs.export(images_in_shards, tmp_path / "out", "csv", engine=RepeatingEngine())
     assert not (tmp_path / "out").exists()
 
 
 def test_records_in_another_order_are_refused(rows: Path, tmp_path: Path) -> None:
     with raises(rs.OptionError, option="dataset"):
-        rs.export(rs.open(rows).shuffle(), tmp_path / "out", "parquet", engine=JsonEngine())
+        rs.export(rs.open(rows).shuffle(), tmp_path / "out", "parquet", engine=RepeatingEngine())
 
 
 def test_no_records(rows: Path, tmp_path: Path) -> None:
     with pytest.raises(rs.SourceError, match="no records"):
-        rs.export(rs.open(rows)[:0], tmp_path / "out", "tfds", engine=JsonEngine())
+        rs.export(rs.open(rows)[:0], tmp_path / "out", "tfds", engine=RepeatingEngine())
     assert not (tmp_path / "out").exists()
 
 
@@ -378,45 +378,52 @@ def test_an_earlier_export_is_replaced(
     (place / "mine.txt").put(b"mine")
     before = contents(place)
     with raises(rs.OptionError, option="out", value=str(place)):
-        rs.export(rows, place, format, engine=JsonEngine())
+        rs.export(rows, place, format, engine=RepeatingEngine())
     assert contents(place) == before
-    rs.export(rows, place, format, engine=JsonEngine(), overwrite=True)
+    rs.export(rows, place, format, engine=RepeatingEngine(), overwrite=True)
     found = contents(place)
     assert found.pop("mine.txt") == b"mine"
     entries = json.loads(found.pop(".export.json"))["entries"]
     assert entries == sorted(found)
     assert read(place, format) == export_both(rows, tmp_path, format)[0][1]
-    rs.export(rows, place, format, engine=JsonEngine(), overwrite=True)
+    rs.export(rows, place, format, engine=RepeatingEngine(), overwrite=True)
     assert contents(place).keys() == {*found, "mine.txt", ".export.json"}
+
+
+def raise_error(task: Task) -> None:
+    """Run a task, and raise what it ended with."""
+    error = run_task(task).error
+    assert error is not None
+    raise error
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_a_failed_job_leaves_nothing(rows: Path, place: Location, count: int) -> None:
     """Also an attempt that begins, or goes on, after the job has ended."""
-    tasks: list[dict[str, Any]] = []
+    tasks: list[Task] = []
 
-    def before(task: dict[str, Any]) -> None:
+    def before(task: Task) -> None:
         tasks.append(task)
         if len(tasks) > count:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rs.export(rows, place, "webdataset", engine=JsonEngine(before))
+        rs.export(rows, place, "webdataset", engine=RepeatingEngine(before))
     assert contents(place) == {}
     for task in tasks:
         with raises(rs.FileAccessError, errno=errno.ESTALE):
-            raise error_from_json(run_document(task)["error"])
+            raise_error(task)
     assert contents(place) == {}
     assert not place.is_folder()
 
 
 def test_attempts_that_begin_after_the_job(rows: Path, place: Location) -> None:
-    tasks: list[dict[str, Any]] = []
-    rs.export(rows, place, "webdataset", engine=JsonEngine(tasks.append))
+    tasks: list[Task] = []
+    rs.export(rows, place, "webdataset", engine=RepeatingEngine(tasks.append))
     before = contents(place)
     for task in tasks:
         with raises(rs.FileAccessError, errno=errno.ESTALE):
-            raise error_from_json(run_document(task)["error"])
+            raise_error(task)
     assert contents(place) == before
 
 
@@ -451,20 +458,19 @@ def test_an_attempt_at_work_while_the_job_fails(
 
 
 def test_a_machine_that_does_not_share_the_folder(rows: Path, tmp_path: Path) -> None:
-    def before(task: dict[str, Any]) -> None:
-        if "folder" in task["content"]["folder"]:
-            task["content"]["folder"]["folder"] = str(tmp_path / "elsewhere")
+    def before(task: Task) -> None:
+        task.content["folder"]["folder"] = str(tmp_path / "elsewhere")
 
     with raises(rs.FileAccessError, errno=errno.ESTALE):
-        rs.export(rows, tmp_path / "out", "npz", engine=JsonEngine(before))
+        rs.export(rows, tmp_path / "out", "npz", engine=RepeatingEngine(before))
     (tmp_path / "elsewhere").mkdir()
     with raises(rs.FileAccessError, errno=errno.ENOENT):
-        rs.export(rows, tmp_path / "out", "npz", engine=JsonEngine(before))
+        rs.export(rows, tmp_path / "out", "npz", engine=RepeatingEngine(before))
     assert not (tmp_path / "out").exists()
 
 
 def test_processes_and_the_command_line(images_in_shards: Path, tmp_path: Path) -> None:
-    rs.export(images_in_shards, tmp_path / "0", "webdataset", engine=JsonEngine())
+    rs.export(images_in_shards, tmp_path / "0", "webdataset", engine=RepeatingEngine())
     seen: list[tuple[int, int]] = []
     rs.export(
         images_in_shards,

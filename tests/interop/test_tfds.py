@@ -14,7 +14,7 @@ from PIL import Image
 
 import recordsmith as rs
 
-from ..json_engine import JsonEngine
+from ..repeating_engine import RepeatingEngine
 from . import tfds_data
 
 
@@ -53,7 +53,7 @@ def _export(source: Path, tmp_path: Path) -> Path:
 
 def _export_on_engine(source: Path, tmp_path: Path) -> Path:
     rs.pack(rs.Tfds(source), tmp_path / "packed", shards=2, shuffle=False)
-    report = rs.export(tmp_path / "packed", tmp_path / "out", "tfds", engine=JsonEngine())
+    report = rs.export(tmp_path / "packed", tmp_path / "out", "tfds", engine=RepeatingEngine())
     assert (report.problems, report.dropped_features) == ([], {})
     assert len([*(tmp_path / "out").glob("*.tfrecord*")]) == 4
     return tmp_path / "out"

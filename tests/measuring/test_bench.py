@@ -1,12 +1,11 @@
-"""`rs.bench`: it tries what it says, in the time that it has, and tells faults as a loader does.
+"""`rs.bench`: it loads what was asked for, reports its stages, and raises as a loader does.
 
 How fast anything is is not tested.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,14 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import Shard
 from recordsmith.image import store_image
+from recordsmith.loading import LoaderStats
+from recordsmith.loading.order.link import Link
 from recordsmith.measuring import BenchReport
-from recordsmith.measuring.alternatives import Alternative, alternatives_to
-from recordsmith.measuring.page_cache import cached_share
+from recordsmith.measuring.bench import cached_share
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory, images: Any) -> Path:
-    """Images that are worth packing at a smaller side for 8 pixels, and labels."""
     path = tmp_path_factory.mktemp("large") / "large.tfrecord"
     with rs.ShardWriter(path) as writer:
         for number in range(20):
@@ -36,121 +35,45 @@ def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recordsmith.loading.loader.processor_count", lambda: 2)
 
 
-@pytest.fixture
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is tried, however slow the machine is."""
-    module = sys.modules["recordsmith.measuring.bench"]
-    monkeypatch.setattr(module, "_SHORTEST_SECONDS", float("-inf"))
-
-
-@pytest.mark.usefixtures("_patient")
-def test_everything_is_measured_twice(large: Path) -> None:
-    report = rs.bench(large, batch_size=4, size=8, seconds=1.0)
-    assert [(trial.name, trial.thread_count, trial.order) for trial in report.trials] == [
-        ("requested", 2, "shuffled"),
-        ("threads", 1, "shuffled"),
-        ("order", 2, "in order"),
-        ("sample", 2, "shuffled"),
-        ("smaller", 2, "shuffled"),
-    ]
-    for trial in report.trials:
-        assert len(trial.rounds) == 2
-        for measured in trial.rounds:
-            assert measured.batch_count >= 1
-            assert measured.record_count == 4 * measured.batch_count
-            assert measured.decoding_seconds > 0
+def test_images_are_measured(large: Path) -> None:
+    reports: list[BenchReport] = []
+    report = rs.bench(large, batch_size=4, size=8, seconds=0.6, on_update=reports.append)
     assert (report.image_key, report.image) == ("image/encoded", "8x8, fit=resize")
     assert (report.record_count, report.size_bytes) == (20, large.stat().st_size)
-    assert (report.activity, report.skipped) == ("", ())
-    assert report.advice
-    requested = report.requested.total
-    assert requested.byte_count / requested.record_count == pytest.approx(
-        large.stat().st_size / 20 - 16, rel=0.1
-    )
-
-
-@pytest.mark.usefixtures("_patient")
-def test_sample_is_smaller_and_removed_afterwards(
-    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    report = rs.bench(large, batch_size=4, size=14, seconds=0.5)
-    smaller = report.trials[-1]
-    assert (smaller.name, smaller.shorter_side) == ("smaller", 16)
-    assert report.sample is not None
-    assert report.sample.smaller_byte_count < report.sample.byte_count
-    assert report.sample.count <= 20
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("_patient")
-def test_tiles_are_tried_for_crops(tmp_path: Path, images: Any) -> None:
-    """They are measured where the feature crops, the files are JPEGs, and have no tiles yet."""
-    files = [images.jpeg(number, width=400, height=320) for number in range(8)]
-    tiled = [store_image(data, rs.ImageOptions(tiles=True)).data for data in files]
-    pngs = [images.encode(images.noise(40, 30), "PNG")] * 8
-    for name, those in (("files", files), ("tiled", tiled), ("png", pngs)):
-        with rs.ShardWriter(tmp_path / name) as writer:
-            for data in those:
-                writer.write_example({"image/encoded": data})
-    report = rs.bench(tmp_path / "files", batch_size=4, size=64, fit="crop-or-pad", seconds=1.0)
-    trials = {trial.name: trial for trial in report.trials}
-    assert [trial.name for trial in report.trials[-3:]] == ["sample", "tiles", "smaller"]
-    assert report.sample is not None
-    count = report.sample.count  # as many as there was time for
-    assert report.sample.byte_count == sum(map(len, files[:count]))
-    assert report.sample.tiles_byte_count == sum(map(len, tiled[:count]))
-    shares = [trials[name].decoded_share for name in ("requested", "sample", "tiles")]
-    assert 1 > shares[0] == shares[1] >= shares[2] > 0
-    assert trials["requested"].cpu_microseconds > 0
-    for name, fit in (("files", "resize"), ("tiled", "crop-or-pad"), ("png", "crop-or-pad")):
-        report = rs.bench(tmp_path / name, batch_size=4, size=260, fit=fit, seconds=0.2)
-        assert report.sample is None
-        assert (report.requested.decoded_share == 1) is (name != "tiled")
-
-
-def test_without_time_only_the_requested_options_are_measured(large: Path) -> None:
-    report = rs.bench(large, batch_size=4, size=8, seconds=1e-9)
-    assert [(trial.name, len(trial.rounds)) for trial in report.trials] == [("requested", 1)]
-    assert report.requested.total.batch_count >= 1
-
-
-def test_small_images_are_not_packed_smaller(large: Path) -> None:
-    report = rs.bench(large, batch_size=4, size=50, seconds=0.2)
-    assert report.sample is None
-    assert {"sample", "smaller"}.isdisjoint(trial.name for trial in report.trials)
-
-
-@pytest.mark.usefixtures("_patient")
-def test_progress_is_reported(large: Path) -> None:
-    reports: list[BenchReport] = []
-    report = rs.bench(large, batch_size=4, size=8, seconds=0.5, on_update=reports.append)
+    assert (report.thread_count, report.order, report.skipped) == (2, "shuffled", ())
+    measured = report.measured
+    assert measured.record_count == 4 * measured.batch_count >= 4
+    assert measured.decoding_seconds > 0
+    assert report.cpu_seconds > 0
+    record_bytes = measured.byte_count / measured.record_count
+    assert record_bytes == pytest.approx(large.stat().st_size / 20 - 16, rel=0.1)
+    assert sum(report.shares.values()) == pytest.approx(1)
+    assert reports[0].measured.batch_count == 0
     assert reports[-1] == report
-    assert reports[0].trials == ()
-    assert [one.elapsed_seconds for one in reports] == sorted(
-        one.elapsed_seconds for one in reports
-    )
-    activities = list(dict.fromkeys(one.activity for one in reports))
-    assert activities[0] == "as given"
-    assert {"1 thread", "in order", "converting some images", ""} <= {*activities}
-    counts = [sum(len(trial.rounds) for trial in one.trials) for one in reports]
-    assert counts == sorted(counts)
+    assert [each.is_complete for each in reports] == [False] * (len(reports) - 1) + [True]
+    assert report.advice
 
 
-@pytest.mark.usefixtures("_patient")
-def test_results_survive_an_interruption(large: Path) -> None:
-    reports: list[BenchReport] = []
+def test_tiles_decode_less_for_crops(tmp_path: Path, images: Any) -> None:
+    """So the share of the decoded pixels shows whether tiles would help."""
+    plain = [images.jpeg(number, width=400, height=320) for number in range(8)]
+    tiled = [store_image(data, rs.ImageOptions(tiles=True)).data for data in plain]
+    shares = {}
+    for name, files in (("plain", plain), ("tiled", tiled)):
+        with rs.ShardWriter(tmp_path / name) as writer:
+            for data in files:
+                writer.write_example({"image/encoded": data})
+        for fit in ("resize", "crop-or-pad"):
+            options: Any = {"fit": fit, "size": 260, "batch_size": 4, "seconds": 0.1}
+            shares[name, fit] = rs.bench(tmp_path / name, **options).measured.decoded_share
+    assert shares["plain", "resize"] == shares["tiled", "resize"] == 1
+    assert shares["tiled", "crop-or-pad"] < shares["plain", "crop-or-pad"] <= 1
 
-    def stop(report: BenchReport) -> None:
-        reports.append(report)
-        if len(report.trials) == 2:
-            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        rs.bench(large, batch_size=4, size=8, seconds=0.5, on_update=stop)
-    assert reports[-1].requested.records_per_second > 0
-    assert reports[-1].activity == "1 thread"
-    assert not reports[-1].to_json()["is_complete"]
+def test_a_batch_is_measured_however_short_the_time(large: Path) -> None:
+    report = rs.bench(large, batch_size=4, size=8, seconds=1e-9)
+    assert report.measured.batch_count >= 1
+    assert report.is_complete
 
 
 def test_columns(tmp_path: Path) -> None:
@@ -158,43 +81,32 @@ def test_columns(tmp_path: Path) -> None:
         for number in range(40):
             kind = {"either": 1} if number % 2 else {"either": "word"}
             writer.write_example({"id": number, "list": list(range(number % 3)), **kind})
-    report = rs.bench(tmp_path / "x.tfrecord", batch_size=8, seconds=0.2)
-    assert (report.image_key, report.image) == (None, "")
-    assert "records/s" in " ".join(report.advice)
+    report = rs.bench(tmp_path / "x.tfrecord", batch_size=8, seconds=0.1)
+    assert (report.image_key, report.image, report.measured.decoded_share) == (None, "", None)
+    assert "records/s" in report.content().summary
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
-@pytest.mark.usefixtures("_patient")
 def test_compressed_shards(tmp_path: Path, compression: Any) -> None:
     path = tmp_path / "x"
     with rs.ShardWriter(path, compression=compression) as writer:
         for number in range(40):
             writer.write_example({"id": number})
-    report = rs.bench(path, batch_size=8, seconds=0.2)
-    assert report.compression == compression
-    assert report.requested.order == "buffer"
-    assert {trial.order for trial in report.trials if trial.name == "order"} == {"in order"}
-    in_order = rs.bench(path, batch_size=8, shuffle=False, seconds=0.2)
-    assert {trial.order for trial in in_order.trials if trial.name == "order"} == {"buffer"}
+    report = rs.bench(path, batch_size=8, seconds=0.1)
+    assert (report.compression, report.order) == (compression, "buffer")
+    assert f"compressed ({compression})" in " ".join(report.advice)
+    assert rs.bench(path, batch_size=8, shuffle=False, seconds=0.1).order == "in order"
     with pytest.raises(rs.OptionError) as caught:
         rs.bench(path, batch_size=8, shuffle=True)
     assert caught.value.option == "shuffle"
 
 
-def test_one_record_and_batches_larger_than_the_dataset(tmp_path: Path, images: Any) -> None:
+def test_batches_larger_than_the_dataset(tmp_path: Path, images: Any) -> None:
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         writer.write_example({"image/encoded": images.jpeg()})
     report = rs.bench(tmp_path / "x.tfrecord", batch_size=1000, size=8, seconds=0.1)
-    measured = report.requested.total
-    assert measured.record_count == measured.batch_count >= 1
+    assert report.measured.record_count == report.measured.batch_count >= 1
     assert "each batch was an epoch of 1" in " ".join(report.advice)
-
-
-def test_no_records(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord"):
-        pass
-    with pytest.raises(rs.OptionError, match="no records"):
-        rs.bench(tmp_path / "x.tfrecord")
 
 
 def test_damaged_records(tmp_path: Path, images: Any) -> None:
@@ -208,7 +120,8 @@ def test_damaged_records(tmp_path: Path, images: Any) -> None:
     report = rs.bench(tmp_path / "x.tfrecord", batch_size=2, size=8, seconds=0.5, skip_errors=1)
     (skipped,) = report.skipped
     assert skipped.record == 3
-    assert report.sample is None or report.sample.count == 5
+    (finding,) = report.content().findings
+    assert [place.record for place in finding.places] == [3]
 
 
 def test_choice_of_images(tmp_path: Path, images: Any, large: Path) -> None:
@@ -233,22 +146,11 @@ def test_invalid_seconds(large: Path, seconds: Any) -> None:
     assert (caught.value.option, caught.value.value) == ("seconds", repr(seconds))
 
 
-def test_other_ways(monkeypatch: pytest.MonkeyPatch, large: Path) -> None:
-    dataset = rs.open(large)
-    requested = Alternative(rs.bench(large, size=8, seconds=0.05).requested, dataset)
-
-    def tried(processor_count: int) -> list[tuple[int, str]]:
-        return [
-            (alternative.trial.thread_count, alternative.trial.order)
-            for alternative in alternatives_to(requested, processor_count)
-        ]
-
-    assert tried(6) == [
-        (1, "shuffled"), (4, "shuffled"), (6, "shuffled"), (2, "in order"),
-    ]  # fmt: skip
-    assert tried(1) == [(1, "shuffled"), (2, "in order")]
-    monkeypatch.setattr(rs.Dataset, "__len__", lambda _: 1_000_000)
-    assert (2, "blocks") in tried(2)
+def test_no_records(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord"):
+        pass
+    with pytest.raises(rs.OptionError, match="no records"):
+        rs.bench(tmp_path / "x.tfrecord")
 
 
 def test_page_cache_is_queried_without_reading(tmp_path: Path) -> None:
@@ -257,3 +159,54 @@ def test_page_cache_is_queried_without_reading(tmp_path: Path) -> None:
     shards = [Shard(tmp_path / name, "") for name in ("x", "empty")]
     assert cached_share(shards) in (1.0, None)  # it was written just now
     assert cached_share(shards[1:]) is None
+
+
+def example_report(**changes: Any) -> BenchReport:
+    measured = LoaderStats(
+        elapsed_seconds=1.0,
+        waited_seconds=1.0,
+        decoding_seconds=1.5,
+        batch_count=10,
+        record_count=1000,
+        thread_count=2,
+        processor_count=2,
+    )
+    report = BenchReport(
+        record_count=5000,
+        size_bytes=10**8,
+        batch_size=32,
+        image_key="image/encoded",
+        image="224x224, fit=resize",
+        compression="none",
+        processor_count=2,
+        cached_share=1.0,
+        thread_count=2,
+        order="shuffled",
+        total_seconds=10.0,
+        measured=measured,
+    )
+    return replace(report, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "Decoding records is the bottleneck: the loop waited 100% of the time"),
+        ({}, "batch of 32 that takes longer than 32 ms will not wait"),
+        ({"record_count": 20}, "batch of 20 that takes longer than 20 ms will not wait"),
+        ({"cached_share": 1.0}, "All files were in the page cache, so the disk was not"),
+        ({"cached_share": 0.5}, "50% of the files were in the page cache at the beginning"),
+        ({"cached_share": None}, "is unknown"),
+        ({"link": Link(0.02, 1e8, 3e8, 1e5, 10**9)}, "shuffle=rs.BlockShuffle("),
+        ({"link": Link(0.02, 1e8, 3e8, 1e5, 10**6)}, "too small to measure the network"),
+    ],
+)
+def test_advice_names_what_limits_the_loader(changes: dict[str, Any], sentence: str) -> None:
+    assert sentence in " ".join(example_report(**changes).advice)
+
+
+def test_advice_needs_a_measurement() -> None:
+    report = example_report(measured=LoaderStats())
+    assert report.advice == ()
+    assert report.to_json()["measured"]["records_per_second"] == 0
+    assert report.content().tables

@@ -16,7 +16,7 @@ from recordsmith.dataset.shares import share_counts
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.packing import Plan, make_plan
 from recordsmith.sources import Listing, Sample
-from recordsmith.sources.class_folders.image_reader import ImageReader
+from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.stores import as_folder
 
 from ..raising import raises

@@ -20,8 +20,8 @@ from recordsmith.packing.pack_task import PackTasks
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.spilled_samples import SpilledSamples, SpilledTable
 from recordsmith.sources import Listing, Sample
-from recordsmith.sources.class_folders.image_reader import ImageReader
-from recordsmith.sources.numbered import LazyNotices, StreamedSamples
+from recordsmith.sources.class_folders.image_files import ImageReader
+from recordsmith.sources.numbered import LazyNotices, RelistedSamples
 from recordsmith.stores import as_folder
 
 SPLITS = ("a", "b", "c")
@@ -56,7 +56,7 @@ def _listing(samples: Sequence[Sample], walks: list[int]) -> Listing:
         yield from samples
 
     given_splits = {sample.split for sample in samples}
-    streamed = StreamedSamples(walk)
+    streamed = RelistedSamples(walk)
     return Listing(
         streamed,
         ImageReader(as_folder("nowhere")),

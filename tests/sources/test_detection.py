@@ -161,7 +161,7 @@ IMAGES: dict[str, tuple[dict[str, str], str, dict[str, str], int, list[str], lis
         "folder", {}, 12, [], ["ice", "sea"]),
     "in a folder next to others": (
         {**{f"set/{name}": "photo" for name in SEA_AND_ICE}, "docs/words.txt": "x"},
-        "folder", {"images": "set"}, 12, [], ["ice", "sea"]),
+        "folder", {}, 12, [], ["ice", "sea"]),
     "in splits": (
         {f"{split}/{name}": "photo" for split in ("train", "test") for name in SEA_AND_ICE},
         "folder", {}, 24, ["train", "test"], ["ice", "sea"]),
@@ -186,8 +186,7 @@ IMAGES: dict[str, tuple[dict[str, str], str, dict[str, str], int, list[str], lis
          "I/Data/val/v_{1-3}.JPEG": "photo", "I/Sets/x.txt": "x",
          "LOC_val_solution.csv":
              "ImageId,PredictionString\nv_1,n01 1 2\nv_2,n02 1 2\nv_3,n01 1 2\n"},
-        "folder", {"images": "I/Data", "labels": "LOC_val_solution.csv"}, 15,
-        ["train", "val"], ["n01", "n02"]),
+        "folder", {"labels": "LOC_val_solution.csv"}, 15, ["train", "val"], ["n01", "n02"]),
     "ImageNet without a list": (
         {**IMAGENET, "val/v_{1-3}.JPEG": "photo",
          "ILSVRC2012_validation_ground_truth.txt": "1\n2\n2\n"},

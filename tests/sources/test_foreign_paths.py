@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recordsmith.sources.files.foreign_paths import (
-    is_absolute,
-    leaves_folder,
-    path_endings,
-    with_slashes,
-)
+from recordsmith.sources.files.paths import is_absolute, leaves_folder, path_endings, with_slashes
 
 
 def test_windows_paths_get_slashes() -> None:

@@ -13,19 +13,19 @@ import pytest
 
 from recordsmith.example import BytesArray
 from recordsmith.sources import Sample
-from recordsmith.sources.numbered import Names, NumberedSamples, RowNames
+from recordsmith.sources.numbered import Names, RowNames, SampleTable
 
 
-def _samples(**changes: Any) -> NumberedSamples:
+def _samples(**changes: Any) -> SampleTable:
     options: dict[str, Any] = {
         "labels": np.array([0, -1, 2], np.int32),
         "splits": (["train", "test"], np.array([1, 0, 0], np.int32)),
         "groups": (["p"], np.array([-1, 0, 0], np.int32)),
     }
     names = RowNames({"a.csv": 2, "b/c.csv": 1})
-    options["references"] = names.references()
+    options["references"] = names.reference
     names = changes.pop("names", names)
-    return NumberedSamples(names, np.array([10, 20, 2**40]), **options | changes)
+    return SampleTable(names, np.array([10, 20, 2**40]), **options | changes)
 
 
 def test_selected_samples_are_those_of_the_numbers() -> None:
@@ -81,20 +81,20 @@ def test_equal_means_equal_in_everything() -> None:
     assert _samples() != [*_samples()]
     names = [RowNames({"a": 2, "b": 1}), RowNames({"a": 1, "b": 2})]
     sizes = np.array([1, 2, 3])
-    assert NumberedSamples(names[0], sizes) != NumberedSamples(names[1], sizes)
-    assert NumberedSamples(names[0], sizes) != NumberedSamples(names[0], sizes + 1)
+    assert SampleTable(names[0], sizes) != SampleTable(names[1], sizes)
+    assert SampleTable(names[0], sizes) != SampleTable(names[0], sizes + 1)
 
 
 def test_a_million_samples_take_little_memory() -> None:
     count = 1_000_000
     labels = np.zeros(count, np.int32)
     names = RowNames({"a": count})
-    references = names.references()
-    samples = NumberedSamples(names, np.ones(count, np.int64), labels=labels, references=references)
+    samples = SampleTable(
+        names, np.ones(count, np.int64), labels=labels, references=names.reference
+    )
     held = [value for value in vars(samples).values() if isinstance(value, np.ndarray)]
     assert sum(array.nbytes for array in held) == 12 * count
     assert sys.getsizeof(samples.names) < 1000
-    assert sys.getsizeof(references) < 1000
     assert samples[count - 1].name == "a/0999999"
     assert samples[count - 1].reference == {"file": "a", "row": count - 1}
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.files.versions import common_version, files_version, size_and_version
+from recordsmith.sources.files.paths import common_version, files_version, size_and_version
 from recordsmith.stores import as_location
 
 from ..raising import raises

@@ -14,7 +14,6 @@ from recordsmith.building.finished import (
     merge_notes,
     other_plan_error,
     partial_location,
-    result_error,
     rows_prefix,
     save_result,
 )
@@ -79,7 +78,6 @@ __all__ = [
     "other_plan_error",
     "partial_location",
     "publish_dataset",
-    "result_error",
     "rows_prefix",
     "save_result",
     "shard_bounds",

@@ -25,7 +25,6 @@ from recordsmith.dataset import ShardEntry, ShardWriter
 from recordsmith.dataset.documents import (
     NOT_AS_EXPECTED,
     count_in_json,
-    describe_fault,
     integer_in_json,
 )
 from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
@@ -147,48 +146,10 @@ class ShardResult:
             sys.intern(str(document["plan"])),
         )
 
-    @classmethod
-    def of_task(cls, document: Any, file: str, plan: str) -> ShardResult:
-        """Restore the result of a task from `to_json`.
-
-        Args:
-            file: the shard that the task writes.
-            plan: the fingerprint of its job.
-
-        Raises:
-            OptionError: the document is not a result, or that of another task.
-        """
-        result = cls.from_worker(document)
-        if (result.file, result.plan) != (file, plan):
-            raise other_plan_error(result, plan)
-        return result
-
-    @classmethod
-    def from_worker(cls, document: Any) -> ShardResult:
-        """Restore a result from `to_json`.
-
-        Raises:
-            OptionError: the document is not that of a result.
-        """
-        try:
-            return cls.from_json(document)
-        except NOT_AS_EXPECTED as error:
-            raise result_error(document, error) from None
-
     @property
     def entry(self) -> ShardEntry:
         """The entry of the shard in the manifest."""
         return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
-
-
-def result_error(document: object, error: Exception) -> OptionError:
-    """Return the error for what a worker returned if it is not the result of a task."""
-    return OptionError(
-        f"not the result of a task: {describe_fault(error)}",
-        option="results",
-        value=document,
-        remedy="Install the same version of recordsmith on all machines.",
-    )
 
 
 def other_plan_error(result: ShardResult, plan: str) -> OptionError:

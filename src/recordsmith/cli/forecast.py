@@ -9,54 +9,28 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.detected import print_detected
+from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import (
+    SHARDS,
     Html,
     Json,
-    Threads,
+    Source,
+    SourceOptions,
     check_html,
-    parse_keys,
-    parse_numbers,
-    shard_options,
-    shard_size_option,
-    shards_option,
     title_of,
 )
-from recordsmith.cli.source_options import takes_source_options
+from recordsmith.cli.pack import print_detected
 
 if TYPE_CHECKING:
     from recordsmith.forecasting import ForecastReport
 
-_SHARDS = "Shards"
+_SHARD_OPTIONS = "shards shard_size_bytes keys"
 
 
-@takes_source_options
 def forecast(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="Class folders, images and masks, VOC, COCO or YOLO annotations, a table, tar "
-            "files, or TFRecord shards.",
-            metavar="SOURCE",
-            show_default=False,
-        ),
-    ],
-    sample: Annotated[
-        int,
-        typer.Option(help="Number of samples to store.", min=10, metavar="N"),
-    ] = 200,
-    seed: Annotated[int, typer.Option(help="Random seed of the sample.", metavar="N")] = 0,
-    qualities: Annotated[
-        str, typer.Option(help="Qualities of JPEG.", metavar="N,…")
-    ] = "100,95,90,80",
-    shorter_sides: Annotated[
-        str,
-        typer.Option(help="Lengths of the shorter side, in pixels.", metavar="N,…"),
-    ] = "512,256",
-    size: Annotated[
-        int,
-        typer.Option(help="Size of training images, for the speeds.", min=1, metavar="SIZE"),
-    ] = 224,
+    source: Source,
+    options: Annotated[dict[str, Any], OptionsOf("forecast", panels={SHARDS: _SHARD_OPTIONS})],
+    source_options: SourceOptions,
     speed: Annotated[
         bool, typer.Option("--speed/--no-speed", help="Measure speeds.", show_default=False)
     ] = True,
@@ -67,21 +41,9 @@ def forecast(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that exist.")
     ] = False,
-    source_options: Any = None,
-    shards: Annotated[str | None, shards_option(_SHARDS)] = None,
-    shard_size: Annotated[str | None, shard_size_option(_SHARDS)] = None,
-    keys: Annotated[
-        str | None,
-        typer.Option(
-            help="Names of features, as for pack.", metavar="NAMES", rich_help_panel=_SHARDS
-        ),
-    ] = None,
-    threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Forecast how large a dataset becomes and how fast it loads.
-
-    Stores a random sample of the images as raw pixels, PNG, JPEG and smaller images, and writes
+    """Stores a random sample of the images as raw pixels, PNG, JPEG and smaller images, and writes
     nothing. The sizes of all samples and many headers make the forecast precise.
 
     Example: `recordsmith forecast flowers --qualities 95,80 --plot forecast.png`
@@ -96,19 +58,7 @@ def forecast(
     detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)
     with console.progress_bar("forecasting", speed=False) as progress:
-        report = rs.forecast(
-            listed,
-            sample_count=sample,
-            seed=seed,
-            qualities=parse_numbers(qualities, "qualities") if qualities else (),
-            shorter_sides=parse_numbers(shorter_sides, "shorter_sides") if shorter_sides else (),
-            keys=None if keys is None else parse_keys(keys, "keys"),
-            size=size,
-            measure_speed=speed,
-            threads=threads,
-            progress=progress,
-            **shard_options(shards, shard_size),
-        )
+        report = rs.forecast(listed, measure_speed=speed, **options, progress=progress)
     if plot is not None:
         save_plot(report, plot, title=title_of([source]), overwrite=overwrite)
     if html is not None:

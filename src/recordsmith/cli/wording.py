@@ -10,7 +10,13 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
-from recordsmith.errors import DAMAGED_RECORDS, DataError, Defect, MissingFileError
+from recordsmith.errors import (
+    DAMAGED_RECORDS,
+    SHOWN_RECORDS,
+    DataError,
+    Defect,
+    MissingFileError,
+)
 from recordsmith.words import count
 
 _MANIFEST = "dataset.json"  # importing its name would import NumPy
@@ -21,12 +27,11 @@ QUOTE_CONDITION = "Put the condition in quotes: --where '…'"
 _OPERATORS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "not"})
 
 _FLAGS = {
-    "format_": "--format",
-    "kind": "--format",
     "orientation": "--upright",
     "out": "OUT",
     "path": "PATH",
     "paths": "PATH",
+    "sample_count": "--sample",
     "shard_size_bytes": "--shard-size",
     "source": "SOURCE",
 }
@@ -65,18 +70,6 @@ _LIKELY_REPEATED = frozenset(
 _IMAGES = frozenset(
     {Defect.UNREADABLE_IMAGE, Defect.DAMAGED_IMAGE, Defect.IMAGE_SIZE, Defect.IMAGE_FORMAT}
 )
-
-
-_SHOWN_BY_HEAD = _IMAGES | {
-    Defect.MALFORMED_EXAMPLE,
-    Defect.NOT_AN_EXAMPLE,
-    Defect.MALFORMED_MESSAGE,
-    Defect.MISSING_FEATURE,
-    Defect.FEATURE_KIND,
-    Defect.FEATURE_SHAPE,
-    Defect.FEATURE_VALUE,
-    Defect.UNEXPECTED_FEATURE,
-}
 
 
 def option_in_shell(name: str, value: str | None) -> str:
@@ -161,7 +154,7 @@ def how_to_show(places: Iterable[tuple[str, int]]) -> list[str]:
 
 def can_be_shown(error: DataError) -> bool:
     """Whether `head` can print the record of an error: its checksums match."""
-    return error.path is not None and error.record is not None and error.defect in _SHOWN_BY_HEAD
+    return error.path is not None and error.record is not None and error.defect in SHOWN_RECORDS
 
 
 def manifest_identity(command: str, given: Mapping[str, Any]) -> str | None:

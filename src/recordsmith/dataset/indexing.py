@@ -95,13 +95,11 @@ def index(
 
     Args:
         paths: a file, folder, glob or a list of these.
-        split: index only this split.
-        format: `recordsmith` for its own indexes, which make the first access fast; `dali` for a
-            text file `NAME.idx` per shard, for DALI and the `tfrecord` package.
-        to: for `dali`, the folder of the text files, created if missing; by default, they are
-            written next to the shards.
-        overwrite: for `dali`, replace files with other content; for `recordsmith`, rebuild valid
-            indexes.
+        split: only this split. None for all.
+        format: recordsmith: binary indexes in a hidden folder, which make the first access fast;
+            dali: a text file NAME.idx per shard, for NVIDIA DALI and the tfrecord package.
+        to: dali: folder of the text files, created if missing; None for next to the shards.
+        overwrite: replace index files with other content. For `recordsmith`, rebuild valid indexes.
         progress: called as `progress(done, total)` with numbers of bytes.
 
     Returns:

@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_MOST_DIGITS = 20  # of a label, leading zeros too; Python refuses numbers of thousands of digits
+_MAX_DIGITS = 20  # of a label, leading zeros too; Python refuses numbers of thousands of digits
 
 
 def class_names_of(names: Mapping[int, str]) -> ClassNames:
@@ -162,7 +162,7 @@ def is_label(text: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
+    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _escaped(name: str) -> str:

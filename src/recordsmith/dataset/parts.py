@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,6 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
 from recordsmith.errors import FileAccessError, MissingFileError
 from recordsmith.stores import ObjectInfo, as_location
-from recordsmith.tasks import Document
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
@@ -138,7 +137,7 @@ def shard_to_json(shard: Shard) -> dict[str, Any]:
     }
 
 
-def shard_from_json(document: Document) -> Shard:
+def shard_from_json(document: Mapping[str, Any]) -> Shard:
     """Open a shard in another process, in the version of `shard_to_json`."""
     location = as_location(document["path"])
     store, size_bytes = location.store, document["size_bytes"]
@@ -181,7 +180,7 @@ def part_to_json(part: AnyShard) -> dict[str, Any]:
     return {**shard_to_json(part.shard), "numbers": numbers.tolist()}
 
 
-def part_from_json(document: Document) -> AnyShard:
+def part_from_json(document: Mapping[str, Any]) -> AnyShard:
     """Open a shard, or the part of one; errors as `shard_from_json`."""
     shard = shard_from_json(document)
     if "run" in document:

@@ -26,15 +26,7 @@ _MODULES = {
     "Spark": "spark",
 }
 
-__all__ = [
-    "Beam",
-    "Dask",
-    "Engine",
-    "Processes",
-    "Ray",
-    "Spark",
-    "parse_engine",
-]
+__all__ = ["Beam", "Dask", "Engine", "Processes", "Ray", "Spark", "parse_engine"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import io
-import json
 import os
+import pickle
 import shlex
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from typing import Any
 from recordsmith.errors import MissingExtraError, OptionError
 from recordsmith.stores import Location, as_folder, is_url
 from recordsmith.stores.local.scratch import ScratchFile, ScratchFolder
-from recordsmith.tasks import Document, failed_error, lost_error
+from recordsmith.tasks import Outcome, Task, failed_error, lost_error, result_error
 from recordsmith.work import Work
 
 try:
@@ -29,19 +31,22 @@ try:
 except ImportError as _error:
     raise MissingExtraError("beam", _error.name or "apache_beam") from None
 
-_MOST_ATTEMPTS = 4
+_MAX_ATTEMPTS = 4
 _LOCAL = "FnApiRunner"
 _PAUSE_SECONDS, _REMOTE_PAUSE_SECONDS = 0.1, 2.0
 _SHOWN_BYTES = 4000  # of what a failed pipeline printed
+_SIGNATURE_BYTES = 32
 _CANCELLED, _FAILED = "cancelled", "failed"
-_TASKS, _RESULTS = "tasks", "results"
+_TASKS, _OUTCOMES = "tasks", "outcomes"
 
 
 class Beam:
     """Runs the tasks of a job as a pipeline.
 
-    Tasks and results lie in a folder that all workers share, and is empty in the end. A pipeline
-    that fails, such as by a killed worker, is run again with the tasks that have no result.
+    Tasks and outcomes are in a folder that all workers share, and is empty in the end. They are
+    signed with a key that only the pipeline has, so nothing else that is put there is unpickled. A
+    pipeline that fails, such as by a killed worker, is run again with the tasks that have no
+    outcome.
 
     Example:
         options = ["--project=P", "--region=R", "--temp_location=gs://my-bucket/tmp"]
@@ -65,7 +70,7 @@ class Beam:
             folder: a path or URL that this process and the workers share; None for the
                 `--temp_location` in the options, or a local temporary folder.
         """
-        if isinstance(options, str) or not all(isinstance(one, str) for one in options):
+        if isinstance(options, str) or not all(isinstance(option, str) for option in options):
             raise OptionError(option="options", value=options, expected="a list of texts")
         self._runner = runner or _LOCAL
         self._options = list(options)
@@ -88,31 +93,29 @@ class Beam:
             ) from None
         return cls(runner, options)
 
-    def map(
-        self, function: Callable[[Document], Document], tasks: Iterable[Document]
-    ) -> Iterator[Document]:
-        """Yield the result of each task as it completes, as `Engine.map`.
+    def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+        """Yield the outcome of each task as it completes, as `Engine.map`.
 
         All tasks are written to the folder before the first one runs.
         """
         with ExitStack() as stack:
-            folder = self._new_folder(stack)
-            waiting = set(_store_tasks(folder, tasks))
-            for _ in range(_MOST_ATTEMPTS):
-                running = _Running(partial(self._start, function, folder, sorted(waiting)))
+            files = _SignedFiles(self._new_folder(stack), os.urandom(32))
+            waiting = set(files.write_all(_TASKS, tasks))
+            for _ in range(_MAX_ATTEMPTS):
+                running = _Running(partial(self._start, function, files, sorted(waiting)))
                 try:
-                    yield from _results(folder, waiting, running)
+                    yield from _outcomes(files, waiting, running)
                 except BaseException:
-                    (folder / _CANCELLED).put(b"")
+                    (files.folder / _CANCELLED).put(b"")
                     running.cancel()
                     raise
                 running.join()
                 if not waiting:
                     return
-                if (folder / _FAILED).exists():
-                    failed = json.loads((folder / _FAILED).read())
-                    raise failed_error(failed["task"], failed["error"]) from running.error
-            lost = lost_error(json.loads(_place(folder, min(waiting), _TASKS).read()))
+                if (files.folder / _FAILED).exists():
+                    number, reason = files.read(files.folder / _FAILED)
+                    raise failed_error(files.task(number), reason) from running.error
+            lost = lost_error(files.task(min(waiting)))
             if running.error is not None:
                 last_line = str(running.error).rstrip().rpartition("\n")[2]
                 lost.advise(f"The pipeline ended with: {last_line:.300}")
@@ -126,16 +129,16 @@ class Beam:
         root = shared if scratch is None else scratch.path
         folder = as_folder(root if is_url(root) else os.path.abspath(root))
         folder /= f"recordsmith-{os.urandom(8).hex()}"
-        for kind in (_TASKS, _RESULTS):
+        for kind in (_TASKS, _OUTCOMES):
             (folder / kind).make_folder()
         stack.callback(_remove, folder, scratch)
         return folder
 
     def _start(
-        self, function: Callable[[Document], Document], folder: Location, numbers: Sequence[int]
+        self, function: Callable[[Task], Outcome], files: _SignedFiles, numbers: Sequence[int]
     ) -> Any:
         """Start a pipeline; return its result, which can be waited for and cancelled."""
-        start = partial(_start_pipeline, self._options, function, str(folder), numbers)
+        start = partial(_start_pipeline, self._options, function, files, numbers)
         if self._runner == _LOCAL:
             return _LocalResult(start)
         try:
@@ -161,10 +164,64 @@ def _check_options(options: list[str]) -> None:
         ) from None
 
 
+class _SignedFiles:
+    """Pickles in a folder; those without the signature of the job are not unpickled."""
+
+    def __init__(self, folder: Location, key: bytes) -> None:
+        self.folder = folder
+        self._key = key
+
+    def __reduce__(self) -> Any:  # a worker opens the folder with its own credentials
+        return _open_files, (str(self.folder), self._key)
+
+    def place(self, kind: str, number: int) -> Location:
+        return self.folder / kind / f"{number}.task"
+
+    def write(self, place: Location, value: object) -> None:
+        data = pickle.dumps(value)
+        place.put(self._signature(data) + data)
+
+    def write_all(self, kind: str, values: Iterable[object]) -> Iterator[int]:
+        """Write values, many at the same time; yield the number of each."""
+
+        def write(numbered: tuple[int, object]) -> int:
+            number, value = numbered
+            self.write(self.place(kind, number), value)
+            return number
+
+        at_once = self.folder.store.concurrency
+        work = Work(at_once, None)
+        with closing(work.in_order(write, enumerate(values), ahead=at_once)) as written:
+            yield from written
+
+    def read(self, place: Location) -> Any:
+        """Read a value.
+
+        Raises:
+            OptionError: the file is not of this job.
+        """
+        content = place.read()
+        signature, data = content[:_SIGNATURE_BYTES], content[_SIGNATURE_BYTES:]
+        if not hmac.compare_digest(signature, self._signature(data)):
+            raise result_error(str(place))
+        return pickle.loads(data)  # noqa: S301 - written by this job
+
+    def task(self, number: int) -> Task:
+        task: Task = self.read(self.place(_TASKS, number))
+        return task
+
+    def _signature(self, data: bytes) -> bytes:
+        return hmac.digest(self._key, data, hashlib.sha256)
+
+
+def _open_files(folder: str, key: bytes) -> _SignedFiles:
+    return _SignedFiles(as_folder(folder), key)
+
+
 def _start_pipeline(
     options: Sequence[str],
-    function: Callable[[Document], Document],
-    folder: str,
+    function: Callable[[Task], Outcome],
+    files: _SignedFiles,
     numbers: Sequence[int],
     runner: Any,
 ) -> Any:
@@ -173,7 +230,7 @@ def _start_pipeline(
         pipeline
         | beam.Create(numbers)
         | beam.Reshuffle()
-        | "Run" >> beam.Map(_run_task, function, folder)
+        | "Run" >> beam.Map(_run_task, function, files)
     )
     return pipeline.run()
 
@@ -244,58 +301,39 @@ class _Running:
             self.error = error
 
 
-def _run_task(number: int, function: Callable[[Document], Document], folder_name: str) -> None:
+def _run_task(number: int, function: Callable[[Task], Outcome], files: _SignedFiles) -> None:
     """Run a task in a worker, with the credentials of its environment."""
-    folder = as_folder(folder_name)
-    if (folder / _CANCELLED).exists():
+    if (files.folder / _CANCELLED).exists():
         return
-    task = json.loads(_place(folder, number, _TASKS).read())
     try:
-        result = function(task)
+        outcome = function(files.task(number))
     except Exception:
-        failed = {"task": task, "error": traceback.format_exc()}
-        (folder / _FAILED).put(json.dumps(failed).encode())
+        files.write(files.folder / _FAILED, (number, traceback.format_exc()))
         raise
-    _place(folder, number, _RESULTS).put(json.dumps(result).encode())
+    files.write(files.place(_OUTCOMES, number), outcome)
 
 
-def _results(folder: Location, waiting: set[int], running: _Running) -> Iterator[Document]:
-    """Yield results as they appear until the pipeline has ended; remove them from `waiting`."""
+def _outcomes(files: _SignedFiles, waiting: set[int], running: _Running) -> Iterator[Outcome]:
+    """Yield outcomes as they appear until the pipeline has ended; remove them from `waiting`."""
     has_ended = False
+    is_remote = files.folder.store.is_remote
     while waiting and not has_ended:
-        has_ended = running.has_ended  # before the last look
-        for place in (folder / _RESULTS).list():
+        has_ended = running.has_ended  # before the last listing
+        for place in (files.folder / _OUTCOMES).list():
             number, _, suffix = place.name.partition(".")
-            if suffix != "json":  # it is being written
+            if suffix != "task":  # it is being written
                 continue
             if int(number) in waiting:
-                yield json.loads(place.read())
+                yield files.read(place)
                 waiting.remove(int(number))
             place.delete()  # so that lists stay short
         if not has_ended:
-            time.sleep(_REMOTE_PAUSE_SECONDS if folder.store.is_remote else _PAUSE_SECONDS)
-
-
-def _store_tasks(folder: Location, tasks: Iterable[Document]) -> Iterator[int]:
-    """Write each task to the folder; yield its number."""
-
-    def store(numbered: tuple[int, Document]) -> int:
-        number, task = numbered
-        _place(folder, number, _TASKS).put(json.dumps(task).encode())
-        return number
-
-    at_once = folder.store.concurrency
-    with closing(Work(at_once, None).in_order(store, enumerate(tasks), ahead=at_once)) as stored:
-        yield from stored
-
-
-def _place(folder: Location, number: int, kind: str) -> Location:
-    return folder / kind / f"{number}.json"
+            time.sleep(_REMOTE_PAUSE_SECONDS if is_remote else _PAUSE_SECONDS)
 
 
 def _remove(folder: Location, _scratch: ScratchFolder | None) -> None:
     """Remove a folder, until which the temporary folder around it is kept."""
-    places = (folder / _TASKS, folder / _RESULTS, folder)
+    places = (folder / _TASKS, folder / _OUTCOMES, folder)
     for place in places:
         place.store.remove_leftovers(place.key)  # of workers that were killed
     Work(folder.store.concurrency, None).each(Location.delete, folder.list())

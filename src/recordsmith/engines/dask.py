@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from recordsmith.engines.reachable import check_reachable
-from recordsmith.engines.worker import run_text
+from recordsmith.engines.cluster import check_reachable, run_ahead
 from recordsmith.errors import MissingExtraError, OptionError
-from recordsmith.tasks import Document, failed_error, lost_error
+from recordsmith.tasks import Outcome, Task, failed_error, lost_error
 
 try:
     from distributed import Client, KilledWorker, as_completed
@@ -71,35 +69,37 @@ class Dask:
             )
         return cls(address)
 
-    def map(
-        self, function: Callable[[Document], Document], tasks: Iterable[Document]
-    ) -> Iterator[Document]:
-        """Yield the result of each task as it completes, as `Engine.map`."""
-        rest = iter(tasks)
+    def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+        """Yield the outcome of each task as it completes, as `Engine.map`."""
         with ExitStack() as stack:
             client = self._client
             if isinstance(client, str):
                 client = stack.enter_context(_connect(client))
-            running: dict[Any, Document] = {}
-            stack.callback(lambda: client.cancel(list(running)))
             completed = as_completed(loop=client.loop)
-            while True:
-                most = max(_FEWEST_AT_ONCE, 2 * sum(client.nthreads().values()))
-                while len(running) < most and (task := next(rest, None)) is not None:
-                    future = client.submit(run_text, function, json.dumps(task), pure=False)
-                    running[future] = task
-                    completed.add(future)
-                if not running:
-                    return
-                future = next(completed)
-                task = running.pop(future)
-                try:
-                    result: str = future.result()
-                except KilledWorker:
-                    raise lost_error(task) from None
-                except Exception as error:
-                    raise failed_error(task, error) from error
-                yield json.loads(result)
+
+            def submit(task: Task) -> Any:
+                future = client.submit(function, task, pure=False)
+                completed.add(future)
+                return future
+
+            yield from run_ahead(
+                tasks,
+                lambda: max(_FEWEST_AT_ONCE, 2 * sum(client.nthreads().values())),
+                submit,
+                lambda _: [next(completed)],
+                _outcome,
+                lambda running: client.cancel(list(running)),
+            )
+
+
+def _outcome(future: Any, task: Task) -> Outcome:
+    try:
+        outcome: Outcome = future.result()
+    except KilledWorker:
+        raise lost_error(task) from None
+    except Exception as error:
+        raise failed_error(task, error) from error
+    return outcome
 
 
 def _connect(address: str) -> Client:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from recordsmith.engines.reachable import check_reachable
-from recordsmith.engines.worker import run_text
+from recordsmith.engines.cluster import check_reachable, run_ahead
 from recordsmith.errors import MissingExtraError, OptionError
-from recordsmith.tasks import Document, failed_error, lost_error
+from recordsmith.tasks import Outcome, Task, failed_error, lost_error
 
 try:
     import ray
@@ -64,34 +62,28 @@ class Ray:
         """Make it from the text of an option: the address of a cluster, or nothing."""
         return cls(address or None)
 
-    def map(
-        self, function: Callable[[Document], Document], tasks: Iterable[Document]
-    ) -> Iterator[Document]:
-        """Yield the result of each task as it completes, as `Engine.map`."""
+    def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+        """Yield the outcome of each task as it completes, as `Engine.map`."""
         if not ray.is_initialized():
             _connect(self._address)
-        remote = ray.remote(**self._options)(run_text)
-        rest = iter(tasks)
-        running: dict[Any, Document] = {}
-        try:
-            while True:
-                most = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
-                while len(running) < most and (task := next(rest, None)) is not None:
-                    running[remote.remote(function, json.dumps(task))] = task
-                if not running:
-                    return
-                (done, *_), _ = ray.wait(list(running))
-                task = running.pop(done)
-                try:
-                    result: str = ray.get(done)
-                except _LOST:
-                    raise lost_error(task) from None
-                except RayError as error:
-                    raise failed_error(task, error) from error
-                yield json.loads(result)
-        finally:
-            for left in running:
-                ray.cancel(left, force=True)
+        return run_ahead(
+            tasks,
+            lambda: 2 * max(1, int(ray.cluster_resources().get("CPU", 1))),
+            ray.remote(**self._options)(function).remote,
+            lambda running: ray.wait(list(running))[0],
+            _outcome,
+            lambda running: [ray.cancel(left, force=True) for left in running],
+        )
+
+
+def _outcome(future: Any, task: Task) -> Outcome:
+    try:
+        outcome: Outcome = ray.get(future)
+    except _LOST:
+        raise lost_error(task) from None
+    except RayError as error:
+        raise failed_error(task, error) from error
+    return outcome
 
 
 def _connect(address: str | None) -> None:

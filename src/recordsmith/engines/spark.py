@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
-from recordsmith.engines.reachable import check_reachable
-from recordsmith.engines.worker import run_text
+from recordsmith.engines.cluster import check_reachable, run_ahead
 from recordsmith.errors import MissingExtraError, OptionError, RecordsmithError
-from recordsmith.tasks import Document, failed_error, lost_error
+from recordsmith.tasks import Outcome, Task, failed_error, lost_error
 
 try:
     from py4j.protocol import Py4JError
@@ -74,35 +72,34 @@ class Spark:
                 expected="a master such as spark://10.0.0.1:7077 or local[4]",
             ) from error
 
-    def map(
-        self, function: Callable[[Document], Document], tasks: Iterable[Document]
-    ) -> Iterator[Document]:
-        """Yield the result of each task as it completes, as `Engine.map`."""
+    def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+        """Yield the outcome of each task as it completes, as `Engine.map`."""
         group = f"recordsmith-{os.urandom(8).hex()}"
         run = inheritable_thread_target(partial(self._run, group, function))
         most = 2 * max(1, self._context.defaultParallelism)
-        rest = iter(tasks)
-        running: dict[Future[str], Document] = {}
         threads = ThreadPoolExecutor(most, "task")
-        try:
-            while True:
-                while len(running) < most and (task := next(rest, None)) is not None:
-                    running[threads.submit(run, json.dumps(task))] = task
-                if not running:
-                    return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    task = running.pop(future)
-                    try:
-                        result = future.result()
-                    except (Py4JError, PySparkException) as error:
-                        raise self._task_error(task, error) from error
-                    yield json.loads(result)
-        finally:
+
+        def cancel(running: Collection[Future[Outcome]]) -> None:
             threads.shutdown(wait=False, cancel_futures=True)
             if running:
                 self._context.cancelJobGroup(group)
 
-    def _task_error(self, task: Document, error: Exception) -> RecordsmithError:
+        return run_ahead(
+            tasks,
+            lambda: most,
+            lambda task: threads.submit(run, task),
+            lambda running: wait(running, return_when=FIRST_COMPLETED).done,
+            self._outcome,
+            cancel,
+        )
+
+    def _outcome(self, future: Future[Outcome], task: Task) -> Outcome:
+        try:
+            return future.result()
+        except (Py4JError, PySparkException) as error:
+            raise self._task_error(task, error) from error
+
+    def _task_error(self, task: Task, error: Exception) -> RecordsmithError:
         """Return the error for a task, with the one line of Spark's Java trace that explains it."""
         reason = str(error).partition("most recent failure: ")[2].partition("\n")[0]
         if "PythonException" in f"{type(error)} {error}":
@@ -119,9 +116,7 @@ class Spark:
             )
         return failed
 
-    def _run(self, group: str, function: Callable[[Document], Document], task: str) -> str:
+    def _run(self, group: str, function: Callable[[Task], Outcome], task: Task) -> Outcome:
         self._context.setJobGroup(group, "recordsmith", interruptOnCancel=True)
-        results: list[str] = (
-            self._context.parallelize([task], 1).map(partial(run_text, function)).collect()
-        )
-        return results[0]
+        outcomes: list[Outcome] = self._context.parallelize([task], 1).map(function).collect()
+        return outcomes[0]

@@ -75,42 +75,6 @@ class Rules:
     knows_all: bool = False
     kinds_agree: bool = True
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the rules as plain JSON values."""
-        sections = {
-            name: {key: _rule_to_json(rule) for key, rule in its.items()}
-            for name, its in self.sections.items()
-        }
-        return {**vars(self), "sections": sections}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Rules:
-        """Restore rules from `to_json`."""
-        sections = {
-            name: {key: _rule_from_json(rule) for key, rule in its.items()}
-            for name, its in document["sections"].items()
-        }
-        return cls(**{**document, "sections": sections})
-
-
-def _rule_to_json(rule: FeatureRule) -> dict[str, Any]:
-    """Return a rule as plain JSON values: bytes as a list with their hexadecimal digits."""
-    document = {name: value for name, value in vars(rule).items() if value is not None}
-    if rule.allowed is not None:
-        document["allowed"] = [
-            [value.hex()] if isinstance(value, bytes) else value for value in rule.allowed
-        ]
-    return document
-
-
-def _rule_from_json(document: Mapping[str, Any]) -> FeatureRule:
-    allowed = document.get("allowed")
-    if allowed is not None:
-        allowed = tuple(
-            bytes.fromhex(value[0]) if isinstance(value, list) else value for value in allowed
-        )
-    return FeatureRule(**{**document, "allowed": allowed})
-
 
 def rules_of_schema(schema: Schema) -> Rules | None:
     """Derive rules from a schema; None if its message type is unknown or mixed."""

@@ -29,7 +29,7 @@ from recordsmith.exporting.record_passing import (
 )
 from recordsmith.exporting.tfds import TfdsFiles, read_known
 from recordsmith.stores import FolderWriter, shared_folder
-from recordsmith.tasks import Document, Engine, Task, run_on
+from recordsmith.tasks import Engine, Task, run_on
 
 _PART_BYTES = 512_000_000
 """The largest part by default: shards have about half of it, unless the user said otherwise."""
@@ -82,7 +82,7 @@ class ExportTasks:
             "folder": files.share(self._names),
         }
 
-    def run(self, engine: Engine, count: Count) -> list[Document]:
+    def run(self, engine: Engine, count: Count) -> list[Any]:
         """Run the tasks; return what `Divisible.describe` needs of each."""
         found = run_on(engine, self, lambda read: count("", read, 0)) if self._parts else {}
         for number, (part, name) in enumerate(zip(self._parts, self._names, strict=True)):
@@ -105,12 +105,11 @@ class ExportTasks:
                 "first": first,
                 "record_count": count,
             }
-            yield Task("export", "", number, name, count, content)
+            yield Task(run_task, number, name, count, content)
 
 
-def run_task(task: Task) -> Document:
+def run_task(content: dict[str, Any]) -> dict[str, Any]:
     """Write the file of a task; return what was written and found."""
-    content = task.content
     part, first = part_from_json(content["part"]), content["first"]
     exporter = make_exporter(content["format"])
     assert isinstance(exporter, Divisible)
@@ -164,7 +163,7 @@ def _describe(dataset: Dataset, exporter: AnyExporter) -> dict[str, Any]:
     }
 
 
-def _described(document: Document) -> Dataset:
+def _described(document: dict[str, Any]) -> Dataset:
     """Return a Dataset without shards for `Exporter.begin`."""
     class_names = document["class_names"]
     schema = None if document["schema"] is None else Schema.from_json(document["schema"])

@@ -22,7 +22,6 @@ from recordsmith.exporting.images import ExportedImage
 from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
 from recordsmith.exporting.values import get_text
 from recordsmith.stores import FolderWriter
-from recordsmith.tasks import Document
 
 _LONGEST_MARK = len("-1000000000")  # appended to a name in use
 
@@ -263,7 +262,7 @@ class ExportWriter:
             "dropped_features": self.dropped_features,
         }
 
-    def merge(self, document: Document) -> None:
+    def merge(self, document: dict[str, Any]) -> None:
         """Add what the writer of later records has counted, from `to_json`."""
         self.file_count += document["file_count"]
         self.size_bytes += document["size_bytes"]
@@ -296,11 +295,11 @@ class Divisible(ABC):
     def part_names(self, split: str, count: int) -> Sequence[str]:
         """Return the names of the files of a split, given its name in paths, one for each task."""
 
-    def result(self) -> Document:
+    def result(self) -> Any:
         """Return what `describe` needs of the files that were written, as plain JSON values."""
         return {}
 
-    def describe(self, results: Iterable[Document]) -> None:  # noqa: B027 - few formats need it
+    def describe(self, results: Iterable[Any]) -> None:  # noqa: B027 - few formats need it
         """Write what describes all files.
 
         Args:

@@ -30,7 +30,6 @@ from recordsmith.exporting.image_columns import (
     image_keys,
 )
 from recordsmith.exporting.images import read_image
-from recordsmith.tasks import Document
 
 _CARD = "README.md"
 _NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")
@@ -77,10 +76,10 @@ class HuggingFaceTables(ArrowTables):
         metadata = {"huggingface": json.dumps({"info": {"features": types}})}
         self._schema = pa.schema(self._fields.values(), metadata)
 
-    def result(self) -> Document:
+    def result(self) -> dict[str, Any]:
         return {"files": {split: self._out.file_of(split, ".parquet") for split in self._tables}}
 
-    def describe(self, results: Iterable[Document]) -> None:
+    def describe(self, results: Iterable[Any]) -> None:
         files: dict[str, list[str]] = {}
         for result in results:
             for split, file in result["files"].items():

@@ -32,7 +32,6 @@ from recordsmith.exporting.export_writer import Divisible, ExportWriter
 from recordsmith.exporting.images import read_image, read_mask
 from recordsmith.exporting.record_shards import RecordFiles, name_files
 from recordsmith.exporting.values import get_bytes
-from recordsmith.tasks import Document
 from recordsmith.wire import RecordWriter
 
 _NO_SPLIT_NAME = re.compile(r"[^\w-]")
@@ -73,7 +72,7 @@ class TfdsFiles(Divisible):
         for shards in self._splits.values():
             shards.finish()
 
-    def result(self) -> Document:
+    def result(self) -> dict[str, Any]:
         return {
             "schema": self._survey.counts().to_json(),
             "images": self._images.to_json(),
@@ -82,7 +81,7 @@ class TfdsFiles(Divisible):
             },
         }
 
-    def describe(self, results: Iterable[Document]) -> None:
+    def describe(self, results: Iterable[Any]) -> None:
         counts = SchemaSurvey().counts()
         images = TfdsImages(self._converter)
         splits: dict[str, TfdsSplit] = {}

@@ -39,7 +39,7 @@ from recordsmith.forecasting.variants import Variant, make_variants
 from recordsmith.loading.number_options import whole_number
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing, Source, check_source
-from recordsmith.sources.numbered import NumberedSamples, collect
+from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.work import Progress, Work, thread_count
 
@@ -74,16 +74,19 @@ def forecast(
 
     Args:
         source: a path or the samples, as for `pack`.
-        sample_count: how many samples to store; all of them if there are fewer. Then the sizes are
+        sample_count: number of samples to store; all of them if there are fewer. Then the sizes are
             exact. Below 100, the intervals are less reliable.
-        seed: of the random sample.
-        qualities: of JPEG: once for images in other formats only, and once for all images.
-        shorter_sides: lengths in pixels to which the shorter side of images is scaled down.
-        shards, shard_size_bytes: as for `pack`; the default is 256 MB a shard.
+        seed: random seed of the sample.
+        qualities: qualities of JPEG. Once for images in other formats only, and once for all
+            images.
+        shorter_sides: lengths of the shorter side, in pixels, to which images are scaled down.
+        shards: number of shards of each split. A dict has a number for each split.
+        shard_size_bytes: approximate size of a shard before compression, instead of `shards`; None
+            for 256MB.
         keys: as for `pack`.
         size: height and width of training images, for the speeds.
         measure_speed: whether to measure speeds, which takes about a second per variant.
-        threads: the number of threads; None for one per processor.
+        threads: number of threads; None for one per processor.
         progress: called as `progress(done, total)` with numbers of samples.
 
     Returns:
@@ -264,7 +267,7 @@ def _estimate(
     return Estimate(*(float(round(certain + end)) for end in others))
 
 
-def _by_split(samples: NumberedSamples, listing: Listing) -> dict[str, tuple[int, float]]:
+def _by_split(samples: SampleTable, listing: Listing) -> dict[str, tuple[int, float]]:
     """For each split the number of its samples, and its share of the bytes."""
     total = max(1, int(samples.sizes.sum()))
     if not listing.splits or samples.splits is None:

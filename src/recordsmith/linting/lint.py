@@ -25,7 +25,7 @@ from recordsmith.linting.sample_check import (
 from recordsmith.linting.sample_images import location_of, place_of
 from recordsmith.sources import Listing, Sample, Source, check_source
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.numbered import NumberedSamples, collect
+from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.work import Progress, Work, thread_count
 
@@ -66,13 +66,13 @@ def lint(
     Reads every sample and decodes every image and mask once.
 
     Args:
-        source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`,
-            the default: other policies change invalid boxes, and `lint` reports them as notes.
+        source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`, the
+            default: other policies change invalid boxes, and `lint` reports them as notes.
         deep: False to check only names, classes, orphans and the headers of a few images.
-        ignore: names of checks to leave out, such as `["similar-images"]`.
-        only: names of the only checks to run; all if empty. Images are not decoded if no
-            check needs their pixels.
-        threads: the number of threads; None for one per processor.
+        ignore: check to leave out, such as similar-images. A list of them.
+        only: check to run, instead of all. A list of them; images are not decoded if no check needs
+            their pixels.
+        threads: number of threads; None for one per processor.
         progress: called as `progress(done, total)` with numbers of samples.
 
     Returns:
@@ -205,7 +205,7 @@ def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
     return probed
 
 
-def _split_numbers(listing: Listing, columns: NumberedSamples) -> Int64Array:
+def _split_numbers(listing: Listing, columns: SampleTable) -> Int64Array:
     """The number of the split of each sample; 0 without splits."""
     if not listing.splits or columns.splits is None:
         return np.zeros(len(columns), np.int64)
@@ -213,7 +213,7 @@ def _split_numbers(listing: Listing, columns: NumberedSamples) -> Int64Array:
 
 
 def _label_counts(
-    columns: NumberedSamples, splits: Int64Array, listing: Listing
+    columns: SampleTable, splits: Int64Array, listing: Listing
 ) -> Counter[tuple[str | None, int]]:
     """The number of images by split and label, where the listing has labels."""
     if columns.labels is None or listing.class_names is None:

@@ -1,38 +1,30 @@
-"""`recordsmith.bench`: measure how fast a dataset loads, and what would make it faster.
-
-The requested options are measured first; then, in short trials, other numbers of threads, other
-orders, and some images packed with tiles and at a smaller size. Everything is measured twice,
-alternating, so that a machine that is busy for a moment does not distort the comparison.
-"""
+"""`recordsmith.bench`: measure how fast a dataset loads, and what limits it."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 
-from recordsmith.dataset import Dataset, dataset_of, records_of
+from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
+from recordsmith.example import Schema
+from recordsmith.example.keys import IMAGE, is_mask_key
 from recordsmith.image.geometry.fit import FitKind
-from recordsmith.loading import BlockShuffle, Image, Loader, LoaderStats
+from recordsmith.loading import BufferShuffle, Image, Loader, LoaderStats
+from recordsmith.loading.features import Feature
+from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.link import measure_link
-from recordsmith.measuring.advice import advise
-from recordsmith.measuring.alternatives import Alternative, alternatives_to
-from recordsmith.measuring.bench_report import BenchReport, Measured, Trial
-from recordsmith.measuring.image_sample import sampled
-from recordsmith.measuring.page_cache import cached_share
-from recordsmith.measuring.selection import columns_of, describe_image, image_key, image_of
-from recordsmith.measuring.trial import load_for
+from recordsmith.measuring.bench_report import BenchReport
 
-_ROUNDS = 2
-_REQUESTED_WEIGHT = 3  # its time, relative to that of another trial
-_SAMPLING_SHARE = 0.1  # of the time, for converting images
-_SHORTEST_SECONDS = 0.02
 _PREVIEW_COUNT = 64
+_FIRST_BATCHES = 3
+_WARM_UP_SHARE = 0.5  # maximum share of the time, if batches are slow
+_UPDATE_SECONDS = 0.25
+_PAGES_PROBED = 64
+_NOT_COUNTED = ("thread_count", "processor_count")
 
 OnUpdate = Callable[[BenchReport], None]
 
@@ -51,21 +43,25 @@ def bench(
     seconds: float = 10.0,
     on_update: OnUpdate | None = None,
 ) -> BenchReport:
-    """Measure how fast a dataset loads, and what would make it faster.
+    """Measure how fast a dataset loads, and what limits it.
 
     Args:
         paths_or_dataset: a path as for `open`, or a Dataset.
-        split: load only this split of a path.
-        batch_size, threads, skip_errors: as for Loader.
-        size, fit: as for Image; with `pad`, the length of the longer side.
-        key: the feature with the images; by default, it is detected. Without images, all features
-            are read as columns.
+        split: only this split, or part of one: train, train[:80%]. None for all.
+        batch_size: examples in a batch.
+        threads: decoding threads; 0 decodes in the main thread; None for one per processor.
+        skip_errors: skip up to this number of damaged records.
+        size: height and width of images in pixels, or one number for both.
+        fit: resize, crop-or-pad, center-crop, contain, random-crop or pad. As for Image; with
+            `pad`, `size` is the length of the longer side.
+        key: the feature that holds the images; None to detect it. Without images, all features are
+            read as columns.
         shuffle: whether to shuffle records. By default they are; compressed ones by BufferShuffle.
-        seconds: the approximate total time.
+        seconds: about how long to measure, in seconds.
         on_update: called with the current report, a few times per second.
 
     Returns:
-        The measurements, with advice. An alternative is called faster only if it clearly was.
+        The measurement, with advice that is based on it.
 
     Raises:
         OptionError: an option is invalid for this dataset, or the dataset has no records.
@@ -82,122 +78,134 @@ def bench(
     if not len(dataset):
         raise OptionError("the dataset has no records to measure")
     schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
-    key = image_key(schema, key)
-    image = None if key is None else image_of(key, size, fit)
-    options = {"batch_size": batch_size, "skip_errors": skip_errors, "epochs": None}
-    features = columns_of(schema) if image is None else {"image": image}
+    key = _image_key(schema, key)
+    image = None if key is None else _image_of(key, size, fit)
     shards = records_of(dataset).used_shards()
     compressions = {shard.compression for shard in shards}
-    shuffled = "shuffled" if shuffle or not compressions - {"none"} else "buffer"
-    order = "in order" if shuffle is False else shuffled
-    known = _checked(dataset, features, options, shuffle=shuffled == "shuffled", threads=threads)
-    link = measure_link(dataset)
-    report = BenchReport(
-        record_count=len(dataset),
-        size_bytes=sum(shard.size_bytes for shard in shards),
+    is_buffered = shuffle is None and bool(compressions - {"none"})
+    with Loader(
+        dataset,
+        _columns(schema) if image is None else {"image": image},
         batch_size=batch_size,
-        image_key=key,
-        image="" if image is None else describe_image(image),
-        compression="mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
-        processor_count=known.processor_count,
-        cached_share=None if link is not None else cached_share(shards),
-        link=link,
-        total_seconds=float(seconds),
-    )
-    blocks = BlockShuffle() if link is None else BlockShuffle.for_link(link)
-    requested = Alternative(Trial("requested", known.thread_count, order), dataset, blocks)
-    measuring = _Measuring(report, features, options, on_update)
-    with ExitStack() as stack:
-        measuring.run(requested, image, stack)
-    return measuring.report
-
-
-class _Measuring:
-    """Measures alternatives in turn and collects the results."""
-
-    def __init__(
-        self,
-        report: BenchReport,
-        features: Any,
-        options: dict[str, Any],
-        on_update: OnUpdate | None,
-    ) -> None:
-        self.report = report
-        self._features = features
-        self._options = options
-        self._on_update = on_update
-        self._begun = time.perf_counter()
-        self._rounds: dict[Trial, tuple[Measured, ...]] = {}
-
-    def run(self, requested: Alternative, image: Image | None, stack: ExitStack) -> None:
-        """Measure all alternatives twice as far as time allows; the first one in any case."""
-        seconds = self.report.total_seconds
-        others = alternatives_to(requested, self.report.processor_count)
-        expected = _REQUESTED_WEIGHT + len(others) + (3 if image is not None else 0)
-        self._measure(requested, seconds * _REQUESTED_WEIGHT / expected / _ROUNDS)
-        if image is not None:
-            others += self._samples(requested, image, stack)
-        weights = [(alternative, 1) for alternative in others]
-        plan = [*weights, *[(requested, _REQUESTED_WEIGHT), *weights] * (_ROUNDS - 1)]
-        while plan:
-            weight_left = sum(weight for _, weight in plan)
-            alternative, weight = plan.pop(0)
-            stretch = (seconds - self._elapsed_seconds) * weight / weight_left
-            if stretch >= _SHORTEST_SECONDS:
-                self._measure(alternative, stretch)
-        self._update("")
-
-    def _samples(self, requested: Alternative, image: Image, stack: ExitStack) -> list[Alternative]:
-        """The alternatives for a sample of the images: unchanged, with tiles and smaller."""
-        self._update("converting some images")
-        seconds = _SAMPLING_SHARE * self.report.total_seconds
-        sample = stack.enter_context(sampled(requested.dataset, image, seconds))
-        if sample is None:
-            return []
-        self.report = replace(self.report, sample=sample.counts)
-        trial = replace(requested.trial, name="sample", order="shuffled")
-        found = [Alternative(trial, sample.original)]
-        if sample.tiles is not None:
-            found.append(Alternative(replace(trial, name="tiles"), sample.tiles))
-        if sample.smaller is not None:
-            smaller = replace(trial, name="smaller", shorter_side=sample.shorter_side)
-            found.append(Alternative(smaller, sample.smaller))
-        return found
-
-    def _measure(self, alternative: Alternative, seconds: float) -> None:
-        before = self._rounds.get(alternative.trial, ())
-
-        def keep(measured: Measured) -> None:
-            self._rounds[alternative.trial] = (*before, measured)
-            self._update(alternative.trial.label)
-
-        self._update(alternative.trial.label)
-        measured, skipped = load_for(
-            seconds, lambda: alternative.loader(self._features, self._options), keep
+        shuffle=BufferShuffle() if is_buffered else shuffle is not False,
+        threads=threads,
+        skip_errors=skip_errors,
+        epochs=None,
+    ) as loader:
+        link = measure_link(dataset)
+        report = BenchReport(
+            record_count=len(dataset),
+            size_bytes=sum(shard.size_bytes for shard in shards),
+            batch_size=batch_size,
+            image_key=key,
+            image="" if image is None else _describe_image(image),
+            compression="mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
+            processor_count=loader.stats().processor_count,
+            cached_share=None if link is not None else cached_share(shards),
+            thread_count=loader.stats().thread_count,
+            order="buffer" if is_buffered else "in order" if shuffle is False else "shuffled",
+            link=link,
+            total_seconds=float(seconds),
         )
-        known = {str(error): error for error in self.report.skipped}
-        self.report = replace(self.report, skipped=tuple((known | skipped).values()))
-        keep(measured)
-
-    @property
-    def _elapsed_seconds(self) -> float:
-        return time.perf_counter() - self._begun
-
-    def _update(self, activity: str) -> None:
-        """Update the report and pass it to the callback."""
-        report = replace(
-            self.report,
-            trials=tuple(replace(trial, rounds=done) for trial, done in self._rounds.items()),
-            elapsed_seconds=self._elapsed_seconds,
-            activity=activity,
-        )
-        self.report = replace(report, advice=advise(report))
-        if self._on_update is not None:
-            self._on_update(self.report)
+        return _measure(loader, report, on_update or (lambda _: None))
 
 
-def _checked(
-    dataset: Dataset, features: Any, options: dict[str, Any], *, shuffle: bool, threads: int | None
-) -> LoaderStats:
-    """The stats of a loader with these options; raises OptionError if they are invalid."""
-    return Loader(dataset, features, shuffle=shuffle, threads=threads, **options).stats()
+def _measure(loader: Loader, report: BenchReport, on_update: OnUpdate) -> BenchReport:
+    """Load for some time: at least a batch after the warm-up, whose batches are not counted."""
+    begun = time.perf_counter()
+    on_update(report)
+    batches = iter(loader)
+    for _ in range(_FIRST_BATCHES):
+        next(batches)
+        if time.perf_counter() - begun > _WARM_UP_SHARE * report.total_seconds:
+            break
+    before, start, cpu_start = loader.stats(), time.perf_counter(), time.process_time()
+    updated = start
+    while True:
+        next(batches)
+        now = time.perf_counter()
+        is_complete = now - begun >= report.total_seconds
+        if is_complete or now - updated >= _UPDATE_SECONDS:
+            report = replace(
+                report,
+                measured=_difference(before, loader.stats(), now - start),
+                cpu_seconds=time.process_time() - cpu_start,
+                skipped=tuple({str(error): error for error in loader.skipped}.values()),
+                elapsed_seconds=now - begun,
+                is_complete=is_complete,
+            )
+            on_update(report)
+            updated = now
+        if is_complete:
+            return report
+
+
+def _difference(before: LoaderStats, after: LoaderStats, seconds: float) -> LoaderStats:
+    """The statistics of the batches between two moments."""
+    counted = {
+        field.name: getattr(after, field.name) - getattr(before, field.name)
+        for field in fields(LoaderStats)
+        if field.name.endswith(("_seconds", "_count")) and field.name not in _NOT_COUNTED
+    }
+    return replace(after, **{**counted, "elapsed_seconds": seconds, "first_batch_seconds": 0.0})
+
+
+def _image_key(schema: Schema, key: str | None) -> str | None:
+    """The feature with the images; None if there are none.
+
+    Raises:
+        OptionError: the given key has no images.
+    """
+    images = [name for name, known in schema.features.items() if known.content == "image"]
+    if key is None:
+        no_masks = [name for name in images if not is_mask_key(name)]
+        largest = max(no_masks, key=lambda name: schema.features[name].value_bytes, default=None)
+        return IMAGE if IMAGE in images else largest
+    if key in images:
+        return key
+    known = schema.features.get(key)
+    what = "does not exist" if known is None else f"has {known.content or known.kind}, not images"
+    remedy = f"Without {option('key')}, all columns are measured."
+    if images:
+        remedy = f"Images are in {', '.join(map(repr, images))}."
+    raise OptionError(f"feature {key!r} {what}", option="key", value=key, remedy=remedy)
+
+
+def _image_of(key: str, size: tuple[int, int] | int, fit: FitKind) -> Image:
+    """The loader feature for the images; with `pad`, the size is that of the longer side."""
+    if fit == "pad":
+        return Image(key, fit=fit, longer_side=whole_number("size", size, 1))
+    return Image(key, size, fit)
+
+
+def _describe_image(image: Image) -> str:
+    if image.size is None:
+        return f"longer side {image.longer_side}, padded to the largest of a batch"
+    assert isinstance(image.size, tuple)
+    return f"{image.size[0]}x{image.size[1]}, fit={image.fit}"
+
+
+def _columns(schema: Schema) -> dict[str, Feature | str] | None:
+    """All features with a single kind."""
+    kinds = {key: known.kind for key, known in schema.features.items()}
+    return {key: key for key, kind in kinds.items() if kind not in ("mixed", "none")} or None
+
+
+def cached_share(shards: Sequence[Shard]) -> float | None:
+    """Estimate which share of files is in the page cache, without reading; None if unknown."""
+    sizes = [shard.size_bytes for shard in shards]
+    step = max(1, sum(sizes) // _PAGES_PROBED)
+    cached_count, probed_count, first = 0, 0, 0
+    for shard, size in zip(shards, sizes, strict=True):
+        if first >= size:
+            first -= size
+            continue
+        with shard.location.open_read() as file:
+            for offset in range(first, size, step):
+                is_cached = file.is_cached(offset)
+                if is_cached is None:
+                    return None
+                cached_count += is_cached
+                probed_count += 1
+            first = (first - size) % step
+    return cached_count / probed_count if probed_count else None

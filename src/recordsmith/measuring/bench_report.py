@@ -1,195 +1,21 @@
-"""The measurements so far. Immutable, so that they can be shown while measuring continues."""
+"""The measurement of `bench`, what it shows, and advice that is based on it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from recordsmith.errors import DataError
+from recordsmith.errors import SHOWN_RECORDS, DataError
+from recordsmith.loading import BlockShuffle, LoaderStats
 from recordsmith.loading.order.link import Link
+from recordsmith.reports import Bar, Example, Place, ReportContent, ReportTable, ShownFinding
 from recordsmith.summaries import Report
+from recordsmith.words import count as format_count
+from recordsmith.words import percent
+from recordsmith.words import size as format_size
 
-
-@dataclass(frozen=True)
-class Measured:
-    """One measurement of loading, without the warm-up.
-
-    Attributes:
-        seconds: the total time.
-        waited_seconds: the time for which the loop waited for batches.
-        batch_count, record_count, byte_count: what was loaded; bytes as stored.
-        reading_seconds, decoding_seconds, idle_seconds: summed over all threads.
-        cpu_seconds: of the whole process.
-        image_pixel_count, decoded_pixel_count: pixels of the images, and how many were decoded.
-    """
-
-    seconds: float = 0.0
-    batch_count: int = 0
-    record_count: int = 0
-    byte_count: int = 0
-    reading_seconds: float = 0.0
-    decoding_seconds: float = 0.0
-    idle_seconds: float = 0.0
-    waited_seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    image_pixel_count: int = 0
-    decoded_pixel_count: int = 0
-
-    @property
-    def records_per_second(self) -> float:
-        return self.record_count / self.seconds if self.seconds else 0.0
-
-    def __add__(self, other: Measured) -> Measured:
-        return Measured(
-            *(getattr(self, part.name) + getattr(other, part.name) for part in fields(Measured))
-        )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One way to load a dataset, with its measurements.
-
-    Attributes:
-        name: `requested` for the requested options; `threads`, `order`, `sample`, `tiles` or
-            `smaller` for alternatives.
-        thread_count: the number of threads.
-        order: `in order`, `shuffled`, `blocks` or `buffer`.
-        shorter_side: for `smaller`, the shorter side of the resized images.
-        rounds: the measurements.
-    """
-
-    name: str
-    thread_count: int
-    order: str
-    shorter_side: int | None = None
-    rounds: tuple[Measured, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """What the trial measures, as text."""
-        threads = f"{self.thread_count} thread{'s' * (self.thread_count != 1)}"
-        return {
-            "requested": "as given",
-            "threads": threads,
-            "order": self.order,
-            "sample": "sample",
-            "tiles": "sample, tiles",
-            "smaller": f"sample, shorter side {self.shorter_side}",
-        }[self.name]
-
-    @property
-    def total(self) -> Measured:
-        """All rounds together."""
-        return sum(self.rounds, Measured())
-
-    @property
-    def records_per_second(self) -> float:
-        """Records per second, over all rounds."""
-        return self.total.records_per_second
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Stored bytes per second, over all rounds."""
-        total = self.total
-        return total.byte_count / total.seconds if total.seconds else 0.0
-
-    @property
-    def record_bytes(self) -> float:
-        """Stored bytes of a record, on average."""
-        total = self.total
-        return total.byte_count / total.record_count if total.record_count else 0.0
-
-    @property
-    def cpu_microseconds(self) -> float:
-        """CPU time of the process for a record, in microseconds."""
-        total = self.total
-        return 1e6 * total.cpu_seconds / total.record_count if total.record_count else 0.0
-
-    @property
-    def decoded_share(self) -> float | None:
-        """The share of the images' pixels that was decoded; None without images."""
-        total = self.total
-        if not total.image_pixel_count:
-            return None
-        return total.decoded_pixel_count / total.image_pixel_count
-
-    @property
-    def lowest(self) -> float:
-        """Records per second of the slowest round."""
-        return min((one.records_per_second for one in self.rounds), default=0.0)
-
-    @property
-    def highest(self) -> float:
-        """Records per second of the fastest round."""
-        return max((one.records_per_second for one in self.rounds), default=0.0)
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """The shares of the threads' time: `reading`, `decoding`, `idle`; they sum to 1."""
-        total = self.total
-        parts = {
-            "reading": total.reading_seconds,
-            "decoding": total.decoding_seconds,
-            "idle": total.idle_seconds,
-        }
-        whole = sum(parts.values())
-        return {name: seconds / whole if whole else 0.0 for name, seconds in parts.items()}
-
-    @property
-    def waiting_share(self) -> float:
-        """The share of the time for which the loop waited for batches."""
-        total = self.total
-        return total.waited_seconds / total.seconds if total.seconds else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict; counts are named rounds, batches, records, bytes, threads."""
-        total = self.total
-        return {
-            "name": self.name,
-            "threads": self.thread_count,
-            "order": self.order,
-            "shorter_side": self.shorter_side,
-            "rounds": len(self.rounds),
-            "seconds": total.seconds,
-            "batches": total.batch_count,
-            "records": total.record_count,
-            "bytes": total.byte_count,
-            "records_per_second": self.records_per_second,
-            "lowest_records_per_second": self.lowest,
-            "highest_records_per_second": self.highest,
-            "bytes_per_second": self.bytes_per_second,
-            "reading_seconds": total.reading_seconds,
-            "decoding_seconds": total.decoding_seconds,
-            "idle_seconds": total.idle_seconds,
-            "waited_seconds": total.waited_seconds,
-            "cpu_seconds": total.cpu_seconds,
-            "decoded_share": self.decoded_share,
-        }
-
-
-@dataclass(frozen=True)
-class ImageSample:
-    """A sample of images, unchanged, with tiles and at a smaller size.
-
-    Attributes:
-        count: the number of images.
-        byte_count: the size of their files.
-        tiles_byte_count, smaller_byte_count: that of the others; None if they are not measured.
-    """
-
-    count: int
-    byte_count: int
-    tiles_byte_count: int | None = None
-    smaller_byte_count: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict: images, bytes, tiles_bytes, smaller_bytes."""
-        return {
-            "images": self.count,
-            "bytes": self.byte_count,
-            "tiles_bytes": self.tiles_byte_count,
-            "smaller_bytes": self.smaller_byte_count,
-        }
+_MOSTLY_CACHED = 0.9
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,13 +31,14 @@ class BenchReport(Report):
     processor_count: the number of available processors.
     cached_share: the estimated share of the files in memory before the measurement; None if
         unknown.
-    trials: the measurements; the first one is of the requested options.
-    sample: of the trials `sample`, `tiles` and `smaller`.
+    thread_count: the number of threads.
+    order: `in order`, `shuffled` or `buffer`.
+    total_seconds, elapsed_seconds: the time limit, and the time since the start.
+    is_complete: whether the measurement is done.
+    measured: the statistics of the loader after the warm-up; its `elapsed_seconds` are this time.
+    cpu_seconds: CPU time of the process in this time.
     link: the network between this machine and the dataset; None if the dataset is local.
     skipped: the errors of skipped records.
-    elapsed_seconds, total_seconds: the time since the start, and the time limit.
-    activity: what is measured now, as text; empty at the end.
-    advice: sentences based on these figures.
     """
 
     record_count: int
@@ -222,19 +49,44 @@ class BenchReport(Report):
     compression: str
     processor_count: int
     cached_share: float | None
+    thread_count: int
+    order: str
     total_seconds: float
-    trials: tuple[Trial, ...] = ()
-    sample: ImageSample | None = None
+    elapsed_seconds: float = 0.0
+    is_complete: bool = False
+    measured: LoaderStats = field(default_factory=LoaderStats)
+    cpu_seconds: float = 0.0
     link: Link | None = None
     skipped: tuple[DataError, ...] = ()
-    elapsed_seconds: float = 0.0
-    activity: str = ""
-    advice: tuple[str, ...] = field(default=())
 
     @property
-    def requested(self) -> Trial:
-        """The measurement of the requested options."""
-        return self.trials[0]
+    def rate(self) -> str:
+        """The throughput as text."""
+        unit = "records/s" if self.image_key is None else "images/s"
+        return f"{self.measured.records_per_second:,.0f} {unit}"
+
+    @property
+    def stages(self) -> dict[str, float]:
+        """The seconds of all threads by stage."""
+        measured = self.measured
+        return {
+            "reading": measured.reading_seconds,
+            "decoding": measured.decoding_seconds,
+            "idle": measured.idle_seconds,
+        }
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each stage in the threads' time; they sum to 1."""
+        whole = sum(self.stages.values()) or 1.0
+        return {name: seconds / whole for name, seconds in self.stages.items()}
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Sentences on what limits the loader, based on these figures; the network comes first."""
+        if not self.measured.batch_count:
+            return ()
+        return (*_on_link(self), *_on_stages(self), *_on_dataset(self))
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON-able dict; counts are named records, threads."""
@@ -247,11 +99,123 @@ class BenchReport(Report):
             "compression": self.compression,
             "processors": self.processor_count,
             "cached_share": self.cached_share,
+            "threads": self.thread_count,
+            "order": self.order,
             "elapsed_seconds": self.elapsed_seconds,
-            "is_complete": not self.activity,
-            "trials": [trial.to_json() for trial in self.trials],
-            "sample": None if self.sample is None else self.sample.to_json(),
+            "is_complete": self.is_complete,
+            "measured": self.measured.to_json(),
+            "cpu_seconds": self.cpu_seconds,
             "link": None if self.link is None else asdict(self.link),
             "skipped": list(map(str, self.skipped)),
             "advice": list(self.advice),
         }
+
+    def content(self) -> ReportContent:
+        """Return what a terminal shows."""
+        measured = self.measured
+        what = "all columns" if self.image_key is None else f"{self.image_key} to {self.image}"
+        threads = format_count(self.thread_count, "thread")
+        speed = f"{format_size(measured.bytes_per_second)}/s"
+        per_record = 1e6 / max(1, measured.record_count)
+        rows = [
+            (
+                name,
+                percent(self.shares[name]),
+                f"{seconds * per_record:,.0f}",
+                Bar(self.shares[name]),
+            )
+            for name, seconds in self.stages.items()
+        ]
+        heads = ("threads", "of their time", "µs/record", "")
+        note = f"{self.cpu_seconds * per_record:,.0f} µs of CPU time for each record"
+        if measured.decoded_share is not None:
+            note += f"; {percent(measured.decoded_share)} of the pixels were decoded"
+        places = [
+            Place(str(error.path), error.record)
+            for error in self.skipped
+            if error.defect in SHOWN_RECORDS and error.record is not None
+        ]
+        skipped = ShownFinding(
+            "skipped",
+            "records that cannot be read.",
+            count=len(self.skipped),
+            examples=[Example(str(error)) for error in self.skipped],
+            places=places,
+        )
+        return ReportContent(
+            summary=f"{self.rate}, {speed}: {what}, batches of {self.batch_size:,}, {threads}, "
+            f"{self.order}",
+            verdict=self.rate,
+            level="good",
+            figures=[(self.rate, "loaded"), (speed, "read")],
+            tables=[ReportTable("", heads, rows, heads[1:3], note=note)],
+            findings=[skipped] if self.skipped else [],
+            notes=self.advice,
+        )
+
+
+def _on_link(report: BenchReport) -> Iterator[str]:
+    link = report.link
+    if link is None:
+        return
+    if not link.is_measurable:
+        yield (
+            f"The dataset is too small to measure the network: all of it is "
+            f"{_rounded(link.dataset_bytes / 1e6)} MB. Use shuffle=True."
+        )
+        return
+    yield (
+        f"A request takes {_rounded(1000 * link.latency_seconds)} ms to its first byte, then "
+        f"{_megabytes(link.request_bytes_per_second)} arrive; several requests together get "
+        f"{_megabytes(link.bytes_per_second)}."
+    )
+    yield (
+        "To read records near each other together, write this line into your program, the same for "
+        f"all ranks: shuffle=rs.{BlockShuffle.for_link(link)}"
+    )
+
+
+def _on_stages(report: BenchReport) -> Iterator[str]:
+    """What limits the loader, and how fast a training step may be."""
+    yield report.measured.bottleneck
+    rate = report.measured.records_per_second
+    if rate:
+        count = min(report.batch_size, report.record_count)
+        yield (
+            f"A training step on a batch of {count:,} that takes longer than "
+            f"{_rounded(1000 * count / rate)} ms will not wait for this loader."
+        )
+
+
+def _on_dataset(report: BenchReport) -> Iterator[str]:
+    share = report.cached_share
+    if report.link is None:
+        if share is None:
+            yield "Whether the files were in the page cache is unknown."
+        elif share >= _MOSTLY_CACHED:
+            yield (
+                f"{'All' if share == 1 else 'Nearly all'} files were in the page cache, so the "
+                "disk was not measured."
+            )
+        else:
+            yield f"{percent(share)} of the files were in the page cache at the beginning."
+    if report.compression != "none":
+        yield (
+            f"The shards are compressed ({report.compression}), so every rank decompresses all of "
+            "them, and records are only shuffled with their neighbours. `recordsmith pack PATH OUT "
+            "--format shards` writes uncompressed shards."
+        )
+    if report.record_count < report.batch_size:
+        yield (
+            f"The dataset has less than a batch of records: each batch was an epoch of "
+            f"{report.record_count:,}."
+        )
+
+
+def _megabytes(bytes_per_second: float) -> str:
+    return f"{_rounded(bytes_per_second / 1e6)} MB/s"
+
+
+def _rounded(number: float) -> str:
+    """Round to three significant digits: 1,230; 45.6."""
+    return f"{float(f'{number:.3g}'):,.10g}"

@@ -21,7 +21,7 @@ class SampleColumns(Protocol):
     def __getitem__(self, name: str, /) -> npt.NDArray[Any]: ...
 
 
-class SampleTable(Protocol):
+class DivisibleSamples(Protocol):
     """All samples of a listing.
 
     split_counts: by split of the listing; empty if it has none.
@@ -47,7 +47,7 @@ class Division:
 
     def __init__(
         self,
-        samples: SampleTable,
+        samples: DivisibleSamples,
         source_splits: Sequence[str],
         splits: Mapping[str, float] | None,
         resplit: str | Sequence[str] | None,
@@ -88,7 +88,7 @@ class Division:
         return found
 
     def _make_rule(
-        self, samples: SampleTable, shares: Mapping[str, float], *, stratify: bool
+        self, samples: DivisibleSamples, shares: Mapping[str, float], *, stratify: bool
     ) -> _Ranks | _Groups:
         if stratify and samples.has_groups:
             raise OptionError(
@@ -106,7 +106,7 @@ class Division:
         count = int(samples.split_counts[is_divided].sum()) if len(is_divided) else len(samples)
         return _Ranks("", np.zeros(1, np.int64), np.array([count]), shares)
 
-    def _divided(self, samples: SampleTable, column: str) -> Iterator[npt.NDArray[Any]]:
+    def _divided(self, samples: DivisibleSamples, column: str) -> Iterator[npt.NDArray[Any]]:
         """Yield a column of the samples that are divided."""
         for portion in samples.portions():
             values = portion[column]
@@ -117,7 +117,7 @@ class Division:
             )
 
     def _check_all_have_samples(
-        self, samples: SampleTable, shares: Mapping[str, float], *, stratify: bool
+        self, samples: DivisibleSamples, shares: Mapping[str, float], *, stratify: bool
     ) -> None:
         assert self._rule is not None
         counts = self._rule.counts

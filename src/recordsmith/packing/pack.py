@@ -6,8 +6,8 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from recordsmith.building import (
@@ -26,7 +26,7 @@ from recordsmith.building import (
     writing,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
-from recordsmith.dataset.documents import NOT_AS_EXPECTED
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import (
     MOST_PROBLEMS,
@@ -43,7 +43,7 @@ from recordsmith.packing.like import apply_like
 from recordsmith.packing.lint_policy import LintPolicy, check_lint_policy, lint_before_packing
 from recordsmith.packing.pack_plan import PackPlan, parse_result
 from recordsmith.packing.pack_report import PackReport
-from recordsmith.packing.pack_task import PackTasks, run_task
+from recordsmith.packing.pack_task import PackTask, PackTasks, run_task
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Source, check_source
@@ -85,35 +85,37 @@ def pack(
             `ImageFolder("flowers")`; or a dataset of Hugging Face, or a table of pyarrow, Polars,
             pandas or DuckDB.
         out: the folder of the dataset; created if it does not exist.
-        splits: the share of each split; the shares add up to 1. None for the splits of the source,
-            or a single split, train.
-        resplit: which splits of the source to divide into `splits`; the others are kept. Needed if
-            the source has several splits. With all of them, test samples may move into training.
-        shards: the number of shards of each split: one number for all, or a dict by split.
-        shard_size_bytes: the approximate size of a shard, instead of `shards`; default 256 MB.
-        seed: seed of the shuffle, which also assigns samples to splits.
-        stratify: split each class separately, so that all splits have the same class balance.
+        splits: names and shares of random splits. The shares add up to 1. None for the splits of
+            the source, or a single split, train.
+        resplit: splits of the source to divide into `splits`; the others are kept. Needed if the
+            source has several splits. With all of them, test samples may move into training.
+        shards: number of shards of each split. A dict has a number for each split.
+        shard_size_bytes: approximate size of a shard before compression, instead of `shards`; None
+            for 256MB.
+        seed: random seed. It also assigns samples to splits.
+        stratify: give each split the same share of every class.
         shuffle: False keeps the samples in the order of the source.
         image_options: how to store images: re-encoded, resized or shrunk; None keeps their bytes.
         keys: new feature names by canonical key, with None for features to leave out; or a preset:
-            slim, raw-pairs, rows-cols, label-text-encoded, or tfds, whose folder
-            TensorFlow Datasets loads.
-        shard_names: a template for file names, with {split}, {shard} and {shards}.
-        compression: none (the default, because images are already compressed), gzip or zlib.
-        check_images: decode every image completely, with the decoders used in training. By
-            default, only headers and the checksums inside PNGs are checked, and neither in rows
-            and records that are packed unchanged.
-        like: another dataset, whose keys, image options, compression and class numbers are used, so
-            that `append` can add the records to it. Classes are matched by name.
-        skip_errors: skip and report unreadable samples. By default, the job tries all samples and
-            then fails with a list of the unreadable ones.
+            slim, raw-pairs, rows-cols, label-text-encoded, or tfds, whose folder TensorFlow
+            Datasets loads.
+        shard_names: pattern of the shard names, with {split}, {shard} and {shards}.
+        compression: compression of the shards: none (the default, because images are already
+            compressed), gzip or zlib.
+        check_images: decode every image completely, with the decoders used in training. By default,
+            only headers and the checksums inside PNGs are checked, and neither in rows and records
+            that are packed unchanged.
+        like: use names of features, image options, compression and class numbers of this dataset,
+            so that `recordsmith append` can add the records to it. Classes are matched by name.
+        skip_errors: skip samples that cannot be read and report them. By default, the job tries all
+            samples and then fails with a list of the unreadable ones.
         lint: checks of names, classes, orphans and some images before packing: "warn" adds them to
             the report, "strict" packs nothing if there are errors or warnings; or a function that
             is called with the `LintReport` before packing.
         overwrite: replace an existing dataset.
         engine: what runs the tasks, such as `rs.engines.Processes(4)`; None for threads of this
             process. The bytes are the same.
-        threads: the number of threads; None for one per processor, at most 8.
+        threads: number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with numbers of samples.
 
     Returns:
@@ -185,11 +187,14 @@ def pack_from_recipe(
             jobs = ShardJobs(listing, plan, folder, recipe, work)
             return jobs.run(trusting=not overwrite)
         work.total = job.sample_count
-        tasks = PackTasks(
+        pack_tasks = PackTasks(
             folder, recipe, listing, plan, trusting=not overwrite, keeps_skipped=skip_errors
         )
-        with closing(completed(engine, tasks.each(), work.advance)) as found:
-            return job.ordered(ShardResult.from_worker(result) for _, result in found)
+        tasks = (
+            Task(run_task, task.number, task.name, task.size, task) for task in pack_tasks.each()
+        )
+        with closing(completed(engine, tasks, work.advance)) as found:
+            return job.ordered(result for _, result in found)
 
     return _complete(
         job,
@@ -235,7 +240,7 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
     return PackPlan.of(folder, recipe, source, listing, recipe.plan(source, listing))
 
 
-def run(task: Task | Mapping[str, Any]) -> ShardResult:
+def run(task: PackTask | Mapping[str, Any]) -> ShardResult:
     """Run a task of a plan: write its shard and index, unless that has been done before.
 
     Args:
@@ -245,21 +250,20 @@ def run(task: Task | Mapping[str, Any]) -> ShardResult:
         The result, for `finish`.
 
     Raises:
-        OptionError: the task is of another version of recordsmith, or another job writes there.
+        OptionError: the task is invalid or of another version of recordsmith, or another job writes
+            there.
         FileAccessError: this machine does not see the source, or cannot write to the folder.
     """
-    task = task if isinstance(task, Task) else Task.from_json(task)
-    if task.job != "pack":
+    task = task if isinstance(task, PackTask) else PackTask.from_json(task)
+    try:
+        with (as_folder(task.out) / INTERNAL_FOLDER).locked(is_shared=True):
+            return run_task(task)
+    except RecordsmithError:
+        raise
+    except (*NOT_AS_EXPECTED, LookupError) as error:
         raise OptionError(
-            option="task",
-            value=task.job,
-            expected="a task of a PackPlan",
-            remedy="Engines run the tasks of other jobs.",
-        )
-    with _from_outside("task", f"the task for {task.name} is invalid"):
-        folder = as_folder(task.content["out"])
-        with (folder / INTERNAL_FOLDER).locked(is_shared=True):
-            return ShardResult.from_json(run_task(task))
+            f"the task for {task.name} is invalid: {describe_fault(error)}", option="task"
+        ) from error
 
 
 def finish(
@@ -273,7 +277,8 @@ def finish(
 
     Args:
         results: of all tasks, in any order, or their JSON.
-        skip_errors, overwrite: as in `pack`.
+        skip_errors: accept samples that could not be read and report them.
+        overwrite: replace an existing dataset.
 
     Raises:
         OptionError: a result is missing, damaged or belongs to another plan; or as in `pack`.
@@ -284,7 +289,7 @@ def finish(
     found = [  # before the folder is locked: a generator may run the tasks
         result if isinstance(result, ShardResult) else parse_result(result) for result in results
     ]
-    with _from_outside("results", "the plan or a result is invalid"):
+    try:
         return _complete(
             plan,
             lambda _: plan.ordered(found),
@@ -292,17 +297,12 @@ def finish(
             overwrite=overwrite,
             is_local=False,
         )
-
-
-@contextmanager
-def _from_outside(name: str, problem: str) -> Iterator[None]:
-    """Report what Python raises when a document from a file has parts that it cannot have."""
-    try:
-        yield
     except RecordsmithError:
         raise
-    except (*NOT_AS_EXPECTED, LookupError) as error:
-        raise OptionError(f"{problem}: {type(error).__name__}: {error}", option=name) from error
+    except (*NOT_AS_EXPECTED, LookupError) as error:  # such as what TFDS's documents need
+        raise OptionError(
+            f"the plan or a result is invalid: {describe_fault(error)}", option="results"
+        ) from error
 
 
 def _complete(

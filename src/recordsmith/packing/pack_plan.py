@@ -25,7 +25,7 @@ from recordsmith.dataset.documents import (
 from recordsmith.dataset.labels import ClassNames, class_names_in_json
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
 from recordsmith.packing.pack_report import PackReport
-from recordsmith.packing.pack_task import PackTasks, check_shard_file
+from recordsmith.packing.pack_task import PackTask, PackTasks, check_shard_file
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.tfds_keys import PRESET, TfdsKeys
@@ -33,11 +33,11 @@ from recordsmith.sources import Listing, Source
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
 from recordsmith.summaries import Report
-from recordsmith.tasks import Document, Task, missing_error
+from recordsmith.tasks import missing_error
 from recordsmith.work import Work
 
 FORMAT = "recordsmith-plan"
-VERSION = 3
+VERSION = 4
 _BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 64
 
@@ -82,7 +82,7 @@ class PackPlan(Report):
     fingerprint: str
     _tasks: PackTasks | SavedTasks = dataclasses.field(compare=False)
 
-    def tasks(self, only: Iterable[int] | None = None) -> Iterator[Task]:
+    def tasks(self, only: Iterable[int] | None = None) -> Iterator[PackTask]:
         """Yield tasks, one for each shard, in order.
 
         Args:
@@ -94,21 +94,14 @@ class PackPlan(Report):
         wanted = range(len(self.shards)) if only is None else sorted({*self.checked(only)})
         return map(self._own, wanted, self._tasks.each(wanted))
 
-    def _own(self, number: int, task: Task) -> Task:
+    def _own(self, number: int, task: PackTask) -> PackTask:
         """Return a task that writes the shard of its number, and nothing else.
 
         Raises:
             OptionError: it is a task of another plan.
         """
         file, out = self.shards[number].file, str(self.out.absolute())
-        found = (
-            task.job,
-            task.plan,
-            task.number,
-            task.content.get("file"),
-            task.content.get("out"),
-        )
-        if found != ("pack", self.fingerprint, number, file, out):
+        if (task.plan, task.number, task.name, task.out) != (self.fingerprint, number, file, out):
             raise OptionError(
                 f"task {number} belongs to another plan, or was changed",
                 option="path",
@@ -374,7 +367,7 @@ def read_results(paths: Iterable[PlaceLike]) -> Iterator[ShardResult]:
             yield parse_result(line, place)
 
 
-def parse_result(result: Document | bytes, place: Location | None = None) -> ShardResult:
+def parse_result(result: Mapping[str, Any] | bytes, place: Location | None = None) -> ShardResult:
     """Parse the result of a task: plain JSON values, or their text.
 
     Args:
@@ -399,7 +392,7 @@ class SavedTasks:
     def __init__(self, place: Location) -> None:
         self._place = place
 
-    def each(self, numbers: Sequence[int]) -> Iterator[Task]:
+    def each(self, numbers: Sequence[int]) -> Iterator[PackTask]:
         """Yield tasks by number, ascending.
 
         Raises:
@@ -410,7 +403,7 @@ class SavedTasks:
             line = next((line for at, line in lines if at == number), None)
             if line is None:
                 raise _not_a_plan(self._place, f"it ends before task {number}")
-            yield Task.from_json(_document(self._place, line))
+            yield PackTask.from_json(_document(self._place, line))
 
 
 def _lines(place: Location) -> Iterator[bytes]:
@@ -440,7 +433,7 @@ def _lines(place: Location) -> Iterator[bytes]:
         yield b"".join(pieces)
 
 
-def _line(document: Document) -> bytes:
+def _line(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 

@@ -1,29 +1,26 @@
-"""One shard of a packing job as a task, and how a worker writes it."""
+"""One shard of a packing job as a task, and how a worker writes it.
+
+Tasks are JSON, as users may save them, and so may come from strangers: everything in them is
+checked before anything is written.
+"""
 
 from __future__ import annotations
 
 import errno
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.building import (
-    Occurrences,
-    claim,
-    is_valid_file_name,
-    rows_prefix,
-)
+from recordsmith.building import Occurrences, ShardResult, claim, is_valid_file_name, rows_prefix
 from recordsmith.dataset import is_shard_name
-from recordsmith.dataset.documents import (
-    integer_in_json,
-    line_in_json,
-)
+from recordsmith.dataset.documents import line_in_json
 from recordsmith.dataset.frames import FrameReader, Frames, open_frames
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
@@ -41,13 +38,102 @@ from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Note, Sample, SampleReader, ignore_note, open_reader
-from recordsmith.sources.numbered import ComputedReferences, NumberedSamples
+from recordsmith.sources.numbered import References, SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
 from recordsmith.stores import Location, as_folder
-from recordsmith.tasks import Document, Task
-from recordsmith.wire import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, check_compression
+from recordsmith.tasks import VERSION, version_error
+from recordsmith.wire import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class TaskSamples(msgspec.Struct, frozen=True):
+    """The samples of a task in columns, ascending by their number in the listing.
+
+    labels: -1 where there is none.
+    versions: one for all samples, or a list.
+    """
+
+    names: list[str]
+    sizes: list[_Count]
+    labels: list[int]
+    versions: int | list[int] | None
+    references: list[dict[str, Any] | None]
+
+
+class TaskRows(msgspec.Struct, frozen=True):
+    """Where the records of a task are in a file in the folder of the dataset.
+
+    faults: why a row cannot be stored, by its number in the task.
+    """
+
+    name: str
+    begins: list[_Count]
+    ends: list[_Count]
+    faults: list[tuple[int, dict[str, Any]]]
+
+
+class PackTask(msgspec.Struct, frozen=True):
+    """Writes one shard of a plan, on any machine that sees the source and the dataset.
+
+    plan: the fingerprint of the plan.
+    number: its place in the plan, from 0.
+    name: the shard.
+    out: the folder of the dataset.
+    trusting, keeps_skipped: as in `ShardJobs.run`.
+    kinds: of rows, whose values may not show them.
+    reader: of the samples; None if there are `rows`.
+    numbers: of the samples in the listing, ascending.
+    order: the numbers of the samples in the task, in the order of the shard.
+    notes: about the samples of all tasks, in the first one.
+    """
+
+    plan: str
+    number: int
+    name: str
+    split: str
+    out: str
+    recipe: dict[str, Any]
+    trusting: bool
+    keeps_skipped: bool
+    class_names: list[str | None] | None
+    tfds: dict[str, Any] | None
+    kinds: dict[str, Kind]
+    reader: dict[str, Any] | None
+    numbers: list[_Count]
+    order: list[_Count]
+    samples: TaskSamples
+    rows: TaskRows | None = None
+    notes: dict[str, dict[str, Any]] = {}
+    version: int = VERSION
+
+    @property
+    def size(self) -> int:
+        """The number of its samples."""
+        return len(self.order)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the task as plain JSON values."""
+        document: dict[str, Any] = msgspec.to_builtins(self)
+        return document
+
+    @classmethod
+    def from_json(cls, document: object) -> PackTask:
+        """Restore a task from `to_json`.
+
+        Raises:
+            OptionError: the document is not a task, or of another version of recordsmith.
+        """
+        if not isinstance(document, Mapping):
+            raise OptionError(option="task", value=document, expected="the JSON of a task")
+        if document.get("version") != VERSION:
+            raise version_error(document.get("version"))
+        try:
+            return msgspec.convert(document, cls)
+        except msgspec.ValidationError as error:
+            raise OptionError(f"the task is invalid: {error}", option="task") from None
 
 
 class PackTasks:
@@ -78,29 +164,29 @@ class PackTasks:
         self._listing = listing
         self._plan = plan
 
-    def each(self, numbers: Iterable[int] | None = None) -> Iterator[Task]:
+    def each(self, numbers: Iterable[int] | None = None) -> Iterator[PackTask]:
         """Yield tasks in the given order; all in order if `numbers` is None."""
         listing, plan = self._listing, self._plan
         rows = self._rows()
-        common = {
+        names = listing.class_names
+        common: dict[str, Any] = {
+            "plan": plan.fingerprint,
             "out": str(self._out.absolute()),
             "recipe": self._recipe.to_json(),
             "trusting": self._trusting,
             "keeps_skipped": self._keeps_skipped,
-            "compression": plan.compression,
-            "class_names": listing.class_names,
-            "tfds": listing.tfds,
-            "kinds": dict(listing.reader.kinds()),  # of rows, whose values may not show them
+            "class_names": None if names is None else list(names),
+            "tfds": None if listing.tfds is None else dict(listing.tfds),
+            "kinds": dict(listing.reader.kinds()),
             "reader": None if rows is not None else listing.reader.to_json(),
         }
         for number in range(len(plan.shards)) if numbers is None else numbers:
             shard = plan.shards[number]
-            content = {**common, "file": shard.file, "split": shard.split}
-            content |= _samples_to_json(plan, shard)
+            content = common | _samples_of(plan, shard)
             if rows is not None:
-                ascending = np.array(content["numbers"], np.int64)
-                content |= rows.to_json(ascending, is_first=number == 0)
-            yield Task("pack", plan.fingerprint, number, shard.file, len(shard.samples), content)
+                content["rows"] = rows.of(np.array(content["numbers"], np.int64))
+                content["notes"] = rows.notes() if number == 0 else {}
+            yield PackTask(number=number, name=shard.file, split=shard.split, **content)
 
     def _rows(self) -> _StoredRows | None:
         """Write the samples to the store, unless workers can read them from the source."""
@@ -133,21 +219,19 @@ class _StoredRows:
         self._faults = rows.faults
         self._notes = notes
 
-    def to_json(self, numbers: Int64Array, *, is_first: bool) -> dict[str, Any]:
-        """Return where some records are, as plain JSON values; the first task has the notes."""
+    def of(self, numbers: Int64Array) -> TaskRows:
+        """Return where some records are."""
         faults = [
-            [at, self._faults[number].to_json()]
-            for at, number in enumerate(numbers.tolist())
+            (row, self._faults[number].to_json())
+            for row, number in enumerate(numbers.tolist())
             if number in self._faults
         ]
-        rows = {
-            "name": self._name,
-            "begins": self._offsets[numbers].tolist(),
-            "ends": self._offsets[1:][numbers].tolist(),
-            "faults": faults,
-        }
-        notes = {what: vars(noted) for what, noted in self._notes.items()} if is_first else {}
-        return {"rows": rows, "notes": notes}
+        begins, ends = self._offsets[numbers], self._offsets[1:][numbers]
+        return TaskRows(self._name, begins.tolist(), ends.tolist(), faults)
+
+    def notes(self) -> dict[str, dict[str, Any]]:
+        """Return the notes about all records, as plain JSON values."""
+        return {what: vars(noted) for what, noted in self._notes.items()}
 
 
 class RowsInStore:
@@ -156,23 +240,17 @@ class RowsInStore:
     faults: why a row cannot be stored, by its number in the task.
     """
 
-    def __init__(self, folder: Location, document: Document, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, folder: Location, rows: TaskRows, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds
         self._frames: FrameReader | None = None
-        name = str(document["name"])
-        if not is_valid_file_name(name):
-            raise OptionError(option="name", value=name, expected="a name of a file")
-        self._location = (folder / INTERNAL_FOLDER / name).without_links()
-        self._begins = np.array(document["begins"], np.int64)
-        self._ends = np.array(document["ends"], np.int64)
-        if (
-            len(self._begins) != len(self._ends)
-            or (self.sizes < 0).any()
-            or (self._begins < 0).any()
-        ):
+        if not is_valid_file_name(rows.name):
+            raise OptionError(option="name", value=rows.name, expected="a name of a file")
+        self._location = (folder / INTERNAL_FOLDER / rows.name).without_links()
+        self._begins = np.array(rows.begins, np.int64)
+        self._ends = np.array(rows.ends, np.int64)
+        if len(self._begins) != len(self._ends) or (self.sizes < 0).any():
             raise ValueError("its rows have no valid places")
-        faults = document["faults"]
-        self.faults = {integer_in_json(at): Fault.from_json(fault) for at, fault in faults}
+        self.faults = {row: Fault.from_json(fault) for row, fault in rows.faults}
 
     @property
     def sizes(self) -> Int64Array:
@@ -221,60 +299,40 @@ class RowsInStore:
         )
 
 
-def run_task(task: Task, out: Location | None = None) -> Document:
-    """Write the shard of a task; return its result.
-
-    Args:
-        out: the folder of the dataset, if the task cannot name it: a store in memory.
-    """
-    job = _parsed(task.content, task.plan, out)
-    (shard,) = job.plan.shards
-    check_visible(job.listing.reader)
-    folder = claim(job.folder, task.plan, [shard.file])
-    jobs = ShardJobs(job.listing, job.plan, folder, job.recipe, Work(1, None), notes=job.notes)
-    (result,) = jobs.run(trusting=job.is_trusting, keeps_skipped=job.keeps_skipped)
-    return result.to_json()
-
-
-class _Job(NamedTuple):
-    """A task as it runs: a plan of one shard."""
-
-    folder: Location
-    recipe: Recipe
-    listing: Listing
-    plan: Plan
-    notes: Mapping[str, Occurrences]
-    is_trusting: bool
-    keeps_skipped: bool
-
-
-def _parsed(content: Document, fingerprint: str, out: Location | None) -> _Job:
-    """Parse the content of a task before anything is written.
+def run_task(task: PackTask) -> ShardResult:
+    """Write the shard of a task.
 
     Raises:
-        OptionError, or any of NOT_AS_EXPECTED: it is invalid, as it may come from a file.
+        OptionError, or any of NOT_AS_EXPECTED: the task is invalid, or another job writes there.
+        FileAccessError: this machine does not see the source, or cannot write to the folder.
     """
-    folder = as_folder(content["out"]) if out is None else out
-    listing = _listing(content, folder)
+    folder = as_folder(task.out)
+    recipe = Recipe.from_json(task.recipe)
+    listing = _listing(task, folder)
+    plan = _plan(task, listing, recipe)
+    notes = {what: Occurrences.from_json(noted) for what, noted in task.notes.items()}
+    check_visible(listing.reader)
+    folder = claim(folder, task.plan, [task.name])
+    jobs = ShardJobs(listing, plan, folder, recipe, Work(1, None), notes=notes)
+    (result,) = jobs.run(trusting=task.trusting, keeps_skipped=task.keeps_skipped)
+    return result
+
+
+def _plan(task: PackTask, listing: Listing, recipe: Recipe) -> Plan:
+    """Return the plan of one shard."""
+    order, numbers = np.array(task.order, np.int64), np.array(task.numbers, np.int64)
     count = len(listing.samples)
-    order, numbers = (np.array(content[name], np.int64) for name in ("order", "numbers"))
     if len(numbers) != count or not np.array_equal(np.sort(order), np.arange(count)):
         raise ValueError("its order has not each sample once")
-    split = line_in_json(content["split"])
-    shard = PackShard(check_shard_file(content["file"]), split, array("q", order.tolist()))
-    plan = Plan(
-        (shard,),
+    split = line_in_json(task.split)
+    return Plan(
+        (PackShard(check_shard_file(task.name), split, array("q", task.order)),),
         (split,),
-        check_compression(content["compression"]),
-        fingerprint,
+        recipe.shard_compression,
+        task.plan,
         listing.samples,
         lambda places: numbers[np.asarray(places, np.int64)],
     )
-    noted = content.get("notes", {}).items()
-    notes = {what: Occurrences.from_json(occurrences) for what, occurrences in noted}
-    recipe = Recipe.from_json(content["recipe"])
-    flags = content["trusting"] is True, content["keeps_skipped"] is True
-    return _Job(folder, recipe, listing, plan, notes, *flags)
 
 
 def check_shard_file(name: object) -> str:
@@ -329,27 +387,33 @@ def _encoded(listing: Listing, notes: dict[str, Occurrences]) -> EncodedRows:
     return rows
 
 
-def _samples_to_json(plan: Plan, shard: PackShard) -> dict[str, Any]:
-    """Return the samples of a shard as plain JSON values: in columns, ascending by their number in
-    the listing, and their order.
-    """
+def _samples_of(plan: Plan, shard: PackShard) -> dict[str, Any]:
+    """Return the numbers, the order and the samples of a shard for its task."""
     numbers = plan.numbers(shard.samples)
     ascending = np.argsort(numbers)
     order = np.empty(len(numbers), np.int64)
     order[ascending] = np.arange(len(numbers))
     samples = _at(plan.samples, np.asarray(shard.samples, np.int64)[ascending])
-    versions = [sample.version for sample in samples]
     return {
         "numbers": numbers[ascending].tolist(),
         "order": order.tolist(),
-        "samples": {
-            "names": [sample.name for sample in samples],
-            "sizes": [sample.size_bytes for sample in samples],
-            "labels": [-1 if sample.label is None else sample.label for sample in samples],
-            "versions": versions[0] if len({*versions}) == 1 else versions,
-            "references": [sample.reference for sample in samples],
-        },
+        "samples": TaskSamples(
+            [sample.name for sample in samples],
+            [sample.size_bytes for sample in samples],
+            [-1 if sample.label is None else sample.label for sample in samples],
+            _versions(samples),
+            [None if sample.reference is None else dict(sample.reference) for sample in samples],
+        ),
     }
+
+
+def _versions(samples: Sequence[Sample]) -> int | list[int] | None:
+    """The version of all samples if it is one, or of each; None if one has none."""
+    versions: list[Any] = [sample.version for sample in samples]
+    if None in versions:
+        return None
+    first: int = versions[0]
+    return first if len({*versions}) == 1 else versions
 
 
 def _at(samples: Sequence[Sample], places: Int64Array) -> list[Sample]:
@@ -361,40 +425,36 @@ def _at(samples: Sequence[Sample], places: Int64Array) -> list[Sample]:
     return found
 
 
-def _listing(content: Document, folder: Location) -> Listing:
+def _row_reference(row: int) -> dict[str, int]:
+    return {"row": row}
+
+
+def _listing(task: PackTask, folder: Location) -> Listing:
     """Return the samples of a task, numbered as in the task."""
-    samples, rows = content["samples"], content.get("rows")
-    versions = samples["versions"]
-    names, references = samples["names"], samples["references"]
-    sizes, labels = np.array(samples["sizes"], np.int64), np.array(samples["labels"], np.int32)
+    samples, versions = task.samples, task.samples.versions
+    references: References = samples.references.__getitem__
     reader: SampleReader
-    if rows is None:
-        reader = open_reader_once(json.dumps(content["reader"]))
+    if task.rows is None:
+        reader = open_reader_once(json.dumps(task.reader))
     else:
-        reader = RowsInStore(folder, rows, content["kinds"])
-        references = ComputedReferences(len(names), lambda at: {"row": at})
-    columns = [
-        names,
-        sizes,
-        labels,
-        references,
-        *([versions] if isinstance(versions, list) else []),
-    ]
-    if len({*map(len, columns)}) > 1 or (sizes < 0).any():
+        reader = RowsInStore(folder, task.rows, task.kinds)
+        references = _row_reference
+    columns: list[Sized] = [samples.names, samples.sizes, samples.labels, samples.references]
+    if isinstance(versions, list):
+        columns.append(versions)
+    if len({*map(len, columns)}) > 1:
         raise ValueError("its samples have different numbers of names, sizes and references")
-    if not all(isinstance(name, str) for name in names):
-        raise TypeError
     return Listing(
-        NumberedSamples(
-            names,
-            sizes,
-            labels=labels,
+        SampleTable(
+            samples.names,
+            np.array(samples.sizes, np.int64),
+            labels=np.array(samples.labels, np.int32),
             version=np.array(versions, np.int64) if isinstance(versions, list) else versions,
             references=references,
         ),
         reader,
-        class_names_in_json(content["class_names"]),
-        tfds=content["tfds"],
+        class_names_in_json(task.class_names),
+        tfds=task.tfds,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.sources.numbered import Names, NumberedSamples, RowNames
+from recordsmith.sources.numbered import Names, RowNames, SampleTable
 
 _AT_ONCE = 1024
 
@@ -28,7 +28,7 @@ class SampleKeys:
         no sample belongs to a group.
     """
 
-    def __init__(self, samples: NumberedSamples, splits: Sequence[str], seed: int) -> None:
+    def __init__(self, samples: SampleTable, splits: Sequence[str], seed: int) -> None:
         """`splits`: of the listing."""
         number_of = _Hasher(seed).number
         names = samples.names
@@ -64,7 +64,7 @@ class ListingDigest:
     def __init__(self) -> None:
         self._parts = [hashlib.blake2b(digest_size=16) for _ in range(3)]
 
-    def add(self, samples: NumberedSamples) -> None:
+    def add(self, samples: SampleTable) -> None:
         """Add the next samples."""
         of_names, of_sizes, of_labels = self._parts
         if isinstance(samples.names, RowNames):

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.packing.division import Division, SampleTable
+from recordsmith.packing.division import DivisibleSamples, Division
 from recordsmith.packing.sample_keys import ListingDigest, SampleKeys
 from recordsmith.packing.spilled_samples import Places, SpilledTable
 from recordsmith.sources import Listing, Sample
-from recordsmith.sources.numbered import StreamedSamples, collect_runs
+from recordsmith.sources.numbered import RelistedSamples, sample_tables
 
 RUN_BYTES = 256 << 20
 """Samples that take more memory are sorted on disk: this much is sorted in memory at a time."""
@@ -43,7 +43,7 @@ class OrderedSamples(Protocol):
         ...
 
 
-class OrderableSamples(SampleTable, Protocol):
+class OrderableSamples(DivisibleSamples, Protocol):
     """A table whose samples can be put into an order."""
 
     def arrange(self, division: Division) -> OrderedSamples:
@@ -62,7 +62,7 @@ def read_samples(
     """
     digest = ListingDigest()
     spilled: SpilledTable | None = None
-    for samples, is_last in collect_runs(listing.samples, run_bytes):
+    for samples, is_last in sample_tables(listing.samples, run_bytes):
         digest.add(samples)
         keys = SampleKeys(samples, listing.splits, seed)
         if is_last and spilled is None:
@@ -78,7 +78,7 @@ class _TableInMemory:
     """All samples: planning takes 28 bytes each."""
 
     def __init__(self, listing: Listing, keys: SampleKeys, *, shuffle: bool) -> None:
-        is_streamed = isinstance(listing.samples, StreamedSamples)
+        is_streamed = isinstance(listing.samples, RelistedSamples)
         self._samples = keys.samples if is_streamed else listing.samples
         self._keys = keys
         self._shuffle = shuffle

@@ -20,7 +20,7 @@ from recordsmith.example import BytesArray
 from recordsmith.packing.division import Division
 from recordsmith.packing.sample_keys import SampleKeys
 from recordsmith.sources import Sample
-from recordsmith.sources.numbered import LazySequence, Names, NumberedSamples, StoredReferences
+from recordsmith.sources.numbered import LazySequence, Names, SampleTable, StoredReferences
 from recordsmith.stores.local.scratch import ScratchFile
 
 _ROW = np.dtype(
@@ -85,7 +85,7 @@ class _SampleFile:
 class SpilledTable:
     """All samples of a listing, added in runs.
 
-    Attributes as `SampleTable`.
+    Attributes as `DivisibleSamples`.
     """
 
     def __init__(self, split_count: int, run_bytes: int, *, shuffle: bool) -> None:
@@ -102,7 +102,7 @@ class SpilledTable:
         return self._count
 
     def add(self, keys: SampleKeys) -> None:
-        """Add the next samples, as from `collect_runs`."""
+        """Add the next samples, as from `sample_tables`."""
         count = len(keys.samples)
         order = np.arange(count)
         if self._shuffle:
@@ -216,15 +216,13 @@ class SpilledSamples(LazySequence[Sample]):
         return self._block(block)[at]
 
 
-def _read_block(
-    file: _SampleFile, count: int, number: int, *, has_versions: bool
-) -> NumberedSamples:
+def _read_block(file: _SampleFile, count: int, number: int, *, has_versions: bool) -> SampleTable:
     """Read `_BLOCK_ROWS` of the samples of a file, which has `count`."""
     start = number * _BLOCK_ROWS
     rows = file.rows(start, min(start + _BLOCK_ROWS, count))
     lengths = np.stack([rows["name"], rows["reference"]], axis=1).ravel()
     texts = BytesArray(file.texts(rows), offsets_from_lengths(lengths))
-    return NumberedSamples(
+    return SampleTable(
         Names(texts[::2]),
         rows["size"],
         labels=rows["label"],

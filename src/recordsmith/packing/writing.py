@@ -34,7 +34,7 @@ from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing, Sample
-from recordsmith.sources.numbered import NumberedSamples
+from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.stopping import wait_for
@@ -85,7 +85,7 @@ class ShardJobs:
         if preparation.keeps_records and hasattr(listing.reader, "frames"):
             self._frames = listing.reader.frames()
         if self._frames is not None:
-            assert isinstance(plan.samples, NumberedSamples)
+            assert isinstance(plan.samples, SampleTable)
             self._sizes = plan.samples.sizes
 
     def run(
@@ -266,7 +266,7 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
 
 def _select(samples: Sequence[Sample], shard: PackShard) -> Iterator[Sample]:
     """Yield the samples of a shard."""
-    if isinstance(samples, NumberedSamples):
+    if isinstance(samples, SampleTable):
         return samples.select(shard.samples)
     return map(samples.__getitem__, shard.samples)
 
@@ -274,7 +274,7 @@ def _select(samples: Sequence[Sample], shard: PackShard) -> Iterator[Sample]:
 def _hash_versions(samples: Sequence[Sample], shard: PackShard) -> str | None:
     """The hash of the versions of a shard's samples."""
     versions = VersionHash()
-    if isinstance(samples, NumberedSamples) and samples.versions is not None:
+    if isinstance(samples, SampleTable) and samples.versions is not None:
         found = np.asarray(samples.versions, np.int64)
         of_all = np.broadcast_to(found, (len(samples),))
         numbers = np.asarray(shard.samples, np.int64)

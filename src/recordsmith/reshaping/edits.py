@@ -8,7 +8,6 @@ action per key with its own edit.
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,20 +19,12 @@ import numpy as np
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import DataError, OptionError, option, suggest_names
-from recordsmith.example import (
-    FeatureSchema,
-    KeyAction,
-    Rewriter,
-    Schema,
-    decode_example,
-    encode_example,
-)
+from recordsmith.example import FeatureSchema, KeyAction, Rewriter, Schema, encode_example
 from recordsmith.example.keys import label_text_key
 from recordsmith.example.payload import decode_key, encode_key
 from recordsmith.reshaping.recoding import (
     Recoder,
     RecodeTable,
-    Row,
     TableLike,
     check_class_names,
     recoded_class_names,
@@ -296,41 +287,6 @@ class Edits:
             "recode": {key: table.to_json() for key, table in self.recode.items()},
         }
         return {name: value for name, value in document.items() if value}
-
-    def to_task(self) -> dict[str, Any]:
-        """Return everything as plain JSON values, from which `from_task` makes equal edits."""
-        return {
-            "drop": list(self.drop),
-            "rename": self.rename,
-            "add": [
-                base64.b64encode(encode_example({key: value})).decode()
-                for key, value in self.add.items()  # in this order
-            ],
-            "recode": {
-                key: {
-                    "where": table.where,
-                    "rows": [list(vars(row).values()) for row in table.rows],
-                }
-                for key, table in self.recode.items()
-            },
-        }
-
-    @classmethod
-    def from_task(cls, document: Mapping[str, Any]) -> Edits:
-        """Restore edits from `to_task`."""
-        return cls(
-            drop=document["drop"],
-            rename=document["rename"],
-            add={
-                key: value
-                for example in document["add"]
-                for key, value in decode_example(base64.b64decode(example)).items()
-            },
-            recode={
-                key: RecodeTable(tuple(Row(*row) for row in table["rows"]), table["where"])
-                for key, table in document["recode"].items()
-            },
-        )
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:

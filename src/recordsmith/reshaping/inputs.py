@@ -420,8 +420,8 @@ class InputRecords:
     def __len__(self) -> int:
         return len(self._given)
 
-    def to_json(self, number: int) -> dict[str, Any]:
-        """Return an input as plain JSON values, for a worker."""
+    def to_task(self, number: int) -> dict[str, Any]:
+        """Return an input for a worker, without credentials."""
         shard, info, unpacked = self._given[number], self._infos[number], self._unpacked.get(number)
         return {
             "location": str(shard.location.absolute()),
@@ -433,8 +433,8 @@ class InputRecords:
         }
 
     @classmethod
-    def from_json(cls, documents: Sequence[Mapping[str, Any]], work: Work) -> InputRecords:
-        """Open the inputs of a task, from `to_json` of each."""
+    def from_task(cls, documents: Sequence[Mapping[str, Any]], work: Work) -> InputRecords:
+        """Open the inputs of a task, from `to_task` of each."""
         shards, infos, unpacked = [], [], {}
         for number, document in enumerate(documents):
             location = as_place(document["location"])
@@ -459,6 +459,10 @@ class InputRecords:
         """Return the given file, for messages."""
         return self._given[number].location
 
+    def numbers_of(self, positions: Int64Array) -> Int64Array:
+        """Return the numbers of the inputs of some positions."""
+        return np.searchsorted(self.starts, positions, side="right") - 1
+
     def blocks(self, positions: range | Int64Array) -> Iterator[LocatedBlock]:
         """Yield records at some positions, in that order; a range is in one input.
 
@@ -469,7 +473,7 @@ class InputRecords:
             assert self._are_counts_checked
             yield from self._records.select(PositionArray(positions)).blocks()
             return
-        number = int(np.searchsorted(self.starts, positions.start, side="right")) - 1
+        number = int(self.numbers_of(np.array(positions[:1]))[0])
         shard, first = self.shards[number], int(self.starts[number])
         seen, stop = positions.start - first, positions.stop - first
         for block in shard.blocks(seen, None if stop == self.counts[number] else stop):

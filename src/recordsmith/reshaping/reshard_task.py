@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import ShardResult, check_written, claim, is_valid_file_name
 from recordsmith.dataset import Manifest
 from recordsmith.errors import OptionError
 from recordsmith.reshaping.copies import ShardCopies
-from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import InputRecords
 from recordsmith.reshaping.plan import ReshardedShard
 from recordsmith.stores import as_folder
-from recordsmith.tasks import Document, Engine, Task, run_on
+from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Work
 
 
@@ -32,22 +31,20 @@ def run_tasks(
     Args:
         earlier: the manifest in the folder.
     """
-    found = run_on(engine, _tasks(copies, shards), work.advance)
-    results = [
-        ShardResult.of_task(found[number], shard.file, copies.fingerprint)
-        for number, shard in enumerate(shards)
-    ]
-    check_written(copies.folder, results, earlier)
+    results = run_on(engine, _tasks(copies, shards), work.advance)
+    in_order = [results[number] for number in range(len(shards))]
+    check_written(copies.folder, in_order, earlier)
     copies.records.check_unchanged()
-    return results
+    return in_order
 
 
 def _tasks(copies: ShardCopies, shards: Sequence[ReshardedShard]) -> Iterator[Task]:
     common = {
+        "plan": copies.fingerprint,
         "out": str(copies.folder.absolute()),
         "compression": copies.compression,
         "versions": copies.versions,
-        "edits": None if copies.edits is None else copies.edits.to_task(),
+        "edits": copies.edits,
         "tiles": copies.tiles,
         "trusting": copies.trusting,
     }
@@ -55,69 +52,56 @@ def _tasks(copies: ShardCopies, shards: Sequence[ReshardedShard]) -> Iterator[Ta
         inputs, size = _inputs(copies, shard)
         content = {
             **common,
-            "file": shard.file,
-            "split": shard.split,
+            "shard": shard,
             "is_surveyed": shard.split in copies.surveyed,
             **inputs,
         }
-        yield Task("reshard", copies.fingerprint, number, shard.file, size, content)
+        yield Task(run_task, number, shard.file, size, content)
 
 
 def _inputs(copies: ShardCopies, shard: ReshardedShard) -> tuple[dict[str, Any], int]:
-    """Return the inputs of a shard, numbered in its task, with its records; and their size."""
+    """Return the inputs of a shard and the positions of its records in them, and their size."""
     records = copies.records
-    bytes_each = np.array(records.sizes) / np.maximum(1, records.counts)
-    spans: list[list[Any]] = []
-    used: dict[int, int] = {}  # number in the task by number of the input
-    size = 0.0
-    for positions in copies.spans(shard):
-        is_run = isinstance(positions, range)
-        array = np.array(positions[:1] if is_run else positions)
-        numbers = np.searchsorted(records.starts, array, side="right") - 1
-        places = array - records.starts[numbers]
-        for number in np.unique(numbers).tolist():
-            used.setdefault(number, len(used))
+    spans = list(copies.spans(shard))
+    counts = np.zeros(len(records), np.int64)  # of the records of each input
+    for positions in spans:
         if isinstance(positions, range):
-            begin = int(places[0])
-            spans.append([used[int(numbers[0])], begin, begin + len(positions)])
-            size += float(bytes_each[numbers[0]]) * len(positions)
+            counts[records.numbers_of(np.array(positions[:1]))] += len(positions)
         else:
-            own = np.array([used.get(number, 0) for number in range(len(records))])
-            spans.append([own[numbers].tolist(), places.tolist()])
-            size += float(bytes_each[numbers].sum())
-    return {"inputs": [records.to_json(number) for number in used], "spans": spans}, int(size)
+            counts += np.bincount(records.numbers_of(positions), minlength=len(records))
+    used = np.flatnonzero(counts)
+    shifts = np.zeros(len(records), np.int64)
+    shifts[used] = offsets_from_lengths(np.array(records.counts)[used])[:-1] - records.starts[used]
+    moved: list[range | Int64Array] = []
+    for positions in spans:
+        if isinstance(positions, range):
+            shift = int(shifts[records.numbers_of(np.array(positions[:1]))[0]])
+            moved.append(range(positions.start + shift, positions.stop + shift))
+        else:
+            moved.append(positions + shifts[records.numbers_of(positions)])
+    bytes_each = np.array(records.sizes) / np.maximum(1, records.counts)
+    size = int((bytes_each * counts).sum())
+    return {"inputs": [records.to_task(number) for number in used.tolist()], "spans": moved}, size
 
 
-def run_task(task: Task) -> Document:
-    """Write the shard of a task; return its result."""
-    content = task.content
-    file, split = str(content["file"]), str(content["split"])
-    if not is_valid_file_name(file):
-        raise OptionError(option="file", value=file, expected="a name of a shard")
-    folder = claim(as_folder(content["out"]), task.plan, [file])
+def run_task(content: dict[str, Any]) -> ShardResult:
+    """Write the shard of a task."""
+    shard: ReshardedShard = content["shard"]
+    if not is_valid_file_name(shard.file):
+        raise OptionError(option="file", value=shard.file, expected="a name of a shard")
+    folder = claim(as_folder(content["out"]), content["plan"], [shard.file])
     work = Work(1, None)
-    records = InputRecords.from_json(content["inputs"], work)
-    starts = records.starts
-
-    def spans(_: ReshardedShard) -> Iterator[range | Int64Array]:
-        for span in content["spans"]:
-            if len(span) == 3:
-                first = int(starts[span[0]])
-                yield range(first + span[1], first + span[2])
-            else:
-                yield starts[np.array(span[0])] + np.array(span[1], np.int64)
-
     copies = ShardCopies(
         folder,
-        task.plan,
+        content["plan"],
         content["compression"],
-        records,
-        spans,
+        InputRecords.from_task(content["inputs"], work),
+        lambda _: content["spans"],
         content["versions"],
-        [split] if content["is_surveyed"] else [],
-        None if content["edits"] is None else Edits.from_task(content["edits"]),
+        [shard.split] if content["is_surveyed"] else [],
+        content["edits"],
         content["tiles"],
         content["trusting"],
     )
-    (result,) = copies.run([ReshardedShard(file, split, 0, 0)], work, checks_inputs=True)
-    return result.to_json()
+    (result,) = copies.run([shard], work, checks_inputs=True)
+    return result

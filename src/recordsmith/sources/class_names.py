@@ -33,22 +33,22 @@ def class_in_name(pattern: re.Pattern[str], name: str) -> str:
 
 def classes_in_names(
     pattern: re.Pattern[str], names: Iterable[str], root: Location | None
-) -> list[str]:
-    """The class in each of the names of images."""
-    found: list[str] = []
+) -> tuple[str, ...]:
+    """The classes in the names of images, sorted; every name must have one."""
+    classes = set()
     unmatched = []
-    known: dict[str, str] = {}
-    for name in names:
+    name_count = 0
+    for name_count, name in enumerate(names, 1):  # noqa: B007 - used after the loop
         text = class_in_name(pattern, name)
-        found.append(known.setdefault(text, text))
+        classes.add(text)
         if not text:
             unmatched.append(name)
     if unmatched:
         raise SourceError(
-            f"{len(unmatched):,} of {len(found):,} images have no class: "
+            f"{len(unmatched):,} of {name_count:,} images have no class: "
             f"{pattern.pattern!r} does not match {join_names(unmatched)}",
             unmatched,
             path=root,
         )
-    check_class_names(known)
-    return found
+    check_class_names(classes)
+    return tuple(sorted(classes))

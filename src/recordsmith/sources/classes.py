@@ -15,7 +15,7 @@ from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.words import count, similar_name
 
 _MAX_SUGGESTED = 100
-_LONGEST_COMPARED = 200
+_MAX_COMPARED_LENGTH = 200
 _MAX_COMPARED = 10_000
 
 
@@ -55,9 +55,9 @@ class Classes:
 
     def _suggestion(self, name: str) -> str:
         """A similar class, or the first known classes."""
-        likely = [known for known in self._labels if len(known) <= _LONGEST_COMPARED]
+        likely = [known for known in self._labels if len(known) <= _MAX_COMPARED_LENGTH]
         folded = {known.casefold(): known for known in likely[:_MAX_COMPARED]}
-        similar = similar_name(name[:_LONGEST_COMPARED].casefold(), folded)
+        similar = similar_name(name[:_MAX_COMPARED_LENGTH].casefold(), folded)
         if similar is not None:
             return f"; did you mean {folded[similar]!r}?"
         return f"; known classes: {join_names(sorted(self._labels)) or 'none'}"

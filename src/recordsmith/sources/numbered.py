@@ -10,6 +10,7 @@ from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
+from operator import eq
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -22,6 +23,9 @@ from recordsmith.sources.source import Sample
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """Names, and for each row which of them it has; -1: none."""
 
+References: TypeAlias = Callable[[int], "Mapping[str, Any] | None"]
+"""Returns the reference of the sample with a number."""
+
 _Item = TypeVar("_Item")
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64
 _ROWS_AT_ONCE = 1 << 16
@@ -31,6 +35,8 @@ _SAMPLE_BYTES = 100  # of a sample while it is planned, in addition to its name 
 
 class LazySequence(Sequence[_Item]):
     """A sequence whose items are created on access."""
+
+    __hash__ = None  # type: ignore[assignment]
 
     @abstractmethod
     def _item(self, number: int) -> _Item: ...
@@ -49,6 +55,12 @@ class LazySequence(Sequence[_Item]):
 
     def __iter__(self) -> Iterator[_Item]:
         return map(self._item, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a sequence of the same type with equal items."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
 
 
 class RowNames(LazySequence[str]):
@@ -73,27 +85,23 @@ class RowNames(LazySequence[str]):
 
         The name of a single table does not count, so that its format does not change the order.
         """
-        found = np.empty(len(self), np.uint64)
+        hashes = np.empty(len(self), np.uint64)
         bounds = itertools.pairwise(self._starts)
         for table, (start, stop) in zip(self.tables, bounds, strict=True):
             number = np.uint64(number_of(table if len(self.tables) > 1 else ""))
-            for at in range(start, stop, _ROWS_AT_ONCE):
-                rows = np.arange(at, min(at + _ROWS_AT_ONCE, stop), dtype=np.uint64)
+            for first in range(start, stop, _ROWS_AT_ONCE):
+                rows = np.arange(first, min(first + _ROWS_AT_ONCE, stop), dtype=np.uint64)
                 rows -= np.uint64(start)
-                found[at : at + len(rows)] = _mixed(number + rows * _STEP)
-        return found
+                hashes[first : first + len(rows)] = _mixed(number + rows * _STEP)
+        return hashes
 
     def locate(self, number: int) -> tuple[int, int]:
         """(number of the table, number of the row in it)."""
         table = bisect.bisect_right(self._starts, number) - 1
         return table, number - self._starts[table]
 
-    def references(self) -> ComputedReferences:
-        """The references of the rows: their table, and their number in it from 0."""
-        return ComputedReferences(len(self), self.reference)
-
     def reference(self, number: int) -> Mapping[str, Any]:
-        """The reference of one row."""
+        """The reference of one row: its table, and its number in it from 0."""
         table, row = self.locate(number)
         return {"file": self.tables[table], "row": row}
 
@@ -126,44 +134,26 @@ class Names(LazySequence[str]):
         return [str(name, "utf-8", "surrogateescape") for name in self.encoded[numbers].views()]
 
 
-class StoredReferences(LazySequence[Mapping[str, Any] | None]):
-    """References of any kind, held as JSON."""
+class StoredReferences:
+    """References of any kind, held as JSON; those of samples without one are empty."""
 
     def __init__(self, documents: BytesArray) -> None:
-        """`documents`: empty for None."""
         self.documents = documents
 
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    def _item(self, number: int) -> Mapping[str, Any] | None:
+    def __call__(self, number: int) -> Mapping[str, Any] | None:
         document = bytes(self.documents[number])
         return json.loads(document) if document else None
 
 
-class ComputedReferences(LazySequence[Mapping[str, Any]]):
-    """References that are made when they are accessed."""
-
-    def __init__(self, count: int, make: Callable[[int], Mapping[str, Any]]) -> None:
-        self._count = count
-        self._make = make
-
-    def __len__(self) -> int:
-        return self._count
-
-    def _item(self, number: int) -> Mapping[str, Any]:
-        return self._make(number)
-
-
-class NumberedSamples(LazySequence[Sample]):
-    """The samples of a listing; keeps the given arrays.
+class SampleTable(LazySequence[Sample]):
+    """The samples of a listing in arrays, which are kept as they are given.
 
     names: by sample.
     sizes: int64, (samples,): size of each in bytes.
     labels: int32, (samples,): -1 where there is none; None without labels.
     splits, groups: the names, and which each sample has.
-    version: one for all samples, or int64, (samples,).
-    references: by sample.
+    versions: one for all samples, or int64, (samples,).
+    references: makes the reference of a sample from its number.
     """
 
     def __init__(
@@ -175,7 +165,7 @@ class NumberedSamples(LazySequence[Sample]):
         splits: Coding | None = None,
         groups: Coding | None = None,
         version: int | Int64Array | None = None,
-        references: Sequence[Mapping[str, Any] | None] | None = None,
+        references: References | None = None,
     ) -> None:
         self.names = names
         self.sizes = sizes
@@ -188,15 +178,8 @@ class NumberedSamples(LazySequence[Sample]):
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, NumberedSamples):
-            return NotImplemented
-        return len(self) == len(other) and all(map(Sample.__eq__, self, other))
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
-        return f"NumberedSamples({len(self)} samples)"
+        return f"SampleTable({len(self)} samples)"
 
     def _item(self, number: int) -> Sample:
         label = -1 if self.labels is None else self.labels.item(number)
@@ -208,7 +191,7 @@ class NumberedSamples(LazySequence[Sample]):
             None if self.splits is None else _name_of(self.splits, number),
             None if self.groups is None else _name_of(self.groups, number),
             versions.item(number) if isinstance(versions, np.ndarray) else versions,
-            None if self.references is None else self.references[number],
+            None if self.references is None else self.references(number),
         )
 
     def select(self, numbers: Sequence[int]) -> Iterator[Sample]:
@@ -217,7 +200,7 @@ class NumberedSamples(LazySequence[Sample]):
             portion = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE], np.int64)
             rows = portion.tolist()
             labels = repeat(-1) if self.labels is None else self.labels[portion].tolist()
-            names, versions, references = self.names, self.versions, self.references
+            names, versions = self.names, self.versions
             yield from map(
                 Sample,
                 names.select(portion) if isinstance(names, Names) else map(names.__getitem__, rows),
@@ -228,12 +211,12 @@ class NumberedSamples(LazySequence[Sample]):
                 versions[portion].tolist()
                 if isinstance(versions, np.ndarray)
                 else repeat(versions),
-                repeat(None) if references is None else map(references.__getitem__, rows),
+                repeat(None) if self.references is None else map(self.references, rows),
             )
 
 
 def _names_of(coding: Coding | None, numbers: Iterable[int]) -> Iterator[str | None]:
-    return repeat(None) if coding is None else (_name_of(coding, each) for each in numbers)
+    return repeat(None) if coding is None else (_name_of(coding, number) for number in numbers)
 
 
 def _name_of(coding: Coding, number: int) -> str | None:
@@ -242,7 +225,7 @@ def _name_of(coding: Coding, number: int) -> str | None:
     return names[place] if place >= 0 else None
 
 
-class StreamedSamples(LazySequence[Sample]):
+class RelistedSamples(LazySequence[Sample]):
     """Samples that are listed again each time they are iterated, so that none is held.
 
     The length, an index and comparisons collect them once into arrays.
@@ -251,67 +234,49 @@ class StreamedSamples(LazySequence[Sample]):
     def __init__(self, walk: Callable[[], Iterator[Sample]]) -> None:
         """`walk` yields all samples, the same at each call."""
         self._walk = walk
-        self._collected: NumberedSamples | None = None
-        self._started: Iterator[Sample] | None = None
+        self._table: SampleTable | None = None
         self._is_listed = False
 
     def __iter__(self) -> Iterator[Sample]:
-        if self._collected is not None:
-            return iter(self._collected)
-        started, self._started = self._started, None
-        return self._walk() if started is None else started
-
-    def __bool__(self) -> bool:
-        """Whether there is a sample; the next iteration goes on from there."""
-        if self._collected is None:
-            walk = iter(self)
-            first = list(itertools.islice(walk, 1))
-            self._started = itertools.chain(first, walk)
-            return bool(first)
-        return len(self._collected) > 0
+        return self._walk() if self._table is None else iter(self._table)
 
     def __len__(self) -> int:
-        return len(self.collected())
+        return len(self._collected())
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StreamedSamples) and self.collected() == other.collected()
+    def _item(self, number: int) -> Sample:
+        return self._collected()[number]
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def collected(self) -> NumberedSamples:
-        """All samples in arrays: about 32 bytes each in addition to names and references."""
-        if self._collected is None:
-            [*_] = self.runs(sys.maxsize)
-            assert self._collected is not None
-        return self._collected
-
-    def runs(self, most_bytes: int) -> Iterator[tuple[NumberedSamples, bool]]:
-        """Yield all samples as `collect_runs`; a single run is kept."""
-        if self._collected is not None:
-            yield self._collected, True
+    def tables(self, max_bytes: int) -> Iterator[tuple[SampleTable, bool]]:
+        """Yield all samples as `sample_tables`; a single table is kept."""
+        if self._table is not None:
+            yield self._table, True
             return
         is_first = True
-        for samples, is_last in _runs(iter(self), most_bytes):
+        for table, is_last in _tables(self._walk(), max_bytes):
             self._is_listed = is_last
             if is_first and is_last:
-                self._collected = samples
-            yield samples, is_last
-            del samples  # before the next ones are collected
+                self._table = table
+            yield table, is_last
+            del table  # before the next samples are collected
             is_first = False
 
     def list_all(self) -> None:
         """Iterate all samples, unless that has been done."""
         if not self._is_listed:
-            self.collected()
+            self._collected()
 
-    def _item(self, number: int) -> Sample:
-        return self.collected()[number]
+    def _collected(self) -> SampleTable:
+        """All samples in arrays: about 32 bytes each in addition to names and references."""
+        if self._table is None:
+            [*_] = self.tables(sys.maxsize)
+            assert self._table is not None
+        return self._table
 
 
 class LazyNotices(LazySequence[str]):
     """Notices of a listing, which are known when all samples were listed."""
 
-    def __init__(self, samples: StreamedSamples, make: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, samples: RelistedSamples, make: Callable[[], Sequence[str]]) -> None:
         """`make` returns the notices after the samples were iterated."""
         self._samples = samples
         self._make = make
@@ -322,7 +287,7 @@ class LazyNotices(LazySequence[str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return repr(self._all())
@@ -335,39 +300,37 @@ class LazyNotices(LazySequence[str]):
         return self._make()
 
 
-def collect(samples: Iterable[Sample]) -> NumberedSamples:
+def collect(samples: Iterable[Sample]) -> SampleTable:
     """Collect samples into arrays."""
-    ((collected, _),) = collect_runs(samples, sys.maxsize)
-    return collected
+    ((table, _),) = sample_tables(samples, sys.maxsize)
+    return table
 
 
-def collect_runs(
-    samples: Iterable[Sample], most_bytes: int
-) -> Iterator[tuple[NumberedSamples, bool]]:
-    """Collect samples into arrays, as many at a time as fit into about `most_bytes`.
+def sample_tables(samples: Iterable[Sample], max_bytes: int) -> Iterator[tuple[SampleTable, bool]]:
+    """Yield samples in tables of about `max_bytes`, and whether each is the last one.
 
-    Samples that are in arrays are not divided.
+    Samples that are in a table already are not divided.
     """
-    if isinstance(samples, NumberedSamples):
+    if isinstance(samples, SampleTable):
         return iter([(samples, True)])
-    if isinstance(samples, StreamedSamples):
-        return samples.runs(most_bytes)
-    return _runs(iter(samples), most_bytes)
+    if isinstance(samples, RelistedSamples):
+        return samples.tables(max_bytes)
+    return _tables(iter(samples), max_bytes)
 
 
-def _runs(samples: Iterator[Sample], most_bytes: int) -> Iterator[tuple[NumberedSamples, bool]]:
+def _tables(samples: Iterator[Sample], max_bytes: int) -> Iterator[tuple[SampleTable, bool]]:
     first: list[Sample] = []
     while True:
-        run = _run(itertools.chain(first, samples), most_bytes)
+        table = _next_table(itertools.chain(first, samples), max_bytes)
         first = [*itertools.islice(samples, 1)]
-        yield run, not first
+        yield table, not first
         if not first:
             return
-        del run
+        del table
 
 
-def _run(samples: Iterator[Sample], most_bytes: int) -> NumberedSamples:
-    """Collect samples, as many as fit."""
+def _next_table(samples: Iterator[Sample], max_bytes: int) -> SampleTable:
+    """Collect as many samples as fit."""
     names, references = bytearray(), bytearray()
     name_ends, reference_ends = array("q", [0]), array("q", [0])
     sizes, versions = array("q"), array("q")
@@ -375,9 +338,11 @@ def _run(samples: Iterator[Sample], most_bytes: int) -> NumberedSamples:
     splits: dict[str | None, int] = {None: -1}
     groups: dict[str | None, int] = {None: -1}
     has_versions = True
-    at_once = min(_SAMPLES_AT_ONCE, most_bytes // _SAMPLE_BYTES + 1)
+    at_once = min(_SAMPLES_AT_ONCE, max_bytes // _SAMPLE_BYTES + 1)
     count = -1
-    while len(sizes) > count and _byte_count(names, references, sizes) < most_bytes:
+    while (
+        len(sizes) > count and len(names) + len(references) + _SAMPLE_BYTES * len(sizes) < max_bytes
+    ):
         count = len(sizes)
         for sample in itertools.islice(samples, at_once):
             names += sample.name.encode("utf-8", "surrogateescape")
@@ -391,21 +356,16 @@ def _run(samples: Iterator[Sample], most_bytes: int) -> NumberedSamples:
             of_group.append(groups.setdefault(sample.group, len(groups) - 1))
             has_versions &= sample.version is not None
             versions.append(sample.version or 0)
-    return NumberedSamples(
+    documents = BytesArray(references, np.frombuffer(reference_ends, np.int64))
+    return SampleTable(
         Names(BytesArray(names, np.frombuffer(name_ends, np.int64))),
         np.frombuffer(sizes, np.int64),
         labels=np.frombuffer(labels, np.int32),
         splits=_coding(splits, of_split),
         groups=_coding(groups, of_group),
         version=np.frombuffer(versions, np.int64) if has_versions else None,
-        references=StoredReferences(BytesArray(references, np.frombuffer(reference_ends, np.int64)))
-        if references
-        else None,
+        references=StoredReferences(documents) if references else None,
     )
-
-
-def _byte_count(names: bytearray, references: bytearray, sizes: array[int]) -> int:
-    return len(names) + len(references) + _SAMPLE_BYTES * len(sizes)
 
 
 def _coding(numbers: Mapping[str | None, int], of_sample: array[int]) -> Coding | None:

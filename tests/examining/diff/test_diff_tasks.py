@@ -18,13 +18,13 @@ from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
 from recordsmith.examining.diff import comparing
 
-from ...json_engine import JsonEngine, KilledProcesses, plain
 from ...raising import raises
+from ...repeating_engine import KilledProcesses, RepeatingEngine, plain
 
 
 def _assert_equal(a: Any, b: Any, engine: Any = None, **options: Any) -> Any:
     expected = rs.diff(a, b, **options)
-    found = rs.diff(a, b, engine=engine or JsonEngine(), **options)
+    found = rs.diff(a, b, engine=engine or RepeatingEngine(), **options)
     assert plain(found) == plain(expected)
     assert found.to_json() == expected.to_json()
     return found
@@ -125,7 +125,7 @@ def test_files_of_other_programs(zoo_row: dict[str, Any], zoo: Path, tmp_path: P
     path = zoo / zoo_row["file"]
     if zoo_row["tf_error"] is not None:
         with pytest.raises(rs.RecordsmithError):
-            rs.diff(path, path, engine=JsonEngine())
+            rs.diff(path, path, engine=RepeatingEngine())
         return
     other = tmp_path / "other.tfrecord"
     with rs.ShardWriter(other) as writer:
@@ -140,10 +140,10 @@ def test_damage(both: tuple[Path, Path]) -> None:
     data[-1] ^= 1
     path.write_bytes(data)
     with raises(rs.CorruptDataError, path=path, defect=rs.Defect.PAYLOAD_CRC):
-        rs.diff(*both, engine=JsonEngine())
+        rs.diff(*both, engine=RepeatingEngine())
 
 
 def test_a_worker_that_sees_another_file(both: tuple[Path, Path]) -> None:
     path = max(both[1].glob("train*"))
     with raises(rs.FileAccessError, path=path, errno=errno.ESTALE):
-        rs.diff(*both, engine=JsonEngine(lambda _: os.utime(path, ns=(1, 1))))
+        rs.diff(*both, engine=RepeatingEngine(lambda _: os.utime(path, ns=(1, 1))))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import io
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +15,19 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith import tasks
 from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
-from recordsmith.examining.stats.record_builder import RecordBuilder
-from recordsmith.examining.stats.stats_report import RunResult
 from recordsmith.example.keys import IMAGE, MASK
 
-from ...json_engine import JsonEngine, KilledProcesses, plain
 from ...raising import raises
+from ...repeating_engine import KilledProcesses, RepeatingEngine, plain
 
 STATS = "recordsmith.examining.stats"
 
 
 def _assert_equal(paths: Any, split: str | None = None, engine: Any = None) -> Any:
     expected = rs.stats(paths, split)
-    found = rs.stats(paths, split, engine=engine or JsonEngine())
+    found = rs.stats(paths, split, engine=engine or RepeatingEngine())
     assert plain(found) == plain(expected)
     assert found.to_json() == expected.to_json()
     return found
@@ -120,30 +115,6 @@ def test_samples_do_not_depend_on_the_division(
     assert plain(rs.stats(folder)) == plain(alone)
 
 
-class _Harmful:
-    def __reduce__(self) -> Any:
-        return os.system, ("exit 1",)
-
-
-def _pickled(code: bytes) -> str:
-    return base64.b64encode(code).decode()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *map(tasks.result_to_text, (os.system, _Harmful(), Shard, Processes, np.float64(1))),
-        *map(tasks.result_to_text, (np.arange(3), Counter("a"), RecordBuilder, None)),
-        _pickled(b"\x80\x04\x8c\x28recordsmith.examining.stats.stats_report\x8c\x07np.load\x93."),
-        _pickled(b"\x80\x04"),
-        "no base64",
-    ],
-)
-def test_only_results_of_the_job_are_restored(text: str) -> None:
-    with raises(rs.OptionError, option="results"):
-        tasks.result_from_text(text, RunResult)
-
-
 def test_some_records(folder: Path) -> None:
     dataset = rs.open(folder)
     for some in (
@@ -199,7 +170,7 @@ def test_files_of_other_programs(zoo_row: dict[str, Any], zoo: Path) -> None:
         rs.stats(path)
     except rs.RecordsmithError as error:
         with pytest.raises(type(error)):
-            rs.stats(path, engine=JsonEngine())
+            rs.stats(path, engine=RepeatingEngine())
     else:
         _assert_equal(path)
 
@@ -213,12 +184,12 @@ def test_damage(folder: Path) -> None:
         rs.stats(folder)
     error = expected.value
     with raises(rs.CorruptDataError, path=path, record=error.record, defect=error.defect):
-        rs.stats(folder, engine=JsonEngine())
+        rs.stats(folder, engine=RepeatingEngine())
 
 
 def test_a_worker_that_sees_another_file(folder: Path) -> None:
     path = max(folder.glob("train*"))
     with raises(rs.FileAccessError, path=path, errno=errno.ESTALE):
-        rs.stats(folder, engine=JsonEngine(lambda _: os.utime(path, ns=(1, 1))))
+        rs.stats(folder, engine=RepeatingEngine(lambda _: os.utime(path, ns=(1, 1))))
     with raises(rs.FileAccessError, path=path, errno=errno.ENOENT):
-        rs.stats(folder, engine=JsonEngine(lambda _: path.unlink(missing_ok=True)))
+        rs.stats(folder, engine=RepeatingEngine(lambda _: path.unlink(missing_ok=True)))

@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.engines import Processes
-from recordsmith.examining.rules import FeatureRule, Rules
 from recordsmith.examining.verification import frame_ranges
 from recordsmith.wire import encode_records
 
-from ...json_engine import JsonEngine, KilledProcesses, plain
 from ...raising import raises
+from ...repeating_engine import KilledProcesses, RepeatingEngine, plain
 
 CORPUS = Path(__file__).parents[2] / "conformance" / "files"
 
 
 def _assert_equal(paths: Any, engine: Any = None, **options: Any) -> None:
     expected = rs.verify(paths, threads=2, **options)
-    found = rs.verify(paths, engine=engine or JsonEngine(), **options)
+    found = rs.verify(paths, engine=engine or RepeatingEngine(), **options)
     assert plain(found) == plain(expected)
     assert found.to_json() == expected.to_json()
 
@@ -57,7 +56,7 @@ def test_damaged_files(name: str, deep: bool) -> None:
         rs.verify(CORPUS / name, deep=deep)
     except rs.RecordsmithError as error:
         with pytest.raises(type(error), match=re.escape(str(error))):
-            rs.verify(CORPUS / name, deep=deep, engine=JsonEngine())
+            rs.verify(CORPUS / name, deep=deep, engine=RepeatingEngine())
         return
     _assert_equal(CORPUS / name, deep=deep)
 
@@ -109,22 +108,6 @@ def test_rules_of_a_schema_file(damaged: Path, tmp_path: Path) -> None:
     _assert_equal(damaged, schema=path)
 
 
-@given(
-    st.builds(
-        FeatureRule,
-        kind=st.sampled_from([None, "bytes", "float", "int64"]),
-        required=st.booleans(),
-        max_values=st.none() | st.integers(0, 9),
-        allowed=st.none()
-        | st.lists(st.binary() | st.text() | st.integers() | st.floats(allow_nan=False)).map(tuple),
-        min_value=st.none() | st.floats(allow_nan=False),
-    )
-)
-def test_rules_as_json(rule: FeatureRule) -> None:
-    rules = Rules("Example", {"features": {"a\udc80": rule}}, knows_all=True)
-    assert Rules.from_json(json.loads(json.dumps(rules.to_json()))) == rules
-
-
 def test_a_killed_worker(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = KilledProcesses(monkeypatch)
     _assert_equal(damaged, engine, deep=True)
@@ -145,7 +128,7 @@ def test_processes_read_large_shards(tmp_path: Path) -> None:
 
 def test_progress(damaged: Path) -> None:
     calls: list[tuple[int, int]] = []
-    rs.verify(damaged, engine=JsonEngine(), progress=lambda *done: calls.append(done))
+    rs.verify(damaged, engine=RepeatingEngine(), progress=lambda *done: calls.append(done))
     total = sum(path.stat().st_size for path in damaged.glob("*.tfrecord"))
     assert calls[-1] == (total, total)
     assert calls == sorted(calls)
@@ -155,7 +138,7 @@ def test_progress(damaged: Path) -> None:
 def test_a_worker_that_sees_another_file(damaged: Path, change: str) -> None:
     path = max(damaged.glob("*.tfrecord"))
 
-    def before(task: dict[str, Any]) -> None:
+    def before(_: object) -> None:
         if change == "grown":
             path.write_bytes(path.read_bytes() + b"more")
         elif change == "touched":
@@ -165,7 +148,7 @@ def test_a_worker_that_sees_another_file(damaged: Path, change: str) -> None:
 
     reason = errno.ENOENT if change == "removed" else errno.ESTALE
     with raises(rs.FileAccessError, path=path, errno=reason):
-        rs.verify(damaged, engine=JsonEngine(before))
+        rs.verify(damaged, engine=RepeatingEngine(before))
 
 
 def test_a_shard_without_permission(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,4 +171,4 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     os.mkfifo(path)
     with raises(rs.FileAccessError, path=path, errno=errno.EINVAL):
-        rs.verify(path, engine=JsonEngine())
+        rs.verify(path, engine=RepeatingEngine())

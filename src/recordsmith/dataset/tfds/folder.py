@@ -33,7 +33,7 @@ LABELS_SUFFIX = ".labels.txt"
 TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 """The template of shard names that TFDS uses by default."""
 
-MOST_SHARDS = 1_000_000
+MAX_SHARDS = 1_000_000
 """The maximum number of shards of a dataset."""
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -188,8 +188,8 @@ def parse_info(document: Any) -> TfdsInfo:
         splits,
         _supervised(document.get("supervisedKeys") or {}),
     )
-    if sum(len(split.shard_lengths) for split in splits) > MOST_SHARDS:
-        raise ValueError(f"it has more than {MOST_SHARDS:,} shards")
+    if sum(len(split.shard_lengths) for split in splits) > MAX_SHARDS:
+        raise ValueError(f"it has more than {MAX_SHARDS:,} shards")
     files: set[str] = set()
     for split in splits:
         for name in split.file_names(info.name):

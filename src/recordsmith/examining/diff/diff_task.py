@@ -22,7 +22,7 @@ from recordsmith.examining.diff.one_feature import digests_without, digests_with
 from recordsmith.examining.diff.record_changes import RecordNote
 from recordsmith.example import SchemaSurvey
 from recordsmith.example.schema import SchemaCounts
-from recordsmith.tasks import Document, Engine, Task, completed
+from recordsmith.tasks import Engine, Task, completed
 from recordsmith.work import Work
 
 _MAKERS: dict[str, Callable[..., MakeDigests]] = {
@@ -86,7 +86,7 @@ class RunReadings:
 
     def _results(
         self, readings: Sequence[ShardReading], content: Callable[[ShardReading], dict[str, Any]]
-    ) -> Iterator[tuple[ShardReading, Document]]:
+    ) -> Iterator[tuple[ShardReading, dict[str, Any]]]:
         def tasks() -> Iterator[Task]:
             for number, reading in enumerate(readings):
                 shard, numbers = reading.shard, reading.numbers
@@ -96,8 +96,7 @@ class RunReadings:
                     "numbers": None if numbers is None else array_to_json(numbers),
                 }
                 yield Task(
-                    "diff",
-                    "",
+                    run_task,
                     number,
                     str(shard.location),
                     shard.size_bytes,
@@ -109,9 +108,8 @@ class RunReadings:
                 yield readings[number], result
 
 
-def run_task(task: Task) -> Document:
+def run_task(content: dict[str, Any]) -> dict[str, Any]:
     """Read the shard of a task; return digests or notes."""
-    content = task.content
     numbers = content["numbers"]
     reading = ShardReading(
         0,

@@ -30,15 +30,7 @@ from recordsmith.example.keys import MASK
 from recordsmith.reports import Finding, ReportContent
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
-from recordsmith.tasks import (
-    Document,
-    Engine,
-    Task,
-    completed,
-    in_order,
-    result_from_text,
-    result_to_text,
-)
+from recordsmith.tasks import Engine, Task, completed, in_order
 from recordsmith.work import Progress, Work, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
@@ -112,7 +104,7 @@ def stats(
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
-        split: use only this split, or part of one, as in `recordsmith.open`.
+        split: only this split, or part of one: train, train[:80%]. None for all.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
             process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.
@@ -189,25 +181,23 @@ def _read_on(
         return
     tasks = (
         Task(
-            "stats",
-            "",
+            run_task,
             number,
             str(run.shards[0].location),
             sum(run.sizes),
-            {"first": run.first, "shards": [*map(part_to_json, run.shards)]},
+            (run.first, [*map(part_to_json, run.shards)]),
         )
         for number, run in enumerate(runs)
     )
-    with closing(completed(engine, tasks, work.advance)) as documents:
-        for document in in_order(documents):
-            yield result_from_text(document["result"], RunResult)
+    with closing(completed(engine, tasks, work.advance)) as results:
+        yield from in_order(results)
 
 
-def run_task(task: Task) -> Document:
+def run_task(content: tuple[int, list[Any]]) -> RunResult:
     """Read the shards of a task; return their statistics."""
-    shards = [*map(part_from_json, task.content["shards"])]
-    result = _read(Run(task.content["first"], shards, [0] * len(shards)), {}, Work(1, None))
-    return {"result": result_to_text(result)}
+    first, documents = content
+    shards = [*map(part_from_json, documents)]
+    return _read(Run(first, shards, [0] * len(shards)), {}, Work(1, None))
 
 
 def _read(run: Run, mask_limits: MutableMapping[str, int], work: Work) -> RunResult:

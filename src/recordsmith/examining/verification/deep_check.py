@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -40,17 +39,6 @@ class CheckedContents:
     is_full: bool
     is_cut: bool
     is_cut_short: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        kinds = [[section, key, kind] for (section, key), kind in self.kinds.items()]
-        return {**vars(self), "kinds": kinds}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> CheckedContents:
-        """Restore it from `to_json`."""
-        kinds = {(section, key): kind for section, key, kind in document["kinds"]}
-        return cls(**{**document, "kinds": kinds})
 
 
 class ShardContents:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from recordsmith.errors import DataError
 from recordsmith.examining.verification.defect_explanations import explain
 from recordsmith.summaries import Report
-from recordsmith.tasks import error_from_json, error_to_json
 from recordsmith.wire import Compression
 
 MAX_DEFECTS_PER_SHARD = 1000
@@ -50,20 +49,6 @@ class ShardFindings:
         """Whether the shard has no defects."""
         return self.defect_count == 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the findings as plain JSON values."""
-        errors = {name: [*map(error_to_json, vars(self)[name])] for name in ("defects", "notices")}
-        return vars(self) | errors
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any], path: str) -> ShardFindings:
-        """Restore findings from `to_json`; `path` is how this process names the file."""
-        errors = {
-            name: errors_from_json(document[name], document["path"], path)
-            for name in ("defects", "notices")
-        }
-        return cls(**{**document, **errors, "path": path})
-
     def add(self, errors: Iterable[DataError], count: int | None = None) -> None:
         """Add defects; `count` is their total number if `errors` does not hold all of them."""
         given = list(errors)
@@ -81,13 +66,11 @@ class ShardFindings:
             self.notices.append(error)
 
 
-def errors_from_json(documents: Iterable[Any], old: str, path: str) -> list[DataError]:
-    """Restore defects; those of the file that a worker named `old` are those of `path`."""
-    found = [cast(DataError, error_from_json(document)) for document in documents]
-    for error in found:
+def rename_errors(errors: Iterable[DataError], old: str, path: str) -> None:
+    """Change the path of the errors of the file that a worker named `old`."""
+    for error in errors:
         if error.path == old:
             error.path = path
-    return found
 
 
 @dataclass(repr=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from recordsmith.dataset import Shard
 from recordsmith.dataset.parts import shard_from_json, shard_to_json
@@ -25,15 +25,13 @@ from recordsmith.examining.verification.shard_check import (
     join_findings,
     size_to_divide,
 )
-from recordsmith.examining.verification.verify_report import ShardFindings, errors_from_json
-from recordsmith.tasks import (
-    Document,
-    Engine,
-    Task,
-    error_from_json,
-    error_to_json,
-    run_on,
-)
+from recordsmith.examining.verification.verify_report import ShardFindings, rename_errors
+from recordsmith.tasks import Engine, Task, run_on
+
+_Contents: TypeAlias = tuple[Rules | None, bool]
+"""The rules of payloads, and whether to decode images."""
+
+_ShardResult: TypeAlias = tuple[ShardFindings, CheckedContents | None, FileAccessError | None]
 
 
 class VerifyTasks:
@@ -47,12 +45,8 @@ class VerifyTasks:
     ) -> None:
         """`contents`, `images`: whether to check payloads, and to decode their images."""
         self._shards = shards
-        self._contents = (
-            {"rules": None if rules is None else rules.to_json(), "images": images}
-            if contents
-            else None
-        )
-        self._divided: list[Document | None] = []  # the shards with a task for each range
+        self._contents: _Contents | None = (rules, images) if contents else None
+        self._divided: list[Mapping[str, Any] | None] = []  # the shards with a task for each range
         self._numbers = count()
         self.checked: dict[str, CheckedContents] = {}
 
@@ -63,20 +57,18 @@ class VerifyTasks:
             is_divided = self._contents is None and size_to_divide(shard) is not None
             self._divided.append(document if is_divided else None)
             if not is_divided:
-                content = {"shard": document, "contents": self._contents}
-                yield self._task(shard, size or 0, content)
+                yield self._task(_run_shard, shard, size or 0, (document, self._contents))
                 continue
             for start, stop in ranges_of(size):
                 yield self._task_of_range(shard, document, start, stop, is_guess=start > 0)
 
     def _task_of_range(
-        self, shard: Shard, document: Document, start: int, stop: int, *, is_guess: bool
+        self, shard: Shard, document: Mapping[str, Any], start: int, stop: int, *, is_guess: bool
     ) -> Task:
-        content = {"shard": document, "range": [start, stop], "is_guess": is_guess}
-        return self._task(shard, stop - start, content)
+        return self._task(_run_range, shard, stop - start, (document, start, stop, is_guess))
 
-    def _task(self, shard: Shard, size_bytes: int, content: Document) -> Task:
-        return Task("verify", "", next(self._numbers), str(shard.location), size_bytes, content)
+    def _task(self, run: Callable[[Any], Any], shard: Shard, size_bytes: int, content: Any) -> Task:
+        return Task(run, next(self._numbers), str(shard.location), size_bytes, content)
 
     def run(self, engine: Engine, advance: Callable[[int], None]) -> list[ShardFindings]:
         """Run the tasks; return the findings of each shard."""
@@ -90,53 +82,55 @@ class VerifyTasks:
         ]
 
     def _join_ranges(
-        self, engine: Engine, shard: Shard, document: Document, results: Iterator[Document]
+        self, engine: Engine, shard: Shard, document: Mapping[str, Any], results: Iterator[Any]
     ) -> ShardFindings:
         path, size = str(shard.location), document["size_bytes"]
+
+        def named(result: tuple[str, RangeFindings | FileAccessError]) -> Any:
+            worker_path, findings = result
+            if isinstance(findings, FileAccessError):
+                return _renamed(findings, path)
+            rename_errors((*findings.errors, *findings.notices), worker_path, path)
+            return findings
 
         def check(start: int, stop: int) -> RangeFindings:
             """Check a range whose first frame was guessed wrong."""
             task = self._task_of_range(shard, document, start, stop, is_guess=False)
             (result,) = run_on(engine, [task], _ignore).values()
-            found = _range_from_json(result, path)
-            if isinstance(found, FileAccessError):
-                raise found
-            return found
+            findings: RangeFindings | FileAccessError = named(result)
+            if isinstance(findings, FileAccessError):
+                raise findings
+            return findings
 
-        parts = [_range_from_json(next(results), path) for _ in ranges_of(size)]
+        parts = [named(next(results)) for _ in ranges_of(size)]
         return join_findings(shard, size, iter(parts), check)
 
-    def _finish_shard(self, shard: Shard, result: Document) -> ShardFindings:
+    def _finish_shard(self, shard: Shard, result: _ShardResult) -> ShardFindings:
         path = str(shard.location)
-        findings = ShardFindings.from_json(result["findings"], path)
-        if result["error"] is not None:
-            add_unreadable(findings, _access_error(result["error"], path))
-        if result["contents"] is not None:
-            self.checked[path] = CheckedContents.from_json(result["contents"])
+        findings, contents, error = result
+        rename_errors((*findings.defects, *findings.notices), findings.path, path)
+        findings.path = path
+        if error is not None:
+            add_unreadable(findings, _renamed(error, path))
+        if contents is not None:
+            self.checked[path] = contents
         return findings
 
 
-def run_task(task: Task) -> Document:
-    """Verify the shard or the range of a task; return its findings."""
-    content = task.content
-    shard = shard_from_json(content["shard"])
-    if "range" in content:
-        return _check_range(shard, content)
+def _run_shard(content: tuple[Mapping[str, Any], _Contents | None]) -> _ShardResult:
+    """Verify the shard of a task."""
+    document, contents = content
+    shard = shard_from_json(document)
     findings = ShardFindings(str(shard.location))
     error = None
     with ThreadPoolExecutor(1) as decoding:
-        deep = _deep_check(content["contents"], decoding)
+        deep = _deep_check(contents, decoding)
         try:
             check_shard(shard, findings, _ignore, deep)
         except FileAccessError as found:
             _check_credentials(shard, found)
-            error = error_to_json(found)
-    contents = None if deep is None else deep.done.get(findings.path)
-    return {
-        "findings": findings.to_json(),
-        "contents": None if contents is None else contents.to_json(),
-        "error": error,
-    }
+            error = found
+    return findings, None if deep is None else deep.done.get(findings.path), error
 
 
 def _check_credentials(shard: Shard, error: FileAccessError) -> None:
@@ -146,40 +140,30 @@ def _check_credentials(shard: Shard, error: FileAccessError) -> None:
         raise error
 
 
-def _deep_check(contents: Document | None, decoding: ThreadPoolExecutor) -> DeepCheck | None:
+def _deep_check(contents: _Contents | None, decoding: ThreadPoolExecutor) -> DeepCheck | None:
     if contents is None:
         return None
-    rules = None if contents["rules"] is None else Rules.from_json(contents["rules"])
-    pool = decoding if contents["images"] else None
+    rules, decodes_images = contents
+    pool = decoding if decodes_images else None
     return DeepCheck(partial(ShardContents, rules, _ignore, pool, 1))
 
 
-def _check_range(shard: Shard, content: Document) -> Document:
-    start, stop = content["range"]
-    size = content["shard"]["size_bytes"]
-    is_guess = content["is_guess"]
+def _run_range(
+    content: tuple[Mapping[str, Any], int, int, bool],
+) -> tuple[str, RangeFindings | FileAccessError]:
+    """Verify the range of a task; return the path of the shard, and what was found."""
+    document, start, stop, is_guess = content
+    shard = shard_from_json(document)
+    path = str(shard.location)
     try:
-        found = check_range(shard, size, start, stop, is_guess=is_guess, searches_all=True)
+        size = document["size_bytes"]
+        return path, check_range(shard, size, start, stop, is_guess=is_guess, searches_all=True)
     except FileAccessError as error:
-        return {"error": error_to_json(error)}
-    errors = {name: [*map(error_to_json, vars(found)[name])] for name in ("errors", "notices")}
-    return {"path": str(shard.location), "found": vars(found) | errors}
+        return path, error
 
 
-def _range_from_json(result: Document, path: str) -> RangeFindings | FileAccessError:
-    if "error" in result:
-        return _access_error(result["error"], path)
-    found = result["found"]
-    errors = {
-        name: errors_from_json(found[name], result["path"], path) for name in ("errors", "notices")
-    }
-    return RangeFindings(**{**found, **errors})
-
-
-def _access_error(document: Document, path: str) -> FileAccessError:
-    """Restore the error of a shard, which this process names `path`."""
-    error = error_from_json(document)
-    assert isinstance(error, FileAccessError)
+def _renamed(error: FileAccessError, path: str) -> FileAccessError:
+    """The error of a shard, which this process names `path`."""
     error.path = error.filename = path
     return error
 

@@ -33,9 +33,8 @@ from recordsmith.sources.archives.array_layout import (
 from recordsmith.sources.archives.npy import array_features
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
-from recordsmith.sources.files.folders import last_name
-from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import ComputedReferences, NumberedSamples, RowNames
+from recordsmith.sources.files.paths import common_version, last_name
+from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.encoded_rows import referenced_row
 from recordsmith.stores import Location, PlaceLike, as_place
@@ -110,13 +109,13 @@ class Arrays:
             return {"file": array.file, "array": array.member, "row": row}
 
         splits = tuple(dict.fromkeys(part.split for part in parts if part.split is not None))
-        samples = NumberedSamples(
+        samples = SampleTable(
             row_names,
             np.ones(len(row_names), np.int64),
             labels=labels,
             splits=(splits, np.repeat(_numbers(splits, parts), counts)) if splits else None,
             version=common_version(version for _, version in files),
-            references=ComputedReferences(len(row_names), reference),
+            references=reference,
         )
         samples.sizes = _sizes(reader, samples, counts)
         return Listing(samples, reader, class_names, tuple(found.notices), splits, found.only_split)
@@ -221,7 +220,7 @@ def _features(part: ArrayPart, *, are_labels: bool) -> tuple[tuple[str, str, str
 
 
 def _sizes(
-    reader: ArrayReader, samples: NumberedSamples, counts: Sequence[int]
+    reader: ArrayReader, samples: SampleTable, counts: Sequence[int]
 ) -> npt.NDArray[np.int64]:
     """The mean size of some records of each part, for all of its samples."""
     means, first = [], 0

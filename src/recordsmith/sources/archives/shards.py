@@ -25,9 +25,8 @@ from recordsmith.sources.files.files_reader import (
     below_common_folder,
     versions_of,
 )
-from recordsmith.sources.files.folders import last_name
-from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import NumberedSamples, RowNames
+from recordsmith.sources.files.paths import common_version, last_name
+from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, only_split, shard_splits
@@ -107,12 +106,12 @@ class Shards:
         class_names, has_label_map = self._classes(dataset.class_names)
         files = versions_of(root, names)
         return Listing(
-            NumberedSamples(
+            SampleTable(
                 rows_of_all,
                 np.concatenate(sizes),
                 splits=coded,
                 version=common_version(version for _, version in files),
-                references=rows_of_all.references(),
+                references=rows_of_all.reference,
             ),
             ShardReader(root, files).having(opened),
             class_names,

@@ -21,7 +21,7 @@ from recordsmith.errors import SourceError
 from recordsmith.example import Kind
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.tar import TarFile
-from recordsmith.sources.files.foreign_paths import with_slashes
+from recordsmith.sources.files.paths import with_slashes
 from recordsmith.sources.numbered import LazySequence
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.tables.json_values import KindSurvey, restore_base64

@@ -41,12 +41,10 @@ from recordsmith.errors import (
 )
 from recordsmith.example import Features, FeatureSpec, Kind, RaggedArray, decode_example
 from recordsmith.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
-from recordsmith.sources.files.folders import check_folder, last_name, referenced
-from recordsmith.sources.files.versions import files_version
+from recordsmith.sources.files.paths import check_folder, files_version, last_name, referenced
 from recordsmith.sources.numbered import (
-    ComputedReferences,
-    NumberedSamples,
     RowNames,
+    SampleTable,
     collect,
 )
 from recordsmith.sources.problems import join_names
@@ -216,7 +214,7 @@ def _shards_of(folder: Location, info: TfdsInfo) -> dict[str, Shard]:
     return shards
 
 
-def _records(shards: Mapping[str, Shard], version: int) -> NumberedSamples:
+def _records(shards: Mapping[str, Shard], version: int) -> SampleTable:
     """Each record is a sample."""
     sizes = [np.diff(shard.index.offsets) - FRAME_BYTES for shard in shards.values()]
     names = RowNames(dict(zip(shards, map(len, sizes), strict=True)))
@@ -231,12 +229,12 @@ def _records(shards: Mapping[str, Shard], version: int) -> NumberedSamples:
         shard, row = names.locate(number)
         return record_reference(files[shard], offsets[shard], row)
 
-    return NumberedSamples(
+    return SampleTable(
         names,
         np.concatenate(sizes),
         splits=(splits, np.repeat(numbers, list(map(len, sizes)))),
         version=version,
-        references=ComputedReferences(len(names), reference),
+        references=reference,
     )
 
 
@@ -246,7 +244,7 @@ def _windows(
     lengths: tuple[int, int],
     version: int,
     notices: list[str],
-) -> NumberedSamples:
+) -> SampleTable:
     """Each window of steps is a sample; adds notices on steps that are in no window.
 
     lengths: of a window, and between the starts of windows.

@@ -36,10 +36,9 @@ from recordsmith.sources.files.files_reader import (
     below_common_folder,
     versions_of,
 )
-from recordsmith.sources.files.folders import is_folder, last_name
 from recordsmith.sources.files.images import image_features
-from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import Names, NumberedSamples
+from recordsmith.sources.files.paths import common_version, is_folder, last_name
+from recordsmith.sources.numbered import Names, SampleTable
 from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import only_split
@@ -140,12 +139,12 @@ class WebDataset:
             tuple(filter(_is_npy, members.extensions)),
         )
         return Listing(
-            NumberedSamples(
+            SampleTable(
                 Names(BytesArray(joined, np.array(ends, np.int64))),
                 members.sample_sizes(),
                 splits=coded,
                 version=common_version(version for _, version in files),
-                references=members,
+                references=members.__getitem__,
             ),
             reader.having(members.archives),
             notices=tuple(notices),

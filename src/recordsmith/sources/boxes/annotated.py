@@ -39,11 +39,10 @@ from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.file_index import FileIndex, Found
 from recordsmith.sources.files.file_tree import TreeSource
-from recordsmith.sources.files.folders import last_name
 from recordsmith.sources.files.images import read_image
-from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.numbered import ComputedReferences, NumberedSamples
+from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import (
     Listing,
@@ -343,7 +342,7 @@ def make_listing(
         found = {} if entry.annotation is None else reference_of(entry.annotation)
         return {**found, "notes": list(map(list, entry.notes))} if entry.notes else found
 
-    samples = NumberedSamples(
+    samples = SampleTable(
         names,
         sizes,
         splits=(
@@ -355,7 +354,7 @@ def make_listing(
             else None
         ),
         version=versions,
-        references=ComputedReferences(len(names), reference),
+        references=reference,
     )
     return Listing(
         samples,

@@ -19,8 +19,8 @@ from recordsmith.sources.files.file_index import (
     no_files,
     not_found,
 )
-from recordsmith.sources.files.folders import inside, is_file
 from recordsmith.sources.files.images import has_image_name, stem_of
+from recordsmith.sources.files.paths import inside, is_file
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location

@@ -19,7 +19,7 @@ from recordsmith.sources.boxes.annotation_files import DescribedImage
 from recordsmith.sources.boxes.boxes import number
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import LONGEST_LINE
-from recordsmith.sources.files.versions import size_and_version
+from recordsmith.sources.files.paths import size_and_version
 from recordsmith.stores import Location
 
 _NAMES = {

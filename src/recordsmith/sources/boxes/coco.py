@@ -34,7 +34,7 @@ from recordsmith.sources.boxes.coco_json import CocoFile, Described, read_annota
 from recordsmith.sources.boxes.coco_layout import find_files, other_files, panoptic_folder
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.folders import inside, referenced
+from recordsmith.sources.files.paths import inside, referenced
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import count_notice, join_names, join_problems
 from recordsmith.sources.source import Listing, Note

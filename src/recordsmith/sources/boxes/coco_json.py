@@ -19,7 +19,7 @@ from recordsmith.dataset.labels import LARGEST_LABEL
 from recordsmith.errors import Problems, SourceError
 from recordsmith.sources.boxes.annotated import VALUE_BYTES, changed_error
 from recordsmith.sources.boxes.annotation_files import DescribedImage
-from recordsmith.sources.files.versions import size_and_version
+from recordsmith.sources.files.paths import size_and_version
 from recordsmith.stores import Location
 
 MAX_ELEMENT_BYTES = 1 << 23

@@ -30,9 +30,8 @@ from recordsmith.sources.boxes.boxes import (
 from recordsmith.sources.boxes.detection import is_box_csv
 from recordsmith.sources.classes import make_classes
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.folders import referenced
 from recordsmith.sources.files.name_files import read_text
-from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.files.paths import common_version, referenced
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import PlaceLike

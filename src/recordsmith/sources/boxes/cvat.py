@@ -30,8 +30,7 @@ from recordsmith.sources.boxes.detection import is_cvat
 from recordsmith.sources.boxes.voc_xml import parse_xml
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.folders import referenced
-from recordsmith.sources.files.versions import size_and_version
+from recordsmith.sources.files.paths import referenced, size_and_version
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import Location
 

@@ -24,9 +24,9 @@ from recordsmith.sources.boxes.image_annotations import (
 )
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.foreign_paths import last_part
 from recordsmith.sources.files.images import image_features
 from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.source import Listing
 from recordsmith.stores import Location, read_document
 

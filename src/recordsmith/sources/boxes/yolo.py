@@ -26,9 +26,8 @@ from recordsmith.sources.boxes.boxes import (
 from recordsmith.sources.boxes.yolo_layout import find_samples
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.folders import is_file
 from recordsmith.sources.files.name_files import read_lines
-from recordsmith.sources.files.versions import common_version
+from recordsmith.sources.files.paths import common_version, is_file
 from recordsmith.sources.source import Listing, Note
 from recordsmith.stores import Location
 

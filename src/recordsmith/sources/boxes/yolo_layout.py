@@ -21,9 +21,9 @@ from recordsmith.sources.boxes.yolo_lists import (
     read_names,
 )
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
-from recordsmith.sources.files.foreign_paths import is_absolute, path_endings, with_slashes
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import is_absolute, path_endings, with_slashes
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import split_lists, splits_by_folder

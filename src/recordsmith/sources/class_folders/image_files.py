@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.sources.class_folders.image_reader import ImageReader
-from recordsmith.sources.class_names import (
-    class_in_name,
-    classes_in_names,
-    compile_class_pattern,
-)
+from recordsmith.sources.class_names import class_in_name, classes_in_names, compile_class_pattern
 from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
-from recordsmith.sources.files.folders import check_folder, last_name, relative_place
-from recordsmith.sources.files.images import is_image_file
-from recordsmith.sources.numbered import LazyNotices, StreamedSamples
+from recordsmith.sources.files.images import class_features, read_image
+from recordsmith.sources.files.paths import check_folder, last_name, relative_place
+from recordsmith.sources.numbered import LazyNotices, RelistedSamples
 from recordsmith.sources.problems import count_notice, summarize_paths
-from recordsmith.sources.source import Listing, Sample
+from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder
+
+
+@dataclass(frozen=True)
+class ImageReader(StoredReader):
+    """Reads image files by name, relative to the root, with their classes. Bytes are unchanged."""
+
+    root: Location
+    class_names: tuple[str, ...] | None = None
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+        features = read_image(self.root / sample.name, sample.name)
+        return features | class_features(sample.label, self.class_names)
 
 
 class ImageFiles(TreeSource):
@@ -81,17 +89,16 @@ class ImageFiles(TreeSource):
         for folder in (self.root, self._folder):
             check_folder(folder, "a folder with images")
         tree = self._take_tree(self.root)
-        classes = None if self._pattern is None else self._classes(tree)
-        walk = _Walk(tree, self._below, self._pattern, classes)
-        samples = StreamedSamples(walk.samples)
-        if not samples:
+        walk = _Walk(tree, self._below, self._pattern)
+        samples = RelistedSamples(walk.samples)
+        if next(walk.samples(), None) is None:
             others = walk.listing.others
             what = f"found {summarize_paths(others)}" if others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self._folder)
         return Listing(
             samples,
-            ImageReader(self.root, classes),
-            classes,
+            ImageReader(self.root, walk.classes),
+            walk.classes,
             LazyNotices(samples, walk.notices),
             sort_splits(walk.splits),
             only_split(reversed(self._below.split("/")), self.root),
@@ -106,47 +113,36 @@ class ImageFiles(TreeSource):
             "class_pattern": pattern,
         }
 
-    def _classes(self, tree: FileTree) -> tuple[str, ...]:
-        """The classes in the names of all images, sorted."""
-        assert self._pattern is not None
-        head = f"{self._below}/" if self._below else ""
-        names = (head + image.name for image in tree.walk_images(ImageListing(self._folder)))
-        return tuple(sorted(set(classes_in_names(self._pattern, names, self.root))))
-
 
 class _Walk:
     """Yields the images below a folder as samples, and keeps what it skips."""
 
-    def __init__(
-        self,
-        tree: FileTree,
-        below: str,
-        pattern: re.Pattern[str] | None,
-        classes: tuple[str, ...] | None,
-    ) -> None:
+    def __init__(self, tree: FileTree, below: str, pattern: re.Pattern[str] | None) -> None:
         self._tree = tree
         self._head = f"{below}/" if below else ""
         self._folder = tree.root / below if below else tree.root
         self.listing = ImageListing(self._folder)
         self._pattern = pattern
-        self._labels = {name: label for label, name in enumerate(classes or ())}
-        self.splits = _split_folders(tree, self._folder)
+        self.classes: tuple[str, ...] | None = None
+        if pattern is not None:
+            names = (self._head + image.name for image in tree.walk_images(self.listing))
+            self.classes = classes_in_names(pattern, names, tree.root)
+        self.splits = _split_folders(tree.below(below))
 
     def samples(self) -> Iterator[Sample]:
         """Yield all samples, sorted by path."""
+        labels = {name: label for label, name in enumerate(self.classes or ())}
         self.listing = ImageListing(self._folder)
         for below, size, version in self._tree.walk_images(self.listing):
             name = self._head + below
-            label = (
-                None if self._pattern is None else self._labels[class_in_name(self._pattern, name)]
-            )
+            label = None if self._pattern is None else labels[class_in_name(self._pattern, name)]
             split = below.partition("/")[0] if self.splits else None
             yield Sample(name, size, label, split, version=version)
 
     def notices(self) -> list[str]:
         """The notices on what was skipped, when all samples were yielded."""
         skipped = self.listing
-        images, others = self._tree.list_outside(self._tree.root, [self._folder])
+        images, others, _ = self._tree.list_outside(self._tree.root, [self._folder])
         return [
             *count_notice(skipped.hidden, "hidden file", "skipped"),
             *count_notice(skipped.links, "link to a folder", "not followed", "links to folders"),
@@ -156,13 +152,8 @@ class _Walk:
         ]
 
 
-def _split_folders(tree: FileTree, root: Location) -> list[str]:
-    """The folders with images, sorted, if all are named like splits and no images are elsewhere."""
-    visible = [entry for entry in tree.entries(root) if not entry.name.startswith(".")]
-    folders = [entry.name for entry in visible if entry.kind == "folder"]
-    named = set(filter(is_split_name, folders))
-    if not named or any(entry.kind != "folder" and is_image_file(root, entry) for entry in visible):
-        return []
-    if any(name not in named and tree.has_images(root / name) for name in folders):
-        return []
-    return sorted(name for name in named if tree.has_images(root / name))
+def _split_folders(tree: FileTree) -> list[str]:
+    """The folders with images, if all are named like splits and no images are elsewhere."""
+    filled = [name for name in tree.tops if tree.image_counts[name]]
+    is_split = all(map(is_split_name, filled)) and not tree.has_direct_image(tree.root)
+    return filled if is_split else []

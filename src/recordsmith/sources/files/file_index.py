@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.folders import check_folder
-from recordsmith.sources.files.foreign_paths import with_slashes
 from recordsmith.sources.files.images import has_image_name, stem_of
+from recordsmith.sources.files.paths import check_folder, with_slashes
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
 

@@ -10,10 +10,10 @@ import itertools
 import os
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recordsmith.dataset.names import INTERNAL_NAMES
 from recordsmith.errors import FileAccessError
@@ -26,7 +26,6 @@ HIGHEST_KEY = 1 << 32
 """Above every `sampling_key`."""
 _MAX_LISTED = 100_000
 _MAX_SCANNED = 20_000
-_MAX_SEARCHED = 2000
 _NAMES_KEPT = 1000
 _FEWER_KEPT = 32
 _KEPT_IN_ALL = 200_000
@@ -69,22 +68,28 @@ class ImageListing:
     links: list[str] = field(default_factory=list)
 
 
+class OtherFiles(NamedTuple):
+    """The full paths of files that a source does not read."""
+
+    images: list[str]
+    others: list[str]
+    hidden: list[str]
+
+
 @dataclass
 class FolderScan:
     """A bounded summary of the files directly in one folder, by their names.
 
     path: relative to the root with `/`, "" for the root itself.
-    by_suffix: the names of files by suffix in lower case with its dot.
-    names: of files, in order; of each suffix at most 1,000, those with the smallest sampling keys.
-    suffixes: how many files have a suffix, in lower case with its dot.
-    image_count: files with a suffix of images.
-    highest_key: names of images with a sampling key above it may be left out of `names`.
+    by_suffix: the names of files by suffix in lower case with its dot; of each suffix at most
+        1,000, those with the smallest sampling keys.
+    suffixes: how many files have each suffix.
+    highest_key: names of images with a sampling key above it may be left out.
     """
 
     path: str
     by_suffix: dict[str, list[str]] = field(default_factory=dict)
     suffixes: Counter[str] = field(default_factory=Counter)
-    image_count: int = 0
     highest_key: int = HIGHEST_KEY
 
     @property
@@ -92,7 +97,13 @@ class FolderScan:
         return self.suffixes.total()
 
     @cached_property
+    def image_count(self) -> int:
+        """The number of files with a suffix of images."""
+        return sum(count for suffix, count in self.suffixes.items() if suffix in IMAGE_SUFFIXES)
+
+    @cached_property
     def names(self) -> list[str]:
+        """The known names of files."""
         return sorted(itertools.chain.from_iterable(self.by_suffix.values()))
 
     @cached_property
@@ -111,8 +122,8 @@ class FolderScan:
 class FileTree:
     """The files and folders below a root.
 
-    The detector reads `folders`, a bounded summary. Listings are kept, up to 100,000 entries, until
-    the source takes them; a source that lists its samples again lists its folders again.
+    Detectors read `folders`, a bounded summary; sources list what it leads to. Listings of up to
+    100,000 entries are kept, so that the first listing of a source repeats none of them.
     """
 
     def __init__(self, root: Location, max_folders: int = _MAX_SCANNED) -> None:
@@ -124,7 +135,7 @@ class FileTree:
     # -- listings ----------------------------------------------------------------------------------
 
     def entries(self, folder: Location) -> Iterable[FolderEntry]:
-        """What is directly in a folder; kept for `take` while there is room."""
+        """What is directly in a folder; kept while there is room."""
         known = self._listings.get(str(folder))
         if known is not None:
             return known
@@ -136,18 +147,10 @@ class FileTree:
         self._listings[str(folder)] = first
         return first
 
-    def take(self, folder: Location) -> Iterable[FolderEntry]:
-        """What is directly in a folder, from a kept listing if there is one, which is dropped."""
-        kept = self._listings.pop(str(folder), None)
-        if kept is None:
-            return folder.list_entries()
-        self._room += len(kept)
-        return kept
-
     def list_images(self, folder: Location) -> ImageListing:
         """The content of one folder, without the folders in it."""
         listing, head = ImageListing(folder), _head(folder)
-        for entry in self.take(folder):
+        for entry in self.entries(folder):
             name = entry.name
             if name in INTERNAL_NAMES:
                 continue
@@ -182,12 +185,17 @@ class FileTree:
         listing.links = [head + name for name in links]
 
     def walk(
-        self, folder: Location, hidden: list[str], links: list[str] | None = None
+        self,
+        folder: Location,
+        hidden: list[str],
+        links: list[str] | None = None,
+        excluded: Container[str] = (),
     ) -> Iterator[tuple[str, Location, FolderEntry]]:
         """Yield each file below a folder: its relative path with `/`, its folder, and its entry.
 
         `hidden` receives the relative paths of skipped files, pipes and devices among them, `links`
-        those of links to folders; without it, they are followed.
+        those of links to folders; without it, they are followed. Relative paths that are excluded
+        are left out.
         """
         # with a stack instead of recursion, as folders may be nested thousands of levels deep
         stack: list[tuple[str, Location, tuple[str, ...], Iterator[FolderEntry]]]
@@ -196,7 +204,7 @@ class FileTree:
             prefix, here, above, left = stack[-1]
             for entry in left:
                 name = prefix + entry.name
-                if entry.name in INTERNAL_NAMES:
+                if entry.name in INTERNAL_NAMES or name in excluded:
                     continue
                 if entry.name.startswith("."):
                     hidden.append(name)
@@ -216,32 +224,16 @@ class FileTree:
             else:
                 stack.pop()
 
-    def list_outside(
-        self, folder: Location, places: Iterable[Location]
-    ) -> tuple[list[str], list[str]]:
-        """The full paths of images and of other files below a folder, but not below some places.
-
-        Hidden files and links to folders are left out.
-        """
-        excluded = {place.relative_to(folder) for place in places}
+    def list_outside(self, folder: Location, places: Iterable[Location] = ()) -> OtherFiles:
+        """What is below a folder, but not below some places. Links to folders are left out."""
+        excluded = {str(place.relative_to(folder)) for place in places}
         images: list[str] = []
         others: list[str] = []
-        below = [] if "" in excluded else [("", folder)]
-        while below:
-            head, here = below.pop()
-            for entry in self.take(here):
-                path = head + entry.name
-                if entry.name.startswith(".") or entry.is_link or path in excluded:
-                    continue
-                if entry.kind == "folder":
-                    below.append((f"{path}/", here / entry.name))
-                else:
-                    (images if has_image_name(path) else others).append(str(here / entry.name))
-        return sorted(images), sorted(others)
-
-    def search(self, folder: Location) -> Iterator[tuple[Location, list[str]]]:
-        """Yield each folder below a folder with its file names; only the start of a large tree."""
-        return itertools.islice(self._search(folder, (folder.identity,)), _MAX_SEARCHED)
+        hidden: list[str] = []
+        if "" not in excluded:
+            for path, here, entry in self.walk(folder, hidden, [], excluded):
+                (images if has_image_name(path) else others).append(str(here / entry.name))
+        return OtherFiles(images, others, [_head(folder) + name for name in hidden])
 
     def has_direct_image(self, folder: Location) -> bool:
         """Whether there is an image in a folder itself."""
@@ -251,33 +243,14 @@ class FileTree:
             if not entry.name.startswith(".") and entry.kind != "folder"
         )
 
-    def has_images(self, folder: Location) -> bool:
-        """Whether there are image names below a folder; only the start of it is searched."""
-        return any(has_image_name(file) for _, files in self.search(folder) for file in files)
-
     def _in_order(self, folder: Location) -> Iterator[FolderEntry]:
         """What is in a folder; a folder is where the paths of the files in it are."""
         return iter(
             sorted(
-                self.take(folder),
+                self.entries(folder),
                 key=lambda entry: f"{entry.name}/" if entry.kind == "folder" else entry.name,
             )
         )
-
-    def _search(
-        self, folder: Location, above: tuple[str, ...]
-    ) -> Iterator[tuple[Location, list[str]]]:
-        try:
-            entries = list(self.entries(folder))
-        except FileAccessError:
-            return
-        yield folder, [entry.name for entry in entries if entry.kind != "folder"]
-        for entry in entries:
-            if entry.kind == "folder":
-                below = folder / entry.name
-                identity = below.identity
-                if identity not in above:
-                    yield from self._search(below, (*above, identity))
 
     # -- summary -----------------------------------------------------------------------------------
 
@@ -285,19 +258,19 @@ class FileTree:
     def folders(self) -> dict[str, FolderScan]:
         """The folders by path, with all folders above them; at most `max_folders`."""
         scans: dict[str, FolderScan] = {}
-        kept_count = 0
+        name_count = 0
         stack: list[tuple[str, Location, tuple[str, ...]]]
         stack = [("", self.root, (self.root.identity,))]
         while stack and len(scans) < self._max_folders:
             path, location, above = stack.pop()
             scan = scans[path] = FolderScan(path)
             try:
-                inner = _summarize(scan, self.entries(location), _names_kept(kept_count))
+                inner = _scan_entries(scan, self.entries(location), _max_names(name_count))
             except FileAccessError:
                 if not path:
                     raise
                 continue  # packing reports it
-            kept_count += sum(map(len, scan.by_suffix.values()))
+            name_count += sum(map(len, scan.by_suffix.values()))
             head = f"{path}/" if path else ""
             for name in reversed(inner):
                 below = location / name
@@ -307,13 +280,17 @@ class FileTree:
         return scans
 
     def below(self, folder: str) -> FileTree:
-        """What a folder in the root contains, which is not listed again."""
+        """What a folder below the root contains, which is not listed again."""
+        if not folder:
+            return self
         tree, head = FileTree(self.root / folder), f"{folder}/"
-        tree.folders = {
-            path[len(head) :]: replace(scan, path=path[len(head) :])
-            for path, scan in self.folders.items()
-            if f"{path}/".startswith(head)
-        }
+        tree._listings = self._listings
+        if folder in self.folders:
+            tree.folders = {
+                path[len(head) :]: replace(scan, path=path[len(head) :])
+                for path, scan in self.folders.items()
+                if f"{path}/".startswith(head)
+            }
         return tree
 
     @cached_property
@@ -351,7 +328,14 @@ class FileTree:
     @cached_property
     def image_counts(self) -> Mapping[str, int]:
         """The number of images in each folder and all folders below it."""
-        counts = {path: folder.image_count for path, folder in self.folders.items()}
+        return self._sums({path: scan.image_count for path, scan in self.folders.items()})
+
+    @cached_property
+    def file_counts(self) -> Mapping[str, int]:
+        """The number of files in each folder and all folders below it."""
+        return self._sums({path: scan.file_count for path, scan in self.folders.items()})
+
+    def _sums(self, counts: dict[str, int]) -> dict[str, int]:
         for path in sorted(self.folders, key=lambda path: -path.count("/")):
             if path:
                 counts[path.rpartition("/")[0]] += counts[path]
@@ -372,17 +356,17 @@ class TreeSource:
         return FileTree(root) if tree is None else tree
 
 
-def _names_kept(kept_count: int) -> int:
+def _max_names(known_count: int) -> int:
     """How many names of each suffix of a folder are kept when there are so many already."""
-    if kept_count >= 5 * _KEPT_IN_ALL:
+    if known_count >= 5 * _KEPT_IN_ALL:
         return 0
-    return _NAMES_KEPT if kept_count < _KEPT_IN_ALL else _FEWER_KEPT
+    return _NAMES_KEPT if known_count < _KEPT_IN_ALL else _FEWER_KEPT
 
 
-def _summarize(folder: FolderScan, entries: Iterable[FolderEntry], max_names: int) -> list[str]:
+def _scan_entries(folder: FolderScan, entries: Iterable[FolderEntry], max_names: int) -> list[str]:
     """Add the files in a folder to its scan; returns the names of the folders in it."""
     counts: defaultdict[str, int] = defaultdict(int)
-    kept: dict[str, list[Any]] = {}
+    known: dict[str, list[str]] = {}
     inner = []
     for entry in entries:
         name = entry.name
@@ -396,31 +380,22 @@ def _summarize(folder: FolderScan, entries: Iterable[FolderEntry], max_names: in
         dot = name.rfind(".")
         suffix = name[dot:].lower() if dot > 0 else ""
         counts[suffix] += 1
-        number = counts[suffix]
-        if number <= max_names:
-            if number > 1:
-                kept[suffix].append(name)
-            elif len(kept) < _SUFFIXES_KEPT or suffix in IMAGE_SUFFIXES:
-                kept[suffix] = [name]
-            else:
-                counts[suffix] = max_names + 1  # too many different ones to keep their names
-        elif suffix in kept:
-            names = kept[suffix]
-            if number == max_names + 1:  # negated, so that the largest key is the first to go
-                names[:] = [(-sampling_key(known), known) for known in names]
-                heapq.heapify(names)
-            item = -sampling_key(name), name
-            if item > names[0]:
-                heapq.heapreplace(names, item)
-    for suffix, names in kept.items():
+        names = known.get(suffix)
+        if names is None:
+            if len(known) >= _SUFFIXES_KEPT and suffix not in IMAGE_SUFFIXES:
+                continue  # too many different ones to keep their names
+            names = known[suffix] = []
+        names.append(name)
+        if len(names) > 4 * _NAMES_KEPT:
+            names[:] = heapq.nsmallest(max_names, names, sampling_key)
+    for suffix, names in known.items():
         if counts[suffix] > max_names:
+            names = heapq.nsmallest(max_names, names, sampling_key)  # noqa: PLW2901
             if suffix in IMAGE_SUFFIXES:
-                folder.highest_key = min(folder.highest_key, -names[0][0])
-            folder.by_suffix[suffix] = sorted(name for _, name in names)
-        else:
-            folder.by_suffix[suffix] = sorted(names)
+                last = sampling_key(names[-1]) if names else 0
+                folder.highest_key = min(folder.highest_key, last)
+        folder.by_suffix[suffix] = sorted(names)
     folder.suffixes = Counter(counts)
-    folder.image_count = sum(counts[suffix] for suffix in counts if suffix in IMAGE_SUFFIXES)
     return inner
 
 

@@ -27,7 +27,7 @@ from recordsmith.sources.boxes.boxes import (
     check_policy,
 )
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.numbered import NumberedSamples, RowNames
+from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.pairs.masks import ColoursOption, check_colours, mask_features
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Content, Listing, Note, Sample, SampleReader, ignore_note
@@ -168,7 +168,7 @@ class HuggingFace:
         notices = [*listing.notices, *chosen.notices, *_shape_notice(stream.nested, chosen)]
         class_names = listing.class_names
         samples = copy.copy(listing.samples)
-        assert isinstance(samples, NumberedSamples)
+        assert isinstance(samples, SampleTable)
         if class_names is None and label is None:
             class_names = chosen.class_names_of_lists()
         if chosen.boxes is not None:

@@ -33,8 +33,8 @@ from recordsmith.image.masks.colours import (
     grey_colours,
     voc_colours,
 )
-from recordsmith.sources.files.folders import is_file, relative_place
 from recordsmith.sources.files.name_files import read_text
+from recordsmith.sources.files.paths import is_file, relative_place
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.source import Note
 from recordsmith.stores import Location, PlaceLike, as_location

@@ -18,9 +18,8 @@ from recordsmith.dataset.locate import detect_foreign_folder
 from recordsmith.dataset.splits import has_split_word, is_split_name
 from recordsmith.errors import option
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.folders import is_file
-from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.paths import is_absolute, is_file, leaves_folder, with_slashes
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES

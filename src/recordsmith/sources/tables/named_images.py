@@ -21,9 +21,9 @@ import numpy.typing as npt
 from recordsmith.errors import FileAccessError, SourceError
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.foreign_paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.numbered import Coding, ComputedReferences, RowNames
+from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
+from recordsmith.sources.numbered import Coding, References, RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Note, ignore_note
 from recordsmith.sources.splits import find_split, sort_splits
@@ -164,7 +164,7 @@ class NamedImages:
         numbers = np.array([*(names.index(name or "") for name in of_folders), 0], np.int32)
         return names, numbers[np.array(self._row_folders, np.int32)]
 
-    def references(self, names: RowNames) -> ComputedReferences:
+    def references(self, names: RowNames) -> References:
         """The references of rows, with the `image` of each that has one, relative to the folder."""
 
         def reference(row: int) -> Mapping[str, Any]:
@@ -172,7 +172,7 @@ class NamedImages:
             image = {"image": path.decode("utf-8", "surrogateescape")} if path else {}
             return {**names.reference(row), **image}
 
-        return ComputedReferences(len(names), reference)
+        return reference
 
     def notices(self) -> list[str]:
         """Rows without an image, and images without a row."""

@@ -25,7 +25,7 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.sources.numbered import NumberedSamples, RowNames
+from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.problems import Fault, join_names, join_problems, raise_problems
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
@@ -158,14 +158,14 @@ class Rows:
                 notices.append(f"{rows} without a class in {self._label!r}")
         splits = None if self._split is None else as_splits(marks[self._split])
         names = RowNames({"rows": len(self._rows)})
-        samples = NumberedSamples(
+        samples = SampleTable(
             names,
             self._rows.sizes,
             labels=labels,
             splits=splits,
             groups=None if self._group is None else marks[self._group].coding(),
             version=self._rows.crc32c,
-            references=names.references(),
+            references=names.reference,
         )
         reader = RowReader(self._rows, self._kinds | self._floats)
         return Listing(

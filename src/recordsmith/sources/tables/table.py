@@ -30,15 +30,15 @@ from recordsmith.example.keys import (
 )
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.files.files_reader import versions_of
-from recordsmith.sources.files.folders import (
+from recordsmith.sources.files.paths import (
     check_folder,
+    common_version,
     is_file,
     is_folder,
     last_name,
     relative_place,
 )
-from recordsmith.sources.files.versions import common_version
-from recordsmith.sources.numbered import NumberedSamples, RowNames
+from recordsmith.sources.numbered import References, RowNames, SampleTable
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
@@ -261,7 +261,7 @@ class Table:
         elif splits is not None:
             notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
         row_names = RowNames(dict(zip(names, table.counts, strict=True)))
-        references = row_names.references()
+        references: References = row_names.reference
         sizes = table.rows.sizes
         versions: int | npt.NDArray[np.int64] = table.rows.crc32c if version is None else version
         if images is not None:
@@ -295,7 +295,7 @@ class Table:
         )
         self._version = version
         self._listing = Listing(
-            NumberedSamples(
+            SampleTable(
                 row_names,
                 sizes,
                 labels=labels,

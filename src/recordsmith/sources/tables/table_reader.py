@@ -18,8 +18,8 @@ from recordsmith.sources.files.file_index import (
     name_key,
 )
 from recordsmith.sources.files.files_reader import FilesReader
-from recordsmith.sources.files.foreign_paths import last_part
 from recordsmith.sources.files.images import has_image_name, image_features, read_image
+from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.source import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
 from recordsmith.sources.tables.csv_rows import CsvRows

@@ -1,9 +1,9 @@
-"""An engine of this process whose tasks and results are JSON, and what tests of engines share."""
+"""An engine of this process that pickles as others do, and what tests of engines share."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,34 +12,31 @@ import pytest
 from recordsmith.engines import Processes, processes
 from recordsmith.errors import RecordsmithError
 from recordsmith.stores import Location
-from recordsmith.tasks import Document
+from recordsmith.tasks import Outcome, Task
 
 
-class JsonEngine:
+class RepeatingEngine:
     """Runs each task twice, the last task first.
 
-    before: called with each task before it runs.
-    after: called with what each task returns.
+    before: called with each task before it runs; returns another one to run, or None.
+    after: called with each outcome; returns another one, or None.
     """
 
     def __init__(
         self,
-        before: Callable[[dict[str, Any]], object] = lambda _: None,
-        after: Callable[[dict[str, Any]], object] = lambda _: None,
+        before: Callable[[Task], Any] = lambda _: None,
+        after: Callable[[Outcome], Any] = lambda _: None,
     ) -> None:
         self._before = before
         self._after = after
 
-    def map(
-        self, function: Callable[[Document], Document], tasks: Iterable[Document]
-    ) -> Iterator[Document]:
+    def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
         for task in reversed([*tasks]):
             for _ in range(2):
-                document = json.loads(json.dumps(task))
-                self._before(document)
-                result = json.loads(json.dumps(function(document)))
-                self._after(result)
-                yield result
+                received = pickle.loads(pickle.dumps(task))
+                outcome = function(self._before(received) or received)
+                received = pickle.loads(pickle.dumps(outcome))
+                yield self._after(received) or received
 
 
 class KilledProcesses(Processes):
@@ -60,15 +57,13 @@ class KilledProcesses(Processes):
 
         monkeypatch.setattr(processes._Running, "_start", start)
 
-    def map(
-        self, function: Callable[[Document], Document], tasks: Iterable[Document]
-    ) -> Iterator[Document]:
-        for result in super().map(function, tasks):
+    def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+        for outcome in super().map(function, tasks):
             if not self.killed:
                 self._started[-1].kill()
                 self._started[-1].wait()
                 self.killed += 1
-            yield result
+            yield outcome
 
 
 def plain(value: Any) -> Any:
@@ -80,7 +75,7 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return type(value), plain(vars(value))
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [*map(plain, value)]
     return value

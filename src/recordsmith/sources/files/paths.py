@@ -1,0 +1,134 @@
+"""Locations and paths: of folders that are read, in references, and in annotations.
+
+Paths in annotations may be of other machines, of Windows, or lead elsewhere; the functions on text
+open no files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.stores import Location, PlaceLike, as_location
+
+_DRIVE = re.compile(r"[A-Za-z]:(?=/)")
+
+# -- locations -------------------------------------------------------------------------------------
+
+
+def check_folder(folder: Location, expected: str) -> None:
+    """Check that a location is a folder."""
+    if not is_folder(folder):
+        raise OptionError(f"{folder} is a file", value=str(folder), expected=expected)
+
+
+def is_folder(place: Location) -> bool:
+    """Whether a location is a folder; an error if it is missing."""
+    if place.is_folder():
+        return True
+    (place if place.key else as_location(str(place))).info()
+    return False
+
+
+def is_file(location: Location | None) -> bool:
+    """Whether a file can be read at a location."""
+    try:
+        return location is not None and location.exists()
+    except (FileAccessError, OptionError):
+        return False
+
+
+def last_name(location: Location) -> str:
+    """The name of a file or folder, also of one that is given as `.` or by a link."""
+    return location.identity.rpartition("/")[2]
+
+
+def relative_place(
+    root: Location | None, place: PlaceLike, convert: Callable[[object], Location]
+) -> Location:
+    """The location of a place that may be relative to the root."""
+    given = convert(place)
+    if root is None or isinstance(place, Location) or "://" in str(place):
+        return given
+    below = inside(root, str(place))
+    return convert(posixpath.join(str(root), place)) if below is None else below
+
+
+def inside(folder: Location, path: str) -> Location | None:
+    """The location of a path relative to a folder; None if it leads out of it."""
+    key = posixpath.normpath(path)
+    try:
+        return folder if key == "." else folder / key
+    except OptionError:
+        return None
+
+
+def place_below(root: Location, place: Location) -> str:
+    """The text for a place in references: relative to the root if it lies below it."""
+    below = place.relative_to(root)
+    return str(place.absolute()) if below is None else below
+
+
+def referenced(root: Location, text: str) -> Location:
+    """The place of a text from `place_below`."""
+    return as_location(text) if text.startswith("/") or "://" in text else root / text
+
+
+# -- versions, without reading files; those of local files are their modification times ------------
+
+
+def size_and_version(location: Location) -> tuple[int, int]:
+    """Size in bytes and version number of an object; 0 for a missing one, which fails when read."""
+    try:
+        info = location.info()
+    except FileAccessError:
+        return 0, 0
+    return info.size_bytes, location.store.version_number(info.version)
+
+
+def common_version(versions: Iterable[int]) -> int:
+    """A number for the versions of several objects, in this order."""
+    # not a CRC, which stays the same for some times to which the same seconds are added
+    data = b"".join(version.to_bytes(16, "little", signed=True) for version in versions)
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little") >> 1
+
+
+def files_version(locations: Iterable[Location]) -> int:
+    """A number for objects that must exist."""
+    return common_version(
+        location.store.version_number(location.info().version) for location in locations
+    )
+
+
+# -- paths in annotations --------------------------------------------------------------------------
+
+
+def with_slashes(path: str) -> str:
+    """A path with `/`, as on any system but Windows."""
+    return path.replace("\\", "/")
+
+
+def last_part(path: str) -> str:
+    """The name of a file, from a path of any system."""
+    return with_slashes(path).rpartition("/")[2]
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path with `/` is absolute on any system."""
+    return path.startswith("/") or _DRIVE.match(path) is not None
+
+
+def leaves_folder(path: str) -> bool:
+    """Whether a path with `/` leads out of the folder that it is relative to."""
+    return is_absolute(path) or posixpath.normpath(path).split("/")[0] == ".."
+
+
+def path_endings(path: str) -> Iterator[str]:
+    """The endings of a path with `/`, longest first, without those that contain `..`."""
+    parts = [part for part in _DRIVE.sub("", path, count=1).split("/") if part not in ("", ".")]
+    for first in range(len(parts)):
+        if ".." not in parts[first:]:
+            yield "/".join(parts[first:])
