@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
-from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.parts import AnyShard, ShardPart, cut_part
 from recordsmith.dataset.selection import (
     AllPositions,
@@ -43,6 +42,7 @@ from recordsmith.dataset.shard_sequence import (
 from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
+from recordsmith.stopping import renew_in_children
 from recordsmith.wire import RecordBlock
 
 _FEW_PLACES = 1 << 10

@@ -21,11 +21,11 @@ from recordsmith.buffers import (
     empty_bytes,
     offsets_from_lengths,
 )
-from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.frames import gather_together
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import DataError
 from recordsmith.example import BytesArray
+from recordsmith.stopping import renew_in_children
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work, thread_count
 
