@@ -112,7 +112,7 @@ class ReshardOptions:
 # -- selected records ------------------------------------------------------------------------------
 
 
-class ChosenRecords:
+class MatchedRecords:
     """Some records of one input, one bit per record; `size_bytes` is their size with framing."""
 
     def __init__(self, flags: npt.NDArray[np.bool_], size_bytes: int = 0) -> None:
@@ -126,11 +126,11 @@ class ChosenRecords:
         flags = np.unpackbits(self._bits, count=self._total)
         return np.flatnonzero(flags).astype(np.int64, copy=False)
 
-    def drawn(self, draw: Draw, first_rank: int) -> ChosenRecords:
+    def drawn(self, draw: Draw, first_rank: int) -> MatchedRecords:
         """Return the records that a draw keeps; `first_rank`: of the first of them."""
         flags = np.zeros(self._total, np.bool_)
         flags[self.numbers()[draw.keeps(first_rank, first_rank + self.count)]] = True
-        return ChosenRecords(flags)
+        return MatchedRecords(flags)
 
 
 def choose_records(
@@ -139,13 +139,13 @@ def choose_records(
     where: Where | None,
     selected: npt.NDArray[np.bool_] | None,
     advance: Callable[[int], None],
-) -> ChosenRecords:
+) -> MatchedRecords:
     """Return the records of input `number` that are selected and match `where`; None for all."""
     if where is None:
         assert selected is not None
         numbers = np.flatnonzero(selected)
         sizes = records.shards[number].sizes(numbers) if len(numbers) else numbers
-        return ChosenRecords(selected, int(sizes.sum()) + FRAME_BYTES * len(numbers))
+        return MatchedRecords(selected, int(sizes.sum()) + FRAME_BYTES * len(numbers))
     pieces = [np.empty(0, np.bool_)]
     size_bytes = 0
     if records.counts[number]:
@@ -157,7 +157,7 @@ def choose_records(
                 pieces.append(flags)
                 size_bytes += int((block.lengths[flags] + FRAME_BYTES).sum())
                 advance(len(block.frames()))
-    return ChosenRecords(np.concatenate(pieces), size_bytes)
+    return MatchedRecords(np.concatenate(pieces), size_bytes)
 
 
 class Pool:
@@ -173,7 +173,7 @@ class Pool:
         self,
         records: InputRecords,
         inputs: Sequence[int],
-        chosen: Mapping[int, ChosenRecords] | None,
+        chosen: Mapping[int, MatchedRecords] | None,
         size_bytes: int | None = None,
     ) -> None:
         """`chosen`: by number of the input; None for all records."""
@@ -193,10 +193,10 @@ class Pool:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
-    def chosen(self, at: int) -> ChosenRecords:
+    def chosen(self, at: int) -> MatchedRecords:
         """Return the records of `inputs[at]`."""
         if self._chosen is None:
-            return ChosenRecords(np.ones(self._record_counts[at], np.bool_))
+            return MatchedRecords(np.ones(self._record_counts[at], np.bool_))
         return self._chosen[self.inputs[at]]
 
     def drawn(self, draw: Draw, count: int) -> Pool:
@@ -322,7 +322,7 @@ def make_plan(
     options: ReshardOptions,
     inputs: Inputs,
     records: InputRecords,
-    chosen: Mapping[int, ChosenRecords] | None,
+    chosen: Mapping[int, MatchedRecords] | None,
 ) -> ReshardPlan:
     """Assign records to shards; `chosen` has the selected records of each input, None for all."""
     if not sum(records.counts):
@@ -396,7 +396,7 @@ def _pools(
     options: ReshardOptions,
     inputs: Inputs,
     records: InputRecords,
-    chosen: Mapping[int, ChosenRecords] | None,
+    chosen: Mapping[int, MatchedRecords] | None,
 ) -> tuple[dict[str, Pool], list[str]]:
     """Return the non-empty pools by split, and notices about empty ones."""
     whole = Pool(records, range(len(records)), chosen)

@@ -49,7 +49,7 @@ from recordsmith.reshaping.inputs import (
     open_records,
 )
 from recordsmith.reshaping.plan import (
-    ChosenRecords,
+    MatchedRecords,
     ReshardOptions,
     ReshardPlan,
     choose_records,
@@ -421,13 +421,13 @@ class _Job:
                 self.work.advance(len(block.frames()))
         return survey.finish().packed()
 
-    def _choose(self, records: InputRecords) -> dict[int, ChosenRecords] | None:
+    def _choose(self, records: InputRecords) -> dict[int, MatchedRecords] | None:
         """Return the selected records of each input that match the condition."""
         where, selection = self.options.where, self.selection
         if where is None and selection.numbers is None:
             return None
 
-        def choose(number: int) -> ChosenRecords:
+        def choose(number: int) -> MatchedRecords:
             flags = selection.flags(records.location(number), records.counts[number])
             return choose_records(records, number, where, flags, self.work.advance)
 
