@@ -16,8 +16,8 @@ import recordsmith as rs
 from recordsmith.dataset import frames as frames_module
 from recordsmith.dataset import records_of, shard_sequence
 from recordsmith.dataset.frames import (
-    FramePlaces,
     FrameReader,
+    FrameRows,
     MappedFrames,
     ReadFrames,
     maps_well,
@@ -55,9 +55,7 @@ def _gathered(
     sizes = [len(PAYLOADS[number]) + 16 * whole for number in numbers]
     places = np.cumsum([0, *sizes])
     out = np.full(places[-1], 0xAA, np.uint8)
-    count = frames.gather(
-        FramePlaces(BEGINS[numbers], ENDS[numbers], places[:-1]), out, whole=whole
-    )
+    count = frames.gather(FrameRows(BEGINS[numbers], ENDS[numbers], places[:-1]), out, whole=whole)
     return count, [out[a:b].tobytes() for a, b in itertools.pairwise(places)]
 
 
@@ -149,7 +147,7 @@ def test_copied_bytes_are_the_verified_bytes(path: Path, may_map: bool, *, whole
     writer.start()
     try:
         for _ in range(400):
-            count = frames.gather(FramePlaces(begins, ends, np.arange(2) * size), out, whole=whole)
+            count = frames.gather(FrameRows(begins, ends, np.arange(2) * size), out, whole=whole)
             assert {row.tobytes() for row in out.reshape(2, size)[:count]} <= payloads
             view = frames.view(0, len(versions[0]))
             assert view is not None

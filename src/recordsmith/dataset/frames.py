@@ -30,23 +30,23 @@ _REMOTE_HEADERS_AT_A_TIME = 16
 _WALKED_BYTES = 256 << 10  # stay in the processor's cache, and in memory that is used again
 _REPORT_BYTES = 64 << 20
 _GROUP_BYTES = 1 << 20
-"""FramePlaces that are read together: they are still in the processor's cache when they are verified."""
+"""Frames that are read together: they are still in the processor's cache when they are verified."""
 
 _GAP_BYTES = 16 << 10
-"""FramePlaces with a smaller gap between them are one range: its bytes cost less than a range in Python.
+"""Frames with a smaller gap between them are one range: its bytes cost less than a range in Python.
 The store merges over larger gaps, where that is faster."""
 
 
-class FramePlaces(NamedTuple):
-    """FramePlaces of one file to copy: where each begins and ends, and its place in the output."""
+class FrameRows(NamedTuple):
+    """Frames of one file to copy: where each begins and ends, and its place in the output."""
 
     begins: Int64Array
     ends: Int64Array
     places: Int64Array
 
-    def rows(self, index: slice | Int64Array) -> FramePlaces:
+    def rows(self, index: slice | Int64Array) -> FrameRows:
         """Return some of the frames."""
-        return FramePlaces(self.begins[index], self.ends[index], self.places[index])
+        return FrameRows(self.begins[index], self.ends[index], self.places[index])
 
 
 class FrameReader(Protocol):
@@ -55,9 +55,7 @@ class FrameReader(Protocol):
     def view(self, begin: int, end: int) -> memoryview | None:
         """Return a read-only copy of some bytes; None if the file is too short."""
 
-    def gather(
-        self, frames: FramePlaces, out: npt.NDArray[np.uint8], *, whole: bool = False
-    ) -> int:
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
         """Copy the payloads of frames, or whole frames, as `wire.gather` does.
 
         Returns:
@@ -86,9 +84,7 @@ class MappedFrames:
         # a copy, because the mapped bytes could change between verification and use
         return memoryview(self._map[begin:end])
 
-    def gather(
-        self, frames: FramePlaces, out: npt.NDArray[np.uint8], *, whole: bool = False
-    ) -> int:
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
         if self._map.size() < len(self._map):
             return 0
         return gather(memoryview(self._map), *frames, out, whole=whole)
@@ -107,9 +103,7 @@ class ReadFrames:
         data = self._reader.read_at(begin, end)
         return memoryview(data) if len(data) == end - begin else None
 
-    def gather(
-        self, frames: FramePlaces, out: npt.NDArray[np.uint8], *, whole: bool = False
-    ) -> int:
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
         frames = frames.rows(np.argsort(frames.begins, kind="stable"))
         begins, ends, _ = frames
         stops = np.cumsum(ends - begins)
@@ -122,7 +116,7 @@ class ReadFrames:
             at = stop
         return len(begins)
 
-    def _gather_group(self, frames: FramePlaces, out: npt.NDArray[np.uint8], whole: bool) -> bool:
+    def _gather_group(self, frames: FrameRows, out: npt.NDArray[np.uint8], whole: bool) -> bool:
         """Copy frames in the order of the file; return whether all are valid."""
         begins, ends, places = frames
         if not self._reaches(int(ends[-1])):
@@ -161,14 +155,12 @@ class RemoteFrames:
         data = self.store.read(*self.range(begin, end))
         return memoryview(data) if len(data) == end - begin else None
 
-    def gather(
-        self, frames: FramePlaces, out: npt.NDArray[np.uint8], *, whole: bool = False
-    ) -> int:
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
         return 0 if gather_together([(self, frames)], out, whole=whole) else len(frames.begins)
 
 
 class _Run(NamedTuple):
-    """FramePlaces that are read as one range: their rows in a request, ascending in the object."""
+    """Frames that are read as one range: their rows in a request, ascending in the object."""
 
     request: int
     rows: Int64Array
@@ -176,7 +168,7 @@ class _Run(NamedTuple):
 
 
 def gather_together(
-    requests: Sequence[tuple[RemoteFrames, FramePlaces]],
+    requests: Sequence[tuple[RemoteFrames, FrameRows]],
     out: npt.NDArray[np.uint8],
     *,
     whole: bool = False,

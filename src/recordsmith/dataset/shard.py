@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.frames import (
-    FramePlaces,
     FrameReader,
+    FrameRows,
     RemoteFrames,
     maps_well,
     open_frames,
@@ -451,10 +451,10 @@ class Shard:
             size = int(frames.ends[i] - frames.begins[i]) - FRAME_BYTES
             self.copy_again(int(numbers[i]), size, int(places[i]), out, whole=whole)
 
-    def _frames_of(self, numbers: Int64Array, places: Int64Array) -> FramePlaces:
+    def _frames_of(self, numbers: Int64Array, places: Int64Array) -> FrameRows:
         self._check_plain()
         offsets = self._offsets_of(numbers)
-        return FramePlaces(offsets[numbers], offsets[numbers + 1], places)
+        return FrameRows(offsets[numbers], offsets[numbers + 1], places)
 
     def copy_again(
         self, number: int, size: int, place: int, out: npt.NDArray[np.uint8], *, whole: bool
@@ -468,7 +468,7 @@ class Shard:
 
     def remote_request(
         self, numbers: Int64Array, places: Int64Array
-    ) -> tuple[RemoteFrames, FramePlaces]:
+    ) -> tuple[RemoteFrames, FrameRows]:
         """Return the request for some records over a network; args as of `gather`."""
         frames, reader = self._frames_of(numbers, places), self._open_frames()
         assert isinstance(reader, RemoteFrames)
