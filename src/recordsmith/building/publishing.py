@@ -122,9 +122,6 @@ def publish_dataset(
         replaced: files of an earlier dataset to remove.
         renamed: new names of shards of an earlier dataset that stay, by old name.
         base: identifies that earlier dataset.
-
-    Raises:
-        FileAccessError: another job writes to the folder.
     """
     small_files = make_small_files(manifest, has_label_map=has_label_map)
     entries = folder.without_links().list_entries()
@@ -150,9 +147,6 @@ def finish_publishing(folder: Location, note: PublishNote) -> Manifest:
     """Finish the publication of a killed job that adds to a dataset.
 
     Needs only the note and the files; the inputs of the job may be gone.
-
-    Raises:
-        CorruptDataError: files of the job are missing.
     """
     waiting = _waiting(folder, MANIFEST_NAME)  # the last file to be moved
     manifest = read_manifest(waiting.parent, waiting.name)
@@ -408,9 +402,6 @@ def writing(
 
     Yields:
         The folder for writing.
-
-    Raises:
-        OptionError: without renaming, another job has begun to write there.
     """
     claimed = claim(folder, fingerprint, files, overwrite=overwrite, earlier=earlier, base=base)
     try:
