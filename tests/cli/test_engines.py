@@ -11,14 +11,12 @@ import pytest
     "arguments",
     [
         ("verify", "{data}", "--deep", "--json"),
-        ("index", "{data}", "--format", "dali", "--overwrite", "--json"),
-        ("salvage", "{data}", "{out}", "--overwrite", "--json"),
         ("stats", "{data}", "--json"),
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_equal_output(run, packed: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    typed = [one.format(data=packed, out=tmp_path / "new") for one in arguments]
+def test_equal_output(run, packed: Path, arguments: tuple[str, ...]) -> None:
+    typed = [one.format(data=packed) for one in arguments]
     outcomes = []
     for options in ([], ["--engine", "processes:2"]):
         outcome = run(*typed, *options)
@@ -29,9 +27,8 @@ def test_equal_output(run, packed: Path, tmp_path: Path, arguments: tuple[str, .
     assert outcomes[0][0] == 0
 
 
-@pytest.mark.parametrize("command", ["verify", "index", "salvage", "stats"])
-def test_unknown_engines(run, packed: Path, tmp_path: Path, command: str) -> None:
-    out = [tmp_path / "new"] if command == "salvage" else []
-    outcome = run(command, packed, *out, "--engine", "abacus")
+@pytest.mark.parametrize("command", ["verify", "stats"])
+def test_unknown_engines(run, packed: Path, command: str) -> None:
+    outcome = run(command, packed, "--engine", "abacus")
     assert outcome.code == 2
     assert "--engine must be " in outcome.err
