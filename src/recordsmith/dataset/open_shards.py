@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 
 from recordsmith.dataset.shard import Shard
-from recordsmith.stopping import renew_in_children
+from recordsmith.threads import renew_in_children
 
 _OPEN_SHARDS = 256
 """The maximum of open shards, because file descriptors are limited."""
