@@ -46,7 +46,7 @@ from recordsmith.dataset.names import (
     split_of_part,
 )
 from recordsmith.dataset.tfds.describing import make_documents
-from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import TfdsDescription
 from recordsmith.dataset.tfds.folder import TfdsSplit
 from recordsmith.errors import (
     CorruptDataError,
@@ -75,7 +75,7 @@ def make_manifest(
     *,
     schemas: Mapping[str, Schema] | None = None,
     arrow_schema: str | None = None,
-    tfds: Mapping[str, Any] | None = None,
+    formats: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Make the manifest of written shards.
 
@@ -84,7 +84,7 @@ def make_manifest(
         results: the split and the result of each shard.
         schemas: known schemas by split; others are merged from the shards.
         arrow_schema: of the table that was packed.
-        tfds: of the TFDS dataset that was packed.
+        formats: how other formats describe the records; see `Manifest`.
     """
     of_splits: dict[str, list[ShardResult]] = {split: [] for split in splits}
     for split, result in results:
@@ -101,7 +101,7 @@ def make_manifest(
         class_names,
         provenance,
         arrow_schema,
-        tfds,
+        formats or {},
     )
 
 
@@ -330,10 +330,11 @@ def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, by
 
 def _tfds_documents(manifest: Manifest) -> dict[str, bytes]:
     """The documents with which TensorFlow Datasets loads the folder, if it can."""
-    if manifest.tfds is None or not manifest.tfds.get("file_template"):
+    known = manifest.formats.get("tfds", {})
+    if not known.get("file_template"):
         return {}
     try:
-        description = TfdsDescription.from_json(manifest.tfds)
+        description = TfdsDescription.from_json(known)
     except NOT_AS_EXPECTED:  # of an earlier dataset, which somebody changed
         return {}
     splits = [
