@@ -15,11 +15,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.cli import COMMANDS
 
-COMMANDS = (
-    "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage", "reshard", "edit",
-    "append", "export", "index", "bench", "cache", "demo", "upgrade", "forecast",
-)  # fmt: skip
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from recordsmith.cli import console
-from recordsmith.cli.options import parse_counts, parse_numbers, parse_shares, parse_size
+from recordsmith.cli.parsing import parse_counts, parse_numbers, parse_shares, parse_size
 from recordsmith.errors import OptionError
 
 

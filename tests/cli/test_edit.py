@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.cli.options import parse_value
+from recordsmith.cli.parsing import parse_value
 from recordsmith.errors import OptionError
 
 

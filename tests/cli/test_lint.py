@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from recordsmith.cli import app
-from recordsmith.cli.lint import lint
+from recordsmith.cli import app, load_command
 from recordsmith.sources import FORMATS
 
 from ..linting.planted import (
@@ -93,7 +91,7 @@ def test_checks_are_selected(tmp_path: Path) -> None:
 
 
 def test_all_options_of_sources_are_accepted(tmp_path: Path) -> None:
-    parameters = {*inspect.signature(lint).parameters}
+    parameters = {param.name for param in load_command("lint").params}
     assert {name for kind in FORMATS.values() for name in kind.options} <= parameters
     pair_folders(tmp_path)
     images, masks = tmp_path / "images", tmp_path / "masks"

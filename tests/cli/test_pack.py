@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith import cli
-from recordsmith.cli import wording
+from recordsmith.cli import COMMANDS, wording
 from recordsmith.dataset import read_manifest
 from recordsmith.errors import MOST_PROBLEMS
 
@@ -436,8 +435,7 @@ def test_options_that_messages_mention_exist(run) -> None:
     import re
 
     known = set(re.findall(r"--[a-z][a-z-]*", "".join(
-        run(command.__name__, "--help").out
-        for commands in cli._COMMANDS.values() for command in commands
+        run(command, "--help").out for command in COMMANDS
     )))  # fmt: skip
     library = "".join(path.read_text("utf-8") for path in Path(rs.__file__).parent.rglob("*.py"))
     mentioned = re.findall(r"\boption\(['\"](\w+)['\"]", library)

@@ -30,13 +30,14 @@ def main() -> None:
     from recordsmith import engines, tasks
     from recordsmith.__main__ import main as run
 
+    parse_engine = engines.parse_engine
+
     def parse_noisily(name: str | None) -> Any:
         make_noise()
         atexit.register(make_noise)
-        return engines.parse_engine(name)
+        return parse_engine(name)
 
-    command: Any = importlib.import_module("recordsmith.cli.pack")
-    command.parse_engine = parse_noisily
+    engines.parse_engine = parse_noisily
     by_name = any(word.startswith("processes") for word in sys.argv)  # others pickle this script
     noisy = importlib.import_module("noisy") if by_name else sys.modules[__name__]
     tasks.run_task = noisy.run_noisily

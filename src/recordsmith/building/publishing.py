@@ -58,8 +58,8 @@ from recordsmith.errors import (
     SourceError,
 )
 from recordsmith.example import Schema
+from recordsmith.stopping import call_with_timeout
 from recordsmith.stores import FolderEntry, Location, folder_error, write_atomically
-from recordsmith.stores.parallel_reads import result_soon
 from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.work import Work, holding_signals
 
@@ -420,7 +420,7 @@ def writing(
         raise
     except BaseException:
         if folder.store.is_remote:
-            result_soon(partial(clean_up, claimed, keeping=files, plan=fingerprint))
+            call_with_timeout(partial(clean_up, claimed, keeping=files, plan=fingerprint))
         else:
             clean_up(claimed, keeping=files, plan=fingerprint)
         raise

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.detected import print_detected
-from recordsmith.cli.options import Json, Paths, WritingThreads, one_or_all
-from recordsmith.cli.pack import print_findings
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import Json, Paths, one_or_all
+from recordsmith.cli.pack import print_detected, print_findings
 from recordsmith.errors import OptionError, option
 from recordsmith.stores import as_folder
 
@@ -29,24 +29,7 @@ def append(
             show_default=False,
         ),
     ],
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="The split to add them to; a new name creates a split. [default: the split of "
-            "each file]",
-            metavar="SPLIT",
-        ),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Append files even if they were appended before.")
-    ] = False,
-    allow_missing: Annotated[
-        bool,
-        typer.Option(
-            "--allow-missing",
-            help="Append records that lack features, such as labels, that all records of OUT have.",
-        ),
-    ] = False,
+    options: Annotated[dict[str, Any], OptionsOf("append")],
     pack: Annotated[
         bool,
         typer.Option(
@@ -61,36 +44,30 @@ def append(
             "--skip-errors", help="With --pack: skip samples that cannot be read and report them."
         ),
     ] = False,
-    no_lock_notice: Annotated[
+    no_lock: Annotated[
         bool,
         typer.Option(
             "--no-lock",
             help="For file systems without locks: make sure that no other job changes OUT.",
         ),
     ] = False,
-    threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
-    """Add records to a dataset as new shards.
-
-    Renumbers the shards of the split and updates schema, class names and manifest. If the command
-    is interrupted, rerun it to finish. Files that were appended before are skipped.
+    """Renumbers the shards of the split and updates schema, class names and manifest. If the
+    command is interrupted, rerun it to finish. Files that were appended before are skipped.
 
     Example: `recordsmith append 'today/*.tfrecord' out --split train`
     """
     packed = None
     if pack:
-        packed = _pack(paths, out, threads, skip_errors=skip_errors, json=json)
+        packed = _pack(paths, out, options.get("threads"), skip_errors=skip_errors, json=json)
     try:
         with console.progress_bar("appending", of_bytes=True, speed=False) as progress:
             report = rs.append(
                 one_or_all(paths) if packed is None else packed.folder,
                 out,
-                split=split,
-                again=again,
-                allow_missing=allow_missing,
-                lock=not no_lock_notice,
-                threads=threads,
+                lock=not no_lock,
+                **options,
                 progress=progress,
             )
     except rs.RecordsmithError:

@@ -31,10 +31,9 @@ def cache(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show or empty the local cache of buckets and web servers.
-
-    Datasets that are opened with a cache keep what they read there, so that the next epoch or job
-    does not download it again. Indexes of shards in folders that cannot be written lie there, too.
+    """Datasets that are opened with a cache keep what they read there, so that the next epoch or
+    job does not download it again. Indexes of shards in folders that cannot be written lie there,
+    too.
 
     Example: `recordsmith cache --clear`
     """
@@ -44,10 +43,7 @@ def cache(
     if folder is not None:
         _check_folder(folder)
     report = inspect_cache(folder or read_settings().cache, clear=clear)
-    if json:
-        console.print_json(report.to_json())
-    else:
-        print_cache_report(report)
+    console.print_result(report, lambda: _print_report(report), json=json)
 
 
 def _check_folder(path: str) -> None:
@@ -62,7 +58,7 @@ def _check_folder(path: str) -> None:
         raise OptionError(f"there is no folder {path}", value=path, expected="a cache folder")
 
 
-def print_cache_report(report: CacheReport) -> None:
+def _print_report(report: CacheReport) -> None:
     """Print what a cache folder contains."""
     size = console.size(report.size_bytes)
     limit = "" if report.limit_bytes is None else f" of at most {console.size(report.limit_bytes)}"

@@ -40,6 +40,7 @@ __all__ = [
     "print_line",
     "print_list",
     "print_path",
+    "print_result",
     "print_summary",
     "print_table",
     "print_written",
@@ -205,6 +206,14 @@ def wrapped(line: str, width: int, hang: str = "") -> list[str]:
 def print_json(document: Any) -> None:
     """Print a JSON document on standard output, in ASCII."""
     print(json.dumps(document, indent=1, allow_nan=False), file=_json_output, flush=True)
+
+
+def print_result(report: Any, show: Callable[[], None], *, json: bool) -> None:
+    """Print the result of a command as JSON, or call `show` to print it for people."""
+    if json:
+        print_json(report.to_json())
+    else:
+        show()
 
 
 def print_code(code: str) -> None:

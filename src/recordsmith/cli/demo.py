@@ -41,9 +41,7 @@ def demo(
         str, typer.Argument(help="The folder for the demo.", metavar="[OUT]")
     ] = "recordsmith-demo",
 ) -> None:
-    """Draw images of flowers and go through all steps with them.
-
-    Packs, verifies and inspects them, loads batches, and draws one batch as a preview.
+    """Packs, verifies and inspects them, loads batches, and draws one batch as a preview.
 
     Example: `recordsmith demo`
     """

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import (
-    At,
-    EngineName,
-    Json,
-    OnePath,
-    Split,
-    Where,
-    chosen_records,
-    parse_size,
-)
-from recordsmith.engines import parse_engine
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import At, Json, OnePath, Split, Where, chosen_records
 from recordsmith.errors import MOST_PROBLEMS, SourceError
 
 if TYPE_CHECKING:
@@ -30,27 +21,10 @@ def export(
     out: Annotated[
         str, typer.Argument(help="The folder to write.", metavar="OUT", show_default=False)
     ],
-    format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="folder (one per class), pairs (images and masks), voc, coco, yolo, webdataset, "
-            "npz, tfds (a folder that TensorFlow Datasets loads); with pyarrow csv, parquet, "
-            "feather or huggingface (Parquet that `datasets` loads with images); with array_record "
-            "array-record.",
-            metavar="FORMAT",
-        ),
-    ] = "folder",
+    options: Annotated[dict[str, Any], OptionsOf("export")],
     split: Split = None,
     at: At = None,
     where: Where = None,
-    shard_size: Annotated[
-        str | None,
-        typer.Option(
-            help="webdataset, tfds, array-record: approximate size of a file. [default: 256MB]",
-            metavar="SIZE",
-        ),
-    ] = None,
     restore_types: Annotated[
         bool | None,
         typer.Option(
@@ -60,58 +34,32 @@ def export(
             show_default=False,
         ),
     ] = None,
-    skip_errors: Annotated[
-        bool,
-        typer.Option(
-            "--skip-errors",
-            help="Skip records that the format cannot represent and report them. A damaged shard "
-            "always stops the job; run `recordsmith salvage` first.",
-        ),
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
-    ] = False,
-    engine: EngineName = None,
     json: Json = False,
 ) -> None:
-    """Write records as files of another format: images, annotations or tables.
-
-    Images are written byte for byte. Names that are not valid file names are changed and reported.
-    OUT appears when it is complete; an interrupted job leaves no output.
+    """Images are written byte for byte. Names that are not valid file names are changed and
+    reported. OUT appears when it is complete; an interrupted job leaves no output.
 
     Example: `recordsmith export out images --format coco`
 
     Filter: `recordsmith export out daisies --where 'image/class/text == "daisy"'`
     """
     chosen = chosen_records(path, split, at, where)
-    size = None if shard_size is None else parse_size(shard_size, "shard_size_bytes")
     try:
         with console.progress_bar("exporting") as progress:
             report = rs.export(
-                chosen.dataset,
-                out,
-                format,
-                shard_size_bytes=size,
-                restore_types=restore_types,
-                skip_errors=skip_errors,
-                overwrite=overwrite,
-                engine=parse_engine(engine),
-                progress=progress,
+                chosen.dataset, out, restore_types=restore_types, **options, progress=progress
             )
     except SourceError as error:
         if error.records:
             error.advise(f"`{chosen.command([path], split, error.records)}` shows the first ones.")
         raise
-    if json:
-        console.print_json(report.to_json())
-        return
-    print_export_report(report)
-    if report.skipped_positions:
+    console.print_result(report, lambda: _print_report(report), json=json)
+    if report.skipped_positions and not json:
         command = chosen.command([path], split, report.skipped_positions)
         console.print_line(f"show it: `{command}`", "  ")
 
 
-def print_export_report(report: ExportReport) -> None:
+def _print_report(report: ExportReport) -> None:
     """Print the summary of a job."""
     records = console.count(report.record_count, "record")
     files = console.count(report.file_count, "file")

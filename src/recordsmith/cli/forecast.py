@@ -2,87 +2,40 @@
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.detected import print_detected
+from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import (
     Html,
     Json,
-    Threads,
+    Source,
+    SourceOptions,
     check_html,
-    parse_keys,
-    parse_numbers,
-    shard_options,
-    shard_size_option,
-    shards_option,
     title_of,
 )
-from recordsmith.cli.source_options import takes_source_options
-
-if TYPE_CHECKING:
-    from recordsmith.forecasting import ForecastReport
-
-_SHARDS = "Shards"
+from recordsmith.cli.pack import print_detected
+from recordsmith.cli.report_text import print_report
 
 
-@takes_source_options
 def forecast(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="Class folders, images and masks, VOC, COCO or YOLO annotations, a table, tar "
-            "files, or TFRecord shards.",
-            metavar="SOURCE",
-            show_default=False,
-        ),
-    ],
-    sample: Annotated[
-        int,
-        typer.Option(help="Number of samples to store.", min=10, metavar="N"),
-    ] = 200,
-    seed: Annotated[int, typer.Option(help="Random seed of the sample.", metavar="N")] = 0,
-    qualities: Annotated[
-        str, typer.Option(help="Qualities of JPEG.", metavar="N,…")
-    ] = "100,95,90,80",
-    shorter_sides: Annotated[
-        str,
-        typer.Option(help="Lengths of the shorter side, in pixels.", metavar="N,…"),
-    ] = "512,256",
-    size: Annotated[
-        int,
-        typer.Option(help="Size of training images, for the speeds.", min=1, metavar="SIZE"),
-    ] = 224,
-    speed: Annotated[
-        bool, typer.Option("--speed/--no-speed", help="Measure speeds.", show_default=False)
-    ] = True,
+    source: Source,
+    options: Annotated[dict[str, Any], OptionsOf("forecast")],
+    source_options: SourceOptions,
     plot: Annotated[
-        str | None, typer.Option(help="Also draw the forecast: .png or .svg.", metavar="FILE")
+        str | None, typer.Option(help="Also draw the sizes: a .png file.", metavar="FILE")
     ] = None,
     html: Html = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that exist.")
     ] = False,
-    source_options: Any = None,
-    shards: Annotated[str | None, shards_option(_SHARDS)] = None,
-    shard_size: Annotated[str | None, shard_size_option(_SHARDS)] = None,
-    keys: Annotated[
-        str | None,
-        typer.Option(
-            help="Names of features, as for pack.", metavar="NAMES", rich_help_panel=_SHARDS
-        ),
-    ] = None,
-    threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Forecast how large a dataset becomes and how fast it loads.
-
-    Stores a random sample of the images as raw pixels, PNG, JPEG and smaller images, and writes
-    nothing. The sizes of all samples and many headers make the forecast precise.
+    """Stores a random sample of the images as raw pixels, PNG, JPEG and smaller images, and writes
+    nothing. The error is estimated from the spread in the sample.
 
     Example: `recordsmith forecast flowers --qualities 95,80 --plot forecast.png`
     """
@@ -96,19 +49,7 @@ def forecast(
     detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)
     with console.progress_bar("forecasting", speed=False) as progress:
-        report = rs.forecast(
-            listed,
-            sample_count=sample,
-            seed=seed,
-            qualities=parse_numbers(qualities, "qualities") if qualities else (),
-            shorter_sides=parse_numbers(shorter_sides, "shorter_sides") if shorter_sides else (),
-            keys=None if keys is None else parse_keys(keys, "keys"),
-            size=size,
-            measure_speed=speed,
-            threads=threads,
-            progress=progress,
-            **shard_options(shards, shard_size),
-        )
+        report = rs.forecast(listed, **options, progress=progress)
     if plot is not None:
         save_plot(report, plot, title=title_of([source]), overwrite=overwrite)
     if html is not None:
@@ -116,50 +57,7 @@ def forecast(
     if json:
         console.print_json(report.to_json() | {"format": detected.reading.format})
     else:
-        print_forecast(report, source)
+        print_report(report.content())
     if plot is not None:
         console.print_aside(f"plot: {plot}")
     console.print_written_page(html)
-
-
-def print_forecast(report: ForecastReport, source: str) -> None:
-    """Print the table of the variants, what explains it, and the command to pack one of them."""
-    from recordsmith.forecasting.forecast_text import (
-        HEADINGS,
-        OPTIONAL,
-        cells,
-        pack_options,
-        remarks,
-    )
-    from recordsmith.forecasting.plot import sample_text
-
-    samples = console.count(report.sample_count, "sample")
-    title = f"{samples}, {console.size(report.source_bytes)}"
-    console.print_line(f"{title}: {sample_text(report)}", title=title)
-    print()
-    rows = [cells(variant) for variant in report.variants]
-    filled = [
-        place for place in range(len(HEADINGS)) if place == 0 or any(row[place] for row in rows)
-    ]
-    console.print_table(
-        [HEADINGS[place] for place in filled],
-        [[row[place] for place in filled] for row in rows],
-        [HEADINGS[place] for place in filled if 0 < place < len(HEADINGS) - 1],
-        [heading for heading in OPTIONAL if heading in {HEADINGS[place] for place in filled}],
-    )
-    print()
-    for remark in remarks(report):
-        console.print_line(f"- {remark}")
-    console.print_list(
-        f"unreadable, {report.unreadable_count:,} of the sample",
-        report.unreadable,
-        number=report.unreadable_count,
-    )
-    console.print_list("notices", report.notices)
-    if report.image_count:
-        best = report.recommended
-        words = f"recordsmith pack {shlex.quote(source)} OUT {pack_options(best)}".rstrip()
-        what = f"smallest without visible loss at full size: {best.label}"
-        if best is report.original:
-            what = "no variant is much smaller without visible loss; keep the images as they are"
-        console.print_hint(f"{what}: `{words}`")

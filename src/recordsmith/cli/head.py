@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,14 +17,11 @@ from recordsmith.cli.options import (
     Where,
     chosen_records,
     one_or_all,
-    parse_numbers,
 )
+from recordsmith.cli.parsing import parse_numbers
 from recordsmith.errors import DataError, OptionError, option
 
 _COUNT = 5  # records that are printed without options
-
-if TYPE_CHECKING:
-    from recordsmith.example import MessageDecoder
 
 
 def head(
@@ -57,9 +54,7 @@ def head(
     split: Split = None,
     json: Json = False,
 ) -> None:
-    """Print the first records, or those that you choose.
-
-    Records that are not Examples are printed as numbered fields, or, with --descriptors and
+    """Records that are not Examples are printed as numbered fields, or, with --descriptors and
     --message, with the names of your .proto file.
 
     Example: `recordsmith head out -n 3`
@@ -70,8 +65,7 @@ def head(
 
     Own messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.Box`
     """
-    from recordsmith.cli.examples import describe, to_document  # needs NumPy: not for --help
-    from recordsmith.cli.other_payloads import describe_message, message_document
+    from recordsmith.cli import record_text
     from recordsmith.dataset import records_of
 
     if (descriptors is None) != (message is None):
@@ -80,52 +74,44 @@ def head(
             option="descriptors",
             remedy="Pass both of them, or neither.",
         )
-
     decoder = None
     if descriptors is not None and message is not None:
         from recordsmith.example import MessageDecoder
 
         decoder = MessageDecoder(descriptors, message)
-    documents = []
-    shown = 0
-    places: dict[int, int] = {}  # by position, as typed
-    if at is not None:
-        places = {
-            number: place for place, number in enumerate(dict.fromkeys(parse_numbers(at, "at")))
-        }
     chosen = chosen_records(one_or_all(paths), split, at, where)
-    if count is None and at is None:
-        count = _COUNT
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
-    if [*places] != sorted(places):
-        records = sorted(records, key=lambda found: places[found[0]])
+    if at is not None:  # in the order as typed
+        order = {number: rank for rank, number in enumerate(dict.fromkeys(parse_numbers(at, "at")))}
+        if [*order] != sorted(order):
+            records = sorted(records, key=lambda numbered: order[numbered[0]])
+    elif count is None:
+        count = _COUNT
+    documents = []
+    is_empty = True
     for position, (shard, number, record) in islice(records, count):
-        fields = None if decoder is None else _decoded(decoder, record, str(shard.location), number)
-        if json:
-            document = (
-                to_document(record)
-                if fields is None
-                else {
-                    "size_bytes": len(record),
-                    "payload": message,
-                    "message": message_document(fields),
-                }
-            )
-            documents.append({"position": position, **document})
+        is_empty = False
+        fields = None
+        if decoder is not None:
+            try:
+                fields = decoder.decode(record)
+            except DataError as error:
+                error.path, error.record = str(shard.location), number
+                raise
+        if json and fields is None:
+            documents.append({"position": position, **record_text.to_document(record)})
+        elif json:
+            named = {"payload": message, "message": record_text.json_value(fields)}
+            documents.append({"position": position, "size_bytes": len(record), **named})
         else:
             print(console.bold(f"record {position}") + f"  {console.size(len(record))}")
-            for line in describe(record) if fields is None else describe_message(fields):
+            for line in (
+                record_text.describe(record)
+                if fields is None
+                else record_text.describe_message(fields)
+            ):
                 print(f"  {line}")
-        shown += 1
     if json:
         console.print_json({"records": documents})
-    elif count != 0 and not shown:
+    elif count != 0 and is_empty:
         print("no records" if where is None else "no record matches")
-
-
-def _decoded(decoder: MessageDecoder, record: bytes, path: str, number: int) -> dict[str, Any]:
-    try:
-        return decoder.decode(record)
-    except DataError as error:
-        error.path, error.record = path, number
-        raise

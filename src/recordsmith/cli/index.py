@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import EngineName, Json, Paths, SplitName, one_or_all
-from recordsmith.engines import parse_engine
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import WHICH, Json, Paths, one_or_all
 
 if TYPE_CHECKING:
     from recordsmith.dataset import IndexReport
@@ -20,47 +18,19 @@ _LISTED = 10
 
 def index(
     paths: Paths,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="recordsmith: binary indexes in a hidden folder. dali: a text file NAME.idx per "
-            "shard, for NVIDIA DALI and the tfrecord package.",
-            metavar="FORMAT",
-        ),
-    ] = "recordsmith",
-    to: Annotated[
-        str | None,
-        typer.Option(
-            help="dali: folder of the text files. [default: next to the shards]",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    split: SplitName = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace index files that differ."),
-    ] = False,
-    engine: EngineName = None,
+    options: Annotated[dict[str, Any], OptionsOf("index", panels={WHICH: "split"})],
     json: Json = False,
 ) -> None:
-    """Write indexes, which make random access to records fast.
-
-    recordsmith builds its own indexes when it first needs them; this builds them in advance.
+    """recordsmith builds its own indexes when it first needs them; this builds them in advance.
 
     Example: `recordsmith index out --format dali`
     """
     with console.progress_bar("indexing", of_bytes=True, speed=False) as progress:
-        options: dict[str, Any] = {"format": format_, "to": to, "overwrite": overwrite}
-        on = parse_engine(engine)
-        report = rs.index(one_or_all(paths), split, engine=on, progress=progress, **options)
-    if json:
-        console.print_json(report.to_json())
-    else:
-        print_index_report(report)
+        report = rs.index(one_or_all(paths), **options, progress=progress)
+    console.print_result(report, lambda: _print_report(report), json=json)
 
 
-def print_index_report(report: IndexReport) -> None:
+def _print_report(report: IndexReport) -> None:
     """Print what was written."""
     of = (
         f"{console.count(report.record_count, 'record')} in "

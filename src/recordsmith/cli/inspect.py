@@ -10,7 +10,8 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import WHICH, Json, Paths, one_or_all
 from recordsmith.errors import OptionError, option
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _SPLITS_SHOWN = 10
 
 def inspect(
     paths: Paths,
-    split: Split = None,
+    options: Annotated[dict[str, Any], OptionsOf("inspect", panels={WHICH: "split"})],
     reader: Annotated[
         str | None,
         typer.Option(
@@ -43,9 +44,7 @@ def inspect(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print what a dataset contains: records, splits, features, classes, sizes.
-
-    With --reader, prints Python code that reads the dataset with all its features.
+    """With --reader, prints Python code that reads the dataset with all its features.
 
     Example: `recordsmith inspect out`
 
@@ -57,18 +56,15 @@ def inspect(
             option="reader",
             remedy="Pass only one of them.",
         )
-    with console.progress_bar("reading", of_bytes=True) as progress:
-        if reader is not None:
-            name: Any = reader
-            code = rs.reader_code(one_or_all(paths), name, split, progress=progress)
-        else:
-            inspection = rs.inspect(one_or_all(paths), split, progress=progress)
     if reader is not None:
+        name: Any = reader
+        with console.progress_bar("reading", of_bytes=True) as progress:
+            code = rs.reader_code(one_or_all(paths), name, **options, progress=progress)
         console.print_code(code)
-    elif json:
-        console.print_json(inspection.to_json())
-    else:
-        print_inspection(inspection)
+        return
+    with console.progress_bar("reading", of_bytes=True) as progress:
+        inspection = rs.inspect(one_or_all(paths), **options, progress=progress)
+    console.print_result(inspection, lambda: print_inspection(inspection), json=json)
 
 
 def print_inspection(inspection: Inspection) -> None:

@@ -9,30 +9,24 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.detected import print_detected
+from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import (
     Html,
     Json,
     OverwritePage,
-    Threads,
+    Source,
+    SourceOptions,
     check_html,
     title_of,
 )
+from recordsmith.cli.pack import print_detected
 from recordsmith.cli.report_text import print_report
-from recordsmith.cli.source_options import takes_source_options
 
 
-@takes_source_options
 def lint(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="What `recordsmith pack` accepts: a folder, annotations, a table, tar files.",
-            metavar="SOURCE",
-            show_default=False,
-        ),
-    ],
-    source_options: dict[str, Any],
+    source: Source,
+    options: Annotated[dict[str, Any], OptionsOf("lint")],
+    source_options: SourceOptions,
     quick: Annotated[
         bool,
         typer.Option(
@@ -40,23 +34,12 @@ def lint(
             help="Check only names, classes, orphans and the first bytes of some images.",
         ),
     ] = False,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", help="Leave out this check; may be repeated.", metavar="CHECK"),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", help="Run only this check; may be repeated.", metavar="CHECK"),
-    ] = None,
     html: Html = None,
     overwrite: OverwritePage = False,
-    threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Check images, annotations and classes before packing them.
-
-    Finds damaged images, invalid boxes and masks, misspelt classes, duplicates and images that are
-    in two splits. Exits with 1 if there are errors or warnings, with 0 if there are only notes.
+    """Finds damaged images, invalid boxes and masks, misspelt classes, duplicates and images that
+    are in two splits. Exits with 1 if there are errors or warnings, with 0 if there are only notes.
 
     Example: `recordsmith lint flowers`
 
@@ -66,14 +49,7 @@ def lint(
     detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)
     with console.progress_bar("checking") as progress:
-        report = rs.lint(
-            listed,
-            deep=not quick,
-            ignore=ignore or (),
-            only=only or (),
-            threads=threads,
-            progress=progress,
-        )
+        report = rs.lint(listed, deep=not quick, **options, progress=progress)
     if html is not None:
         rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
     if json:

@@ -36,10 +36,9 @@ def query(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run SQL over records, each of which is a row.
-
-    Decodes only the features that the query uses. Put names such as image/class/label into double
-    quotes, and the whole query into single ones. Needs DuckDB, which the extra `duckdb` installs.
+    """Decodes only the features that the query uses. Put names such as image/class/label into
+    double quotes, and the whole query into single ones. Needs DuckDB, which the extra `duckdb`
+    installs.
 
     Example: `recordsmith query 'select avg("image/width") from data' out`
     """
@@ -95,12 +94,9 @@ def _text(value: Any) -> str:
 
 
 def _document(value: Any) -> Any:
-    from recordsmith.cli.values import bytes_document, number_document
+    from recordsmith.cli.record_text import json_value
 
-    if isinstance(value, bytes):
-        return bytes_document(value)
     if isinstance(value, list):
-        return [_document(each) for each in value]
-    if isinstance(value, float):
-        return number_document(value)
-    return value if isinstance(value, (str, int, type(None))) else str(value)
+        return list(map(_document, value))
+    known = (str, bytes, int, float, type(None))
+    return json_value(value) if isinstance(value, known) else str(value)

@@ -1,99 +1,35 @@
-"""`recordsmith reshard`."""
+"""`recordsmith reshard`, `edit` and `upgrade`: rewrite a dataset."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import (
-    SHARDS,
-    WHICH,
-    EngineName,
-    Json,
-    KeptCompression,
-    Out,
-    Overwrite,
-    Paths,
-    Split,
-    Where,
-    WritingThreads,
-    one_or_all,
-    parse_share,
-    parse_shares,
-    shard_names_option,
-    shard_options,
-    shard_size_option,
-    shards_option,
-)
-from recordsmith.engines import parse_engine
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import SHARDS, WHICH, Json, Out, Paths, one_or_all
 from recordsmith.errors import OptionError, option
 
 if TYPE_CHECKING:
     from recordsmith.reshaping import ReshardReport
 
-
-_ORDER = "Order and splits"
+_PANELS = {
+    WHICH: "split where sample take",
+    "Order and splits": "shuffle seed splits",
+    "What changes": "drop rename add recode",
+    SHARDS: "shards shard_size_bytes shard_names compression",
+}
 
 
 def reshard(
     paths: Paths,
     out: Out,
-    split: Split = None,
-    where: Where = None,
-    sample: Annotated[
-        str | None,
-        typer.Option(
-            help="Random share of each split, such as 10% or 0.1. [default: all]",
-            metavar="SHARE",
-            rich_help_panel=WHICH,
-        ),
-    ] = None,
-    take: Annotated[
-        int | None,
-        typer.Option(
-            help="The first N records of each split, after shuffling. [default: all]",
-            metavar="N",
-            rich_help_panel=WHICH,
-        ),
-    ] = None,
-    shuffle: Annotated[
-        bool,
-        typer.Option("--shuffle", help="Shuffle each split.", rich_help_panel=_ORDER),
-    ] = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Random seed.", rich_help_panel=_ORDER)
-    ] = 0,
-    splits: Annotated[
-        str | None,
-        typer.Option(
-            help="Names and shares of new random splits, such as train=0.8,test=0.2. "
-            "[default: as they are]",
-            metavar="NAME=SHARE,…",
-            rich_help_panel=_ORDER,
-        ),
-    ] = None,
-    tiles: Annotated[
-        bool,
-        typer.Option(
-            "--tiles",
-            help="Divide baseline JPEGs into tiles, without loss, so that crops decode faster.",
-        ),
-    ] = False,
-    shards: Annotated[str | None, shards_option(SHARDS)] = None,
-    shard_size: Annotated[str | None, shard_size_option(SHARDS)] = None,
-    shard_names: Annotated[str | None, shard_names_option(SHARDS)] = None,
-    compression: KeptCompression = None,
-    overwrite: Overwrite = False,
-    engine: EngineName = None,
-    threads: WritingThreads = None,
+    options: Annotated[dict[str, Any], OptionsOf("reshard", panels=_PANELS)],
     json: Json = False,
 ) -> None:
-    """Write records into new shards: merge, filter, shuffle, sample, split.
-
-    Verifies checksums and copies records byte for byte, with class names and label map. If
+    """Verifies checksums and copies records byte for byte, with class names and label map. If
     the job is interrupted, rerun it to resume; until then, every command refuses OUT as unfinished.
 
     Example: `recordsmith reshard out smaller --shard-size 100MB`
@@ -110,9 +46,8 @@ def reshard(
 
     Tile: `recordsmith reshard out tiled --tiles`
     """
-    from recordsmith.dataset import DEFAULT_TEMPLATE
-
-    if split is not None and splits is None and "=" in split:
+    split = options.get("split")
+    if split is not None and "splits" not in options and "=" in split:
         raise OptionError(
             option="split",
             value=split,
@@ -120,35 +55,50 @@ def reshard(
             remedy=f"Draw new splits with {option('splits', split)}.",
         )
     with console.progress_bar("resharding", of_bytes=True, speed=False) as progress:
-        report = rs.reshard(
-            one_or_all(paths),
-            out,
-            split=split,
-            **shard_options(shards, shard_size),
-            shuffle=shuffle,
-            seed=seed,
-            take=take,
-            sample=None if sample is None else parse_share(sample, "sample"),
-            splits=None if splits is None else parse_shares(splits, "splits"),
-            where=where,
-            tiles=tiles,
-            compression=compression,
-            overwrite=overwrite,
-            engine=parse_engine(engine),
-            threads=threads,
-            progress=progress,
-            shard_names=DEFAULT_TEMPLATE if shard_names is None else shard_names,
-        )
-    if json:
-        console.print_json(report.to_json())
-    else:
-        print_reshard_report(report)
+        report = rs.reshard(one_or_all(paths), out, **options, progress=progress)
+    console.print_result(report, lambda: _print_report(report), json=json)
 
 
-def print_reshard_report(report: ReshardReport) -> None:
+def edit(
+    paths: Paths,
+    out: Out,
+    options: Annotated[dict[str, Any], OptionsOf("edit", panels=_PANELS)],
+    json: Json = False,
+) -> None:
+    """Records keep their order and shards; unchanged parts are copied byte for byte. Class names
+    follow recoded labels.
+
+    Example: `recordsmith edit out smaller --drop 'image/object/*'`
+
+    Rename: `recordsmith edit out renamed --rename image/class/label=label`
+
+    Add: `recordsmith edit out dated --add year=2024 --add 'camera="7D"'`
+
+    Recode: `recordsmith edit out merged --recode image/class/label=labels.csv`
+    """
+    with console.progress_bar("editing", of_bytes=True, speed=False) as progress:
+        report = rs.edit(one_or_all(paths), out, **options, progress=progress)
+    console.print_result(report, lambda: _print_report(report), json=json)
+
+
+def _print_report(report: ReshardReport) -> None:
     """Print the summary of a job."""
     what = console.count(report.record_count, "record")
     if report.records_in != report.record_count:
         what += f" of {report.records_in:,}"
     console.print_written(report, "wrote", what)
     console.print_list("notices", report.notices)
+
+
+def upgrade(
+    folder: Annotated[str, typer.Argument(help="The folder of the dataset.", metavar="FOLDER")],
+) -> None:
+    """Reads and changes only `dataset.json`, no shards.
+
+    Example: `recordsmith upgrade out`
+    """
+    from recordsmith.dataset import upgrade_manifest
+
+    is_upgraded = upgrade_manifest(folder)
+    done = "converted the manifest" if is_upgraded else "nothing to do: the manifest is up to date"
+    print(f"{console.printable(folder)}: {done}")

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import (
-    EngineName,
-    Json,
-    Out,
-    Overwrite,
-    Paths,
-    SplitName,
-    WritingThreads,
-    one_or_all,
-)
-from recordsmith.engines import parse_engine
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import WHICH, Json, Out, Paths, one_or_all
 
 if TYPE_CHECKING:
     from recordsmith.reshaping import SalvagedShard, SalvageReport
@@ -29,22 +20,17 @@ _FIELDS = {
     "length-crc": "the checksum of its length",
     "payload-crc": "the checksum of its payload",
 }
-_MOST_SHARDS = 20
+_MAX_SHARDS = 20
 
 
 def salvage(
     paths: Paths,
     out: Out,
-    split: SplitName = None,
-    overwrite: Overwrite = False,
-    engine: EngineName = None,
-    threads: WritingThreads = None,
+    options: Annotated[dict[str, Any], OptionsOf("salvage", panels={WHICH: "split"})],
     json: Json = False,
 ) -> None:
-    """Recover intact records from damaged shards into a new dataset.
-
-    Never writes to PATH. Recovers every record whose checksums match, anywhere in its file. Fixes
-    and reports single flipped bits in lengths and checksums.
+    """Never writes to PATH. Recovers every record whose checksums match, anywhere in its file.
+    Fixes and reports single flipped bits in lengths and checksums.
 
     Exits with 0 if nothing was lost, otherwise with 1. If OUT already has the recovered records,
     prints the report again.
@@ -52,24 +38,13 @@ def salvage(
     Example: `recordsmith salvage damaged rescued`
     """
     with console.progress_bar("salvaging", of_bytes=True) as progress:
-        report = rs.salvage(
-            one_or_all(paths),
-            out,
-            split=split,
-            overwrite=overwrite,
-            engine=parse_engine(engine),
-            threads=threads,
-            progress=progress,
-        )
-    if json:
-        console.print_json(report.to_json())
-    else:
-        print_salvage_report(report)
+        report = rs.salvage(one_or_all(paths), out, **options, progress=progress)
+    console.print_result(report, lambda: _print_report(report), json=json)
     if not report.is_complete:
         raise typer.Exit(1)
 
 
-def print_salvage_report(report: SalvageReport) -> None:
+def _print_report(report: SalvageReport) -> None:
     """Print what was recovered and lost in each shard."""
     of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
     what = f"{report.record_count:,}{of_all} records"
@@ -81,10 +56,10 @@ def print_salvage_report(report: SalvageReport) -> None:
         done = f"nothing to do: {what} were already recovered into {folder}"
         console.print_line(f"{done}; use --overwrite to do it again", title=done)
     lost = [shard for shard in report.shards if not shard.is_complete or shard.repair_count]
-    for shard in lost[:_MOST_SHARDS]:
+    for shard in lost[:_MAX_SHARDS]:
         _print_shard(shard)
-    if len(lost) > _MOST_SHARDS:
-        print(f"  … and {len(lost) - _MOST_SHARDS:,} more shards (all of them with --json)")
+    if len(lost) > _MAX_SHARDS:
+        print(f"  … and {len(lost) - _MAX_SHARDS:,} more shards (all of them with --json)")
     whole = len(report.shards) - len(lost)
     if whole:
         print(f"  {console.count(whole, 'shard')} without defects")

@@ -9,6 +9,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
+from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, At, Json, OnePath, Split, Where, chosen_records
 from recordsmith.errors import OptionError, option
 
@@ -23,6 +24,7 @@ def sheet(
             help="The image file to write: .png or .jpg.", metavar="OUT", show_default=False
         ),
     ],
+    options: Annotated[dict[str, Any], OptionsOf("sheet")],
     count: Annotated[
         int | None,
         typer.Option(
@@ -47,15 +49,9 @@ def sheet(
     split: Split = None,
     at: At = None,
     where: Where = None,
-    columns: Annotated[int, typer.Option(help="Records per row.", min=1, metavar="N")] = 6,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
-    ] = False,
     json: Json = False,
 ) -> None:
-    """Draw a preview of records: images with their classes, boxes and masks.
-
-    Example: `recordsmith sheet out sheet.png --split train -n 24`
+    """Example: `recordsmith sheet out sheet.png --split train -n 24`
 
     Selected records: `recordsmith sheet out sheet.png --at 143,9`
 
@@ -76,15 +72,8 @@ def sheet(
         split = None
     if count is None:
         count = sample or (_COUNT if at is None else len(dataset))
-    report = rs.sheet(
-        dataset,
-        out,
-        split=split,
-        count=count,
-        columns=columns,
-        seed=seed or 0 if sample is not None else None,
-        overwrite=overwrite,
-    )
+    drawn_seed = None if sample is None else seed or 0
+    report = rs.sheet(dataset, out, split=split, count=count, seed=drawn_seed, **options)
     if positions:
         report.positions = [positions[place] for place in report.positions]
     if json:

@@ -1,37 +1,37 @@
-"""`recordsmith stats`."""
+"""`recordsmith stats`, `schema` and `diff`: what records contain, have in common, and differ in."""
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+import typer
+
 import recordsmith as rs
 from recordsmith.cli import console
+from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import (
-    EngineName,
+    WHICH,
     Html,
     Json,
     OverwritePage,
     Paths,
-    Split,
-    Threads,
     check_html,
     one_or_all,
     title_of,
 )
 from recordsmith.cli.report_text import print_report
-from recordsmith.engines import parse_engine
+
+_WHICH = {WHICH: "split"}
 
 
 def stats(
     paths: Paths,
-    split: Split = None,
+    options: Annotated[dict[str, Any], OptionsOf("stats", panels=_WHICH)],
     html: Html = None,
     overwrite: OverwritePage = False,
-    engine: EngineName = None,
-    threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Print statistics of each feature, and likely problems.
-
-    Reads every record. Covers ranges and frequent values, classes, image sizes, masks and boxes.
+    """Reads every record. Covers ranges and frequent values, classes, image sizes, masks and boxes.
 
     Example: `recordsmith stats out`
 
@@ -39,18 +39,66 @@ def stats(
     """
     check_html(html, overwrite=overwrite)
     with console.progress_bar("reading", of_bytes=True) as progress:
-        report = rs.stats(
-            one_or_all(paths),
-            split,
-            engine=parse_engine(engine),
-            threads=threads,
-            progress=progress,
-        )
+        report = rs.stats(one_or_all(paths), **options, progress=progress)
     if html is not None:
         rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
-    if json:
-        console.print_json(report.to_json())
-        console.print_written_page(html)
-        return
-    print_report(report.content())
+    console.print_result(report, lambda: print_report(report.content()), json=json)
     console.print_written_page(html)
+
+
+def schema(
+    paths: Paths,
+    options: Annotated[dict[str, Any], OptionsOf("schema", panels=_WHICH)],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", help="The file to write. [default: standard output]", metavar="FILE"
+        ),
+    ] = None,
+    overwrite: OverwritePage = False,
+) -> None:
+    """Edit the rules as needed. `recordsmith verify PATH --schema FILE` checks records against
+    them.
+
+    Example: `recordsmith schema out -o schema.json`
+    """
+    if out is not None:
+        from recordsmith.stores import as_location
+
+        as_location(out).check_target(overwrite=overwrite)
+    with console.progress_bar("reading", of_bytes=True) as progress:
+        rules = rs.schema(one_or_all(paths), **options, progress=progress)
+    if out is None:
+        console.print_json(rules.to_json())
+        return
+    rules.save(out, overwrite=overwrite)
+    count = sum(map(len, rules.sections.values()))
+    print(f"{console.printable(out)}: rules for {console.count(count, 'feature')}")
+
+
+def diff(
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="A TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.",
+            metavar="A",
+            show_default=False,
+        ),
+    ],
+    b: Annotated[
+        str, typer.Argument(help="The dataset to compare it with.", metavar="B", show_default=False)
+    ],
+    options: Annotated[dict[str, Any], OptionsOf("diff", panels=_WHICH)],
+    json: Json = False,
+) -> None:
+    """Exits with 1 if they differ.
+
+    Example: `recordsmith diff out old`
+
+    By a feature: `recordsmith diff a.tfrecord b.tfrecord --by id`
+    """
+    with console.progress_bar("comparing", of_bytes=True, again="reading what differs") as progress:
+        report = rs.diff(a, b, **options, progress=progress)
+    console.print_result(report, lambda: print_report(report.content()), json=json)
+    if not report.is_equal:
+        raise typer.Exit(1)

@@ -6,7 +6,7 @@ import inspect
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any, get_args
 
 import typer
 
@@ -84,27 +84,14 @@ def _missing(name: str, command: Any, context: Any) -> OptionError:
 
 
 def _invalid(name: str, value: Any, command: Any, error: Any) -> OptionError:
-    least = _least(command.callback, name)
-    if least is _NOT_AN_INTEGER:
+    annotation = inspect.signature(command.callback).parameters[name].annotation
+    kind, info = get_args(annotation)
+    if int not in (kind, *get_args(kind)):
         return OptionError(f"{option_in_shell(name, None)}: {error.message}", option=name)
-    expected = "an integer" if least is None else f"an integer of at least {least}"
+    expected = "an integer" if info.min is None else f"an integer of at least {info.min}"
     with suppress(ValueError):
         value = int(value)
     return OptionError(option=name, value=value, expected=expected)
-
-
-_NOT_AN_INTEGER = object()
-
-
-def _least(callback: Any, name: str) -> Any:
-    """Return the least value of an option that takes an integer; None if all are allowed."""
-    annotation = inspect.signature(callback).parameters[name].annotation
-    infos: Sequence[Any] = ()
-    if get_origin(annotation) is Annotated:
-        annotation, *infos = get_args(annotation)
-    if int not in (annotation, *get_args(annotation)):
-        return _NOT_AN_INTEGER
-    return next((info.min for info in infos if hasattr(info, "min")), None)
 
 
 def _unknown_option(typed: str, command: Any, context: Any) -> OptionError:

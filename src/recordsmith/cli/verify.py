@@ -5,26 +5,24 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
+from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import (
-    EngineName,
+    WHICH,
     Html,
     Json,
     OverwritePage,
     Paths,
-    SplitName,
-    Threads,
     check_html,
     one_or_all,
     title_of,
 )
 from recordsmith.cli.wording import can_be_shown, how_to_show
-from recordsmith.engines import parse_engine
 from recordsmith.errors import DAMAGED_RECORDS, Defect
 from recordsmith.words import first_of
 
@@ -40,30 +38,12 @@ _MOST_PATHS = 3  # in a suggested command
 
 def verify(
     paths: Paths,
-    split: SplitName = None,
-    deep: Annotated[
-        bool,
-        typer.Option(
-            "--deep",
-            help="Also parse every record and decode every image completely.",
-        ),
-    ] = False,
-    schema: Annotated[
-        str | None,
-        typer.Option(
-            help="Check each record against these rules, as `recordsmith schema` writes them.",
-            metavar="FILE",
-        ),
-    ] = None,
+    options: Annotated[dict[str, Any], OptionsOf("verify", panels={WHICH: "split"})],
     html: Html = None,
     overwrite: OverwritePage = False,
-    engine: EngineName = None,
-    threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Check every record, and the shards against their manifest (dataset.json).
-
-    Prints the defects and exits with 1 if there are any.
+    """Prints the defects and exits with 1 if there are any.
 
     Example: `recordsmith verify out --deep`
 
@@ -71,21 +51,13 @@ def verify(
     """
     check_html(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
-        report = rs.verify(
-            one_or_all(paths),
-            split,
-            deep=deep,
-            schema=schema,
-            engine=parse_engine(engine),
-            threads=threads,
-            progress=progress,
-        )
+        report = rs.verify(one_or_all(paths), **options, progress=progress)
     if html is not None:
         rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
-    if json:
-        console.print_json(report.to_json())
-    else:
-        print_verify_report(report, schema=schema, paths=paths)
+    schema = options.get("schema")
+    console.print_result(
+        report, lambda: print_verify_report(report, schema=schema, paths=paths), json=json
+    )
     console.print_written_page(html)
     if not report.is_good:
         raise typer.Exit(1)

@@ -27,12 +27,11 @@ QUOTE_CONDITION = "Put the condition in quotes: --where '…'"
 _OPERATORS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "not"})
 
 _FLAGS = {
-    "format_": "--format",
-    "kind": "--format",
     "orientation": "--upright",
     "out": "OUT",
     "path": "PATH",
     "paths": "PATH",
+    "sample_count": "--sample",
     "shard_size_bytes": "--shard-size",
     "source": "SOURCE",
 }

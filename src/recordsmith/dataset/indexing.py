@@ -99,13 +99,11 @@ def index(
 
     Args:
         paths: a file, folder, glob or a list of these.
-        split: index only this split.
-        format: `recordsmith` for its own indexes, which make the first access fast; `dali` for a
-            text file `NAME.idx` per shard, for DALI and the `tfrecord` package.
-        to: for `dali`, the folder of the text files, created if missing; by default, they are
-            written next to the shards.
-        overwrite: for `dali`, replace files with other content; for `recordsmith`, rebuild valid
-            indexes.
+        split: only this split. None for all.
+        format: recordsmith: binary indexes in a hidden folder, which make the first access fast;
+            dali: a text file NAME.idx per shard, for NVIDIA DALI and the tfrecord package.
+        to: dali: folder of the text files, created if missing; None for next to the shards.
+        overwrite: replace index files with other content. For `recordsmith`, rebuild valid indexes.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
             process. Its processes must see the files under the same paths.
         progress: called as `progress(done, total)` with numbers of bytes.

@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.shard import Shard
+from recordsmith.stopping import renew_in_children
 
 _OPEN_SHARDS = 256
 """The maximum of open shards, because file descriptors are limited."""

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.forks import renew_in_children
 from recordsmith.errors import OptionError, option
 from recordsmith.permutation import Permutations
+from recordsmith.stopping import renew_in_children
 
 Positions: TypeAlias = Sequence[int] | Sequence[bool] | Int64Array | npt.NDArray[np.bool_]
 

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.frames import (
     FrameReader,
     RemoteFrames,
@@ -37,6 +36,7 @@ from recordsmith.dataset.shard_index import (
     save_index,
 )
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
+from recordsmith.stopping import renew_in_children
 from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,

@@ -72,7 +72,7 @@ def sheet(
         out: the image file, with the suffix .png or .jpg.
         split: draw only this split of the path.
         count: the number of examples, spread evenly over the dataset.
-        columns: examples per row.
+        columns: records per row.
         seed: select random examples instead; the same seed selects the same ones.
         overwrite: replace an existing file.
 

@@ -70,7 +70,7 @@ def inspect(
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
-        split: inspect only this split, or part of one, as in `recordsmith.open`.
+        split: only this split, or part of one: train, train[:80%]. None for all.
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:

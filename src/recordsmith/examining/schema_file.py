@@ -177,7 +177,8 @@ def schema(
     """Derive a schema file from the records of a dataset.
 
     Args:
-        paths_or_dataset, split: as in `inspect`.
+        paths_or_dataset: as in `inspect`.
+        split: only this split, or part of one: train, train[:80%]. None for all.
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Raises:

@@ -100,12 +100,12 @@ def export(
             the extra of that name; or csv, parquet, feather or huggingface (Parquet with
             images and class names for `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
-        shard_size_bytes: for webdataset, tfds and array-record, the approximate size of a file;
-            256 MB by default. With an engine, larger shards are divided, from 512 MB by default.
+        shard_size_bytes: webdataset, tfds, array-record: approximate size of a file; None for
+            256MB. With an engine, larger shards are divided, from 512 MB by default.
         restore_types: for csv, parquet and feather, as in `Dataset.to_arrow`: by default, columns
             have the types of the Arrow table that was packed, where the manifest has them.
-        skip_errors: skip and report records that cannot be exported. By default, they are an error
-            after all records have been tried.
+        skip_errors: skip records that the format cannot represent and report them. By default, they
+            are an error after all records have been tried. A damaged shard always stops the job.
         overwrite: replace an earlier export in this folder, and all files in the way.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for this thread. Each
             shard becomes a file, or several; so the format must not be folder, pairs, voc, coco or

@@ -66,13 +66,13 @@ def lint(
     Reads every sample and decodes every image and mask once.
 
     Args:
-        source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`,
-            the default: other policies change invalid boxes, and `lint` reports them as notes.
+        source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`, the
+            default: other policies change invalid boxes, and `lint` reports them as notes.
         deep: False to check only names, classes, orphans and the headers of a few images.
-        ignore: names of checks to leave out, such as `["similar-images"]`.
-        only: names of the only checks to run; all if empty. Images are not decoded if no
-            check needs their pixels.
-        threads: the number of threads; None for one per processor.
+        ignore: check to leave out, such as similar-images. A list of them.
+        only: check to run, instead of all. A list of them; images are not decoded if no check needs
+            their pixels.
+        threads: number of threads; None for one per processor.
         progress: called as `progress(done, total)` with numbers of samples.
 
     Returns:

@@ -47,13 +47,17 @@ def bench(
 
     Args:
         paths_or_dataset: a path as for `open`, or a Dataset.
-        split: load only this split of a path.
-        batch_size, threads, skip_errors: as for Loader.
-        size, fit: as for Image; with `pad`, the length of the longer side.
-        key: the feature with the images; by default, it is detected. Without images, all features
-            are read as columns.
+        split: only this split, or part of one: train, train[:80%]. None for all.
+        batch_size: examples in a batch.
+        threads: decoding threads; 0 decodes in the main thread; None for one per processor.
+        skip_errors: skip up to this number of damaged records.
+        size: height and width of images in pixels, or one number for both.
+        fit: resize, crop-or-pad, center-crop, contain, random-crop or pad. As for Image; with
+            `pad`, `size` is the length of the longer side.
+        key: the feature that holds the images; None to detect it. Without images, all features are
+            read as columns.
         shuffle: whether to shuffle records. By default they are; compressed ones by BufferShuffle.
-        seconds: the approximate total time.
+        seconds: about how long to measure, in seconds.
         on_update: called with the current report, a few times per second.
 
     Returns:

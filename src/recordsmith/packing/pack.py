@@ -85,35 +85,37 @@ def pack(
             `ImageFolder("flowers")`; or a dataset of Hugging Face, or a table of pyarrow, Polars,
             pandas or DuckDB.
         out: the folder of the dataset; created if it does not exist.
-        splits: the share of each split; the shares add up to 1. None for the splits of the source,
-            or a single split, train.
-        resplit: which splits of the source to divide into `splits`; the others are kept. Needed if
-            the source has several splits. With all of them, test samples may move into training.
-        shards: the number of shards of each split: one number for all, or a dict by split.
-        shard_size_bytes: the approximate size of a shard, instead of `shards`; default 256 MB.
-        seed: seed of the shuffle, which also assigns samples to splits.
-        stratify: split each class separately, so that all splits have the same class balance.
+        splits: names and shares of random splits. The shares add up to 1. None for the splits of
+            the source, or a single split, train.
+        resplit: splits of the source to divide into `splits`; the others are kept. Needed if the
+            source has several splits. With all of them, test samples may move into training.
+        shards: number of shards of each split. A dict has a number for each split.
+        shard_size_bytes: approximate size of a shard before compression, instead of `shards`; None
+            for 256MB.
+        seed: random seed. It also assigns samples to splits.
+        stratify: give each split the same share of every class.
         shuffle: False keeps the samples in the order of the source.
         image_options: how to store images: re-encoded, resized or shrunk; None keeps their bytes.
         keys: new feature names by canonical key, with None for features to leave out; or a preset:
-            slim, raw-pairs, rows-cols, label-text-encoded, or tfds, whose folder
-            TensorFlow Datasets loads.
-        shard_names: a template for file names, with {split}, {shard} and {shards}.
-        compression: none (the default, because images are already compressed), gzip or zlib.
-        check_images: decode every image completely, with the decoders used in training. By
-            default, only headers and the checksums inside PNGs are checked, and neither in rows
-            and records that are packed unchanged.
-        like: another dataset, whose keys, image options, compression and class numbers are used, so
-            that `append` can add the records to it. Classes are matched by name.
-        skip_errors: skip and report unreadable samples. By default, the job tries all samples and
-            then fails with a list of the unreadable ones.
+            slim, raw-pairs, rows-cols, label-text-encoded, or tfds, whose folder TensorFlow
+            Datasets loads.
+        shard_names: pattern of the shard names, with {split}, {shard} and {shards}.
+        compression: compression of the shards: none (the default, because images are already
+            compressed), gzip or zlib.
+        check_images: decode every image completely, with the decoders used in training. By default,
+            only headers and the checksums inside PNGs are checked, and neither in rows and records
+            that are packed unchanged.
+        like: use names of features, image options, compression and class numbers of this dataset,
+            so that `recordsmith append` can add the records to it. Classes are matched by name.
+        skip_errors: skip samples that cannot be read and report them. By default, the job tries all
+            samples and then fails with a list of the unreadable ones.
         lint: checks of names, classes, orphans and some images before packing: "warn" adds them to
             the report, "strict" packs nothing if there are errors or warnings; or a function that
             is called with the `LintReport` before packing.
         overwrite: replace an existing dataset.
         engine: what runs the tasks, such as `rs.engines.Processes(4)`; None for threads of this
             process. The bytes are the same.
-        threads: the number of threads; None for one per processor, at most 8.
+        threads: number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with numbers of samples.
 
     Returns:
@@ -275,7 +277,8 @@ def finish(
 
     Args:
         results: of all tasks, in any order, or their JSON.
-        skip_errors, overwrite: as in `pack`.
+        skip_errors: accept samples that could not be read and report them.
+        overwrite: replace an existing dataset.
 
     Raises:
         OptionError: a result is missing, damaged or belongs to another plan; or as in `pack`.

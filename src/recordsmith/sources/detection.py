@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES
@@ -44,7 +44,7 @@ from recordsmith.sources.files.images import has_image_name, is_image_word, is_m
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
-from recordsmith.sources.pairs import detection as pairs
+from recordsmith.sources.pairs import layout as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
@@ -69,6 +69,67 @@ class _Format:
 
     source: Callable[..., Source]
     options: tuple[str, ...] = ()
+
+
+class SourceOptions(TypedDict, total=False):
+    """How a folder or file is read. Each option is for some formats, and described in their
+    classes.
+
+    Attributes:
+        images: folder, files, pairs, coco, cvat, csv-boxes, table: folder of the images (for pairs,
+            a * stands for a name that is also in `masks`: */images and */masks); None to detect it.
+        masks: pairs: folder of the masks; None to detect it.
+        image_names: pairs: names of images, with * for what they share with their masks, such as
+            *_leftImg8bit; None to detect them.
+        mask_names: pairs: names of masks, such as *_gtFine_labelIds; None to detect them.
+        split_lists: pairs: folder with a list of names for each split, such as train.txt; None to
+            detect it.
+        pairs: pairs: file with an image and its mask on each line.
+        colours: pairs: colours of masks: voc, grey (brightness is the class number), or a file with
+            red, green, blue and name of each class; None for pixels that are class numbers.
+        class_pattern: files, pairs: regular expression that finds the class in each path.
+        labels: folder: list with the class of each image of a split without class folders; None to
+            detect it.
+        annotations: coco, cvat, csv-boxes: file of the annotations; None to detect it.
+        object_masks: coco, yolo, labelme, cvat: draw masks from the polygons: instance or class;
+            None for no masks.
+        label_map: voc, coco, yolo, labelme, cvat, csv-boxes: label_map.pbtxt with the class
+            numbers; None for numbers made from the data.
+        boxes: voc, coco, yolo, labelme, cvat, csv-boxes: handling of invalid boxes: stop (fail and
+            list them), clip (fix them) or drop (leave them out); None for stop.
+        table: table: file to read in a folder with several tables; or several, with commas between
+            them; None for all.
+        image_column: table: column of image paths, which may lack their suffix.
+        split_column: table: column of splits.
+        group_column: table: column of groups, which stay in one split.
+        label_column: table: column of classes.
+        encoding: table: text encoding, such as cp1252 or utf-16; None for utf-8.
+        window: tfds: cut episodes into samples of this number of consecutive steps; None for whole
+            episodes.
+        stride: tfds: steps between the starts of windows; None for 1.
+    """
+
+    images: PlaceLike
+    masks: PlaceLike
+    image_names: str
+    mask_names: str
+    split_lists: PlaceLike
+    pairs: PlaceLike
+    colours: PlaceLike
+    class_pattern: str
+    labels: PlaceLike
+    annotations: PlaceLike
+    object_masks: str
+    label_map: PlaceLike
+    boxes: str
+    table: str
+    image_column: str
+    split_column: str
+    group_column: str
+    label_column: str
+    encoding: str
+    window: int
+    stride: int
 
 
 FORMATS: Mapping[str, _Format] = MappingProxyType(
@@ -310,9 +371,11 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
 
     Args:
         path: a folder, a file, or a pattern of files.
-        format: how to read it, such as "folder" or "coco"; None to detect it.
-        options: of the source, such as `images="photos"`; those that are None are ignored. They
-            choose between readings: an option that only one of them accepts selects it.
+        format: how to read it: folder, files, pairs, voc, coco, yolo, labelme, cvat, csv-boxes,
+            table, arrays, webdataset, tfds or shards; None to detect it.
+        options: those of `SourceOptions`, such as `images="photos"`; those that are None are
+            ignored. They choose between readings: an option that only one of them accepts selects
+            it.
 
     Returns:
         The readings. `detect(path).reading` is the one that `pack` uses, `.source` its source.

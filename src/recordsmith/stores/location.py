@@ -336,6 +336,6 @@ def remote(
     if folder is not None:
         from recordsmith.stores.cache import cached_store
 
-        most_bytes = settings.cache_bytes if cache_bytes is None else cache_bytes
-        store = cached_store(store, os.path.expanduser(folder), most_bytes)
+        max_bytes = settings.cache_bytes if cache_bytes is None else cache_bytes
+        store = cached_store(store, os.path.expanduser(folder), max_bytes)
     return Location(store, key)

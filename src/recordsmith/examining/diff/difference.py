@@ -53,11 +53,11 @@ def diff(
 
     Args:
         a, b: each a file, folder, glob, or a list of these; or a Dataset, such as a slice.
-        split: compare only this split, or part of one, as in `recordsmith.open`.
-        by: the feature that identifies a record, used to report what changed in it. None uses the
-            first of `naming.KEY_FEATURES` that most records have with unique values. Records that
-            no key pairs count as changed if they differ in one feature, otherwise as records only
-            in A and only in B.
+        split: only this split, or part of one: train, train[:80%]. None for all.
+        by: the feature that identifies records, such as id; None to detect it. It is used to report
+            what changed in a record. Detected is the first of `naming.KEY_FEATURES` that most
+            records have with unique values. Records that no key pairs count as changed if they
+            differ in one feature, otherwise as records only in A and only in B.
         engine: what reads the shards, such as `rs.engines.Processes(4)`; None for threads of this
             process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.

@@ -104,7 +104,7 @@ def stats(
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
-        split: use only this split, or part of one, as in `recordsmith.open`.
+        split: only this split, or part of one: train, train[:80%]. None for all.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
             process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.

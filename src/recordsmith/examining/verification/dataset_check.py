@@ -58,11 +58,12 @@ def verify(
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset of whole splits.
-        split: verify only this split.
-        deep: also check the contents. Each payload must parse and match the schema of the manifest
-            or, without a manifest, the other shards. Each image must decode with the size and
-            format given in its record.
-        schema: also check each record against this schema file (see `docs/schema.md`).
+        split: only this split. None for all.
+        deep: also parse every record and decode every image completely. Each payload must match the
+            schema of the manifest or, without a manifest, the other shards. Each image must have
+            the size and format given in its record.
+        schema: check each record against these rules, as `recordsmith schema` writes them. See
+            `docs/schema.md`.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
             process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.

@@ -44,9 +44,9 @@ from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import ExampleFiles
 from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
 from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.archives.tar_samples import EMPTY_KINDS
+from recordsmith.sources.archives.webdataset import EMPTY_KINDS
 from recordsmith.sources.tables.json_values import text_or_base64
-from recordsmith.sources.tables.table_rows import EXACT
+from recordsmith.sources.tables.precision import EXACT
 
 _FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))
 _FROM_RAW = frozenset((DEPTH, DTYPE))

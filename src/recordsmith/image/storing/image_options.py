@@ -24,24 +24,26 @@ class ImageOptions:
     """How images are stored. By default, their bytes are kept.
 
     Attributes:
-        store: original, jpeg, png, or raw (rows of pixels without a header).
-        quality: of images that are encoded as JPEG, from 1 to 100.
+        store: original (unchanged bytes), jpeg, png, or raw (rows of pixels without a header).
+        quality: quality of encoded JPEGs, from 1 to 100.
         recompress: also encode images that already have the requested format, size and orientation.
-        background: red, green and blue from 0 to 255, on which transparent images are composited
-            for JPEG. Without it, a transparent image is an error.
-        drop_alpha: for JPEG and raw, drop the alpha channel and keep the colours under it, as
+        background: background of transparent images in JPEG. Red, green and blue from 0 to 255;
+            without it, a transparent image is an error.
+        drop_alpha: drop the alpha channel in JPEG and raw. The colours under it are kept, as
             TensorFlow's decode_png does for three channels.
-        shorter_side, longer_side: the maximum length of this side in pixels. Smaller images are not
-            enlarged. Pass only one of them.
-        shrink: recompress PNG and JPEG files losslessly. JPEGs become progressive, which take about
-            twice as long to decode, unless `baseline` is also set.
-        baseline: convert progressive JPEGs to baseline losslessly; with `shrink`, also recompress
-            baseline JPEGs with optimal tables.
-        tiles: divide baseline JPEGs into tiles losslessly, so that crops decode without the rest.
-            Files grow by at most 2 %. Progressive JPEGs are kept, unless `baseline` is also set.
+        shorter_side: scale images down to this length of the shorter side, in pixels. Smaller
+            images are not enlarged.
+        longer_side: scale images down to this length of the longer side, in pixels. Excludes
+            `shorter_side`.
+        shrink: compress PNG and JPEG files further without changing pixels. JPEGs become
+            progressive, which take about twice as long to decode, unless `baseline` is also set.
+        baseline: convert progressive JPEGs, which decode slowly, to baseline without loss. With
+            `shrink`, also recompress baseline JPEGs with optimal tables.
+        tiles: divide baseline JPEGs into tiles without loss, so that crops decode faster. Files
+            grow by at most 2 %. Progressive JPEGs are kept, unless `baseline` is also set.
         orientation: keep pixels as stored, or apply the EXIF orientation, so that they are upright.
-        max_pixels: an image with more pixels, or whose decoding would need more than 4 bytes times
-            this number, is an error.
+        max_pixels: reject images with more pixels, if they have to be decoded. Also those whose
+            decoding would need more than 4 bytes times this number.
 
     Example:
         >>> ImageOptions(store="jpeg", quality=90, shorter_side=256).to_json()

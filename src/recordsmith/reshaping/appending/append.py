@@ -88,13 +88,14 @@ def append(
     Args:
         paths: a file, a folder, a glob pattern, or a list of these.
         out: the folder of a dataset with a manifest.
-        split: the split to add the records to; None: the split of each file.
+        split: the split to add the records to; a new name creates one. None for the split of each
+            file.
         again: append files even if they were appended before.
         allow_missing: append records that lack features, such as labels, that all records of the
             dataset have.
         lock: fail on file systems without locks. With False, the job runs there without a lock;
             make sure that no other job changes the dataset.
-        threads: number of threads; None: one per processor, at most 8.
+        threads: number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
     Returns:

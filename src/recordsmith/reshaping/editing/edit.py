@@ -46,21 +46,25 @@ def edit(
 
     Args:
         paths_or_dataset, out: as in `reshard`.
-        drop: names of features, or patterns such as `image/object/*`.
-        rename: new names by old ones.
-        add: values by name, equal for all records, as in `encode_example`. In SequenceExamples
-            they are added to the context.
+        drop: features to drop: names, or patterns such as `image/object/*`.
+        rename: features to rename. New names by old ones.
+        add: values by name, equal for all records, as in `encode_example`. In SequenceExamples they
+            are added to the context.
         recode: a table of new values by old ones for each feature: a dict, or the path of a CSV,
-            TSV or JSON file with the columns old, new and optionally name. The old value `*` is
-            the default for values without a row; the new value `*` leaves those unchanged. Class
-            names follow recoded labels.
-        where: a condition that records must match, such as "image/class/label in (1, 2)".
-        split: only this split, or part of one.
-        shards, shard_size_bytes, shard_names: write other shards, as in `reshard`.
-        compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
+            TSV or JSON file with the columns old, new and optionally name. The old value `*` is the
+            default for values without a row; the new value `*` leaves those unchanged. Class names
+            follow recoded labels.
+        where: only records that match, such as "image/class/label in (1, 2)".
+        split: only this split, or part of one: train, train[:80%]. None for all.
+        shards: number of shards of each split; None for as many as before. A dict has a number for
+            each split.
+        shard_size_bytes: approximate size of a shard before compression, instead of `shards`.
+        shard_names: pattern of the shard names, with {split}, {shard} and {shards}.
+        compression: compression of the shards: none, gzip or zlib; None for that of the inputs if
+            all are equal, else none.
         overwrite: replace an existing dataset.
         engine: what writes the shards, as in `reshard`.
-        threads: number of threads; None: one per processor, at most 8.
+        threads: number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
     Returns:

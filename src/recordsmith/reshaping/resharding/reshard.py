@@ -84,28 +84,30 @@ def reshard(
     Applies `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
 
     Args:
-        paths_or_dataset: a file, a folder, a glob pattern, or a list of these; splits with the
-            same name are joined in this order. Or a Dataset, such as a slice or a filter, whose
-            records are in the order of its files.
+        paths_or_dataset: a file, a folder, a glob pattern, or a list of these; splits with the same
+            name are joined in this order. Or a Dataset, such as a slice or a filter, whose records
+            are in the order of its files.
         out: the folder of the new dataset; created if necessary.
-        split: only this split, or part of one, as in `recordsmith.open`.
-        shards: number of shards of each split, or one number for all.
-        shard_size_bytes: approximate size of a shard before compression, instead of a number; by
-            default 256 MB.
+        split: only this split, or part of one: train, train[:80%]. None for all.
+        shards: number of shards of each split. A dict has a number for each split.
+        shard_size_bytes: approximate size of a shard before compression, instead of `shards`; None
+            for 256MB.
         shuffle: shuffle each split, over all its files.
-        seed: of everything random.
-        take: the first records of each split, at most this number.
-        sample: an exact random share of each split, in the original order.
-        splits: new random splits instead of the existing ones, as shares by name.
-        where: a condition that records must match, such as "image/class/label in (1, 2)".
+        seed: random seed.
+        take: only the first records of each split, at most this number, after shuffling. None for
+            all.
+        sample: random share of each split, in the original order. None for all.
+        splits: names and shares of new random splits; None for the existing ones.
+        where: only records that match, such as "image/class/label in (1, 2)".
         edits: features to drop, rename, add or recode.
-        tiles: divide JPEGs into tiles without changing their pixels, so that crops decode without
-            the rest. Images that cannot be divided are kept and reported.
-        compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
-        shard_names: template of file names, with {split}, {shard} and {shards}.
+        tiles: divide baseline JPEGs into tiles without loss, so that crops decode faster. Images
+            that cannot be divided are kept and reported.
+        compression: compression of the shards: none, gzip or zlib; None for that of the inputs if
+            all are equal, else none.
+        shard_names: pattern of the shard names, with {split}, {shard} and {shards}.
         overwrite: replace an existing dataset.
         engine: what writes the shards, as in `pack`; `where` is evaluated by this process.
-        threads: number of threads; None: one per processor, at most 8.
+        threads: number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
     Returns:

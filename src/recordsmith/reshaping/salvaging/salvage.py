@@ -70,11 +70,11 @@ def salvage(
         paths: a file, folder, glob or a list of these. If the manifest of a folder is broken or
             missing, all its files are used.
         out: the folder of the new dataset, outside of the input folders.
-        split: only this split.
+        split: only this split. None for all.
         overwrite: replace an existing dataset, including one that this job wrote.
         engine: what recovers the shards, such as `rs.engines.Processes(4)`; None for threads of
             this process. Its processes must see the files and `out` under the same paths.
-        threads: number of threads; None: one per processor, at most 8.
+        threads: number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
     Returns:

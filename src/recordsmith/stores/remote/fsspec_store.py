@@ -27,7 +27,7 @@ from recordsmith.stores.checks import (
     missing_error,
 )
 from recordsmith.stores.object_writer import Data, ObjectWriter, WholeWriter, pieces_of
-from recordsmith.stores.remote.settings import PassedOptions
+from recordsmith.stores.remote.store_options import PassedOptions
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 _ATTEMPTS = 4

@@ -1,0 +1,283 @@
+"""Options of a command, made from the functions that it calls.
+
+A parameter of a function becomes an option with its name and type. Its help is the first sentence
+about it in the docstring. A command states only what differs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import parsing
+from recordsmith.cli.wording import option_in_shell
+
+_ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")
+_DEFAULT = re.compile(r"[;.] None (?:for ([^.;]+)|to detect (?:it|them))")
+_SENTENCE_END = re.compile(r"(?<=[.\]])\s+(?=[A-Z])")
+_STARTS_WITH_VALUE = re.compile(r"[\w-]+(?:,|:| \()")
+_NAME = re.compile(r"`(\w+)`")
+
+
+class Form(NamedTuple):
+    """How a value is typed, where that differs from its type in Python.
+
+    metavar: shown for the value in the help.
+    parse: converts the text, or the list of texts of an option that may be repeated; called with
+        the name of the option for errors.
+    example: a value as it is typed, for the help.
+    help: replaces what the docstring says.
+    flag: the value that the option stands for, which then takes none.
+    is_list: whether the option may be repeated.
+    """
+
+    metavar: str | None = None
+    parse: Callable[[Any, str], Any] | None = None
+    example: str = ""
+    help: str = ""
+    flag: Any = None
+    is_list: bool = False
+
+
+def _parse_engine(text: str, _name: str) -> Any:
+    from recordsmith.engines import parse_engine  # only when needed
+
+    return parse_engine(text)
+
+
+FORMS: Mapping[str, Form] = {
+    "add": Form(
+        "KEY=VALUE",
+        parsing.parse_values,
+        help="Add a feature to all records: a number, text, or a list such as [1,2]. A number in "
+        'quotes, "3", is text. May be repeated.',
+        is_list=True,
+    ),
+    "background": Form("COLOUR", parsing.parse_colour, "white, black or #rrggbb"),
+    "drop": Form("KEY", is_list=True),
+    "engine": Form(
+        "ENGINE",
+        _parse_engine,
+        help="What runs the job: processes:4, or a cluster: ray:auto, dask:ADDRESS, spark:MASTER, "
+        "beam:RUNNER. [default: threads of this process]",
+    ),
+    "ignore": Form("CHECK", is_list=True),
+    "keys": Form(
+        "NAMES",
+        parsing.parse_keys,
+        help="Names of features: new names as OLD=NEW,… (OLD= drops one); or a preset: slim "
+        "(standard names; only image, format, label, height, width), raw-pairs (image_raw, "
+        "mask_raw, height, width), rows-cols (image, label, filename, rows, cols, channels), "
+        "label-text-encoded (label, text, encoded), tfds (a folder that TensorFlow Datasets "
+        "loads). [default: image/encoded, image/class/label and other standard names]",
+    ),
+    "only": Form("CHECK", is_list=True),
+    "orientation": Form(
+        flag="apply", help="Rotate images, masks and boxes by the EXIF orientation."
+    ),
+    "qualities": Form("N,…", parsing.parse_optional_numbers),
+    "recode": Form(
+        "KEY=FILE",
+        parsing.parse_files,
+        help="Replace values by a CSV, TSV or JSON file with the columns old, new and optionally "
+        "name. May be repeated.",
+        is_list=True,
+    ),
+    "rename": Form("OLD=NEW", parsing.parse_pairs, is_list=True),
+    "resplit": Form("NAMES", parsing.parse_names),
+    "sample": Form("SHARE", parsing.parse_share, "10% or 0.1"),
+    "shard_size_bytes": Form("SIZE", parsing.parse_size),
+    "shards": Form("N", parsing.parse_counts, "8 or train=8,validation=2"),
+    "shorter_sides": Form("N,…", parsing.parse_optional_numbers),
+    "size": Form("SIZE", parsing.parse_pixels, "224 or 192x256"),
+    "splits": Form("NAME=SHARE,…", parsing.parse_shares, "train=0.8,test=0.2"),
+}
+"""How values are typed, by the name of the parameter."""
+
+_METAVARS = {
+    name: metavar
+    for metavar, names in {
+        "DATASET": "like",
+        "FILE": "annotations label_map labels pairs schema table",
+        "FIT": "fit",
+        "FOLDER": "images masks split_lists to",
+        "FORMAT": "format store",
+        "KEY": "by key",
+        "KIND": "object_masks",
+        "NAME": "colours compression encoding group_column image_column label_column split_column",
+        "PATTERN": "image_names mask_names",
+        "PIXELS": "longer_side max_pixels shorter_side",
+        "POLICY": "boxes",
+        "REGEX": "class_pattern",
+        "SECONDS": "seconds",
+        "SPLIT": "split",
+        "STEPS": "stride window",
+        "TEMPLATE": "shard_names",
+        "CONDITION": "where",
+    }.items()
+    for name in names.split()
+}
+_MINIMUMS = {"batch_size": 1, "columns": 1, "sample_count": 10, "skip_errors": 0, "threads": 1}
+_WITHOUT_OPTION = frozenset({"progress", "on_update", "image_options", "edits"})
+
+
+@dataclass(frozen=True)
+class OptionsOf:
+    """Annotates a parameter of a command: a dict of the options of a function that were typed.
+
+    of: the functions in `recordsmith`, or classes whose attributes are options, with spaces between
+        them; `module:name` for those that are not public.
+    panel: the heading of the options in the help.
+    panels: of some of them, by their names.
+    without: parameters that are no options of this command.
+    """
+
+    of: str
+    panel: str | None = None
+    panels: Mapping[str, str] = field(default_factory=dict)
+    without: str = ""
+
+    def parameters(self, declared: frozenset[str]) -> Iterator[inspect.Parameter]:
+        """Yield the options as parameters for typer, except those that the command declares."""
+        functions = list(map(_function, self.of.split()))
+        texts = {name: text for each in functions for name, text in _described(each).items()}
+        panels = {name: panel for panel, names in self.panels.items() for name in names.split()}
+        hidden = {*declared, *_WITHOUT_OPTION, *self.without.split()}
+        for parameter in (option for function in functions for option in _parameters(function)):
+            name = parameter.name
+            kind = _type_of(parameter)
+            if name in hidden or kind is None:
+                continue
+            form = FORMS.get(name, Form())
+            info = typer.Option(
+                option_in_shell(name, None),
+                help=form.help or _help(texts.get(name, ""), parameter.default, form, texts),
+                metavar=None if kind is bool else form.metavar or _METAVARS.get(name, "N"),
+                rich_help_panel=panels.get(name, self.panel),
+                min=_MINIMUMS.get(name) if kind is int else None,
+                show_default=False,
+            )
+            default = False if kind is bool else None
+            yield parameter.replace(
+                kind=inspect.Parameter.KEYWORD_ONLY,
+                annotation=Annotated[kind if kind is bool else kind | None, info],
+                default=default,
+            )
+
+
+def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..., None]]:
+    """Return the signature of a command with all options, and the command to call with them."""
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, frozenset[str]] = {}
+    declared = frozenset(signature.parameters)
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        source = next(
+            (x for x in getattr(parameter.annotation, "__metadata__", ()) if type(x) is OptionsOf),
+            None,
+        )
+        if source is None:
+            parameters.append(parameter)
+            continue
+        options = list(source.parameters(declared))
+        groups[name] = frozenset(option.name for option in options)
+        parameters += options
+
+    def call(**given: Any) -> None:
+        values: dict[str, Any] = {name: {} for name in groups}
+        for name, value in given.items():
+            group = next((group for group, names in groups.items() if name in names), None)
+            if group is None:
+                values[name] = value
+            elif value is not None and value is not False and value != []:
+                values[group][name] = _converted(name, value)
+        command(**values)
+
+    ordered = [p for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    ordered += [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.default is not p.empty]
+    return signature.replace(parameters=ordered), call
+
+
+def _converted(name: str, value: Any) -> Any:
+    form = FORMS.get(name, Form())
+    if form.flag is not None:
+        return form.flag
+    return value if form.parse is None else form.parse(value, name)
+
+
+def _function(name: str) -> Any:
+    module, _, name = name.rpartition(":")
+    home = importlib.import_module(f"recordsmith.{module}") if module else rs
+    return getattr(home, name)
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    """Return the parameters of a function that may be options, or the items of a TypedDict."""
+    if hasattr(function, "__total__"):
+        return [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in function.__annotations__.items()
+        ]
+    parameters = inspect.signature(function).parameters.values()
+    return [each for each in parameters if each.default is not each.empty]
+
+
+def _type_of(parameter: inspect.Parameter) -> Any:
+    """Return the type of the option; None if the command must declare it, such as negations."""
+    form = FORMS.get(parameter.name)
+    if form is not None:
+        return bool if form.flag is not None else list[str] if form.is_list else str
+    annotation = getattr(parameter.annotation, "__forward_arg__", parameter.annotation)
+    if annotation.startswith("bool"):
+        return bool if parameter.default is False else None
+    for kind in (int, float):
+        if annotation.removesuffix(" | None") == kind.__name__:
+            return kind
+    return str
+
+
+def _described(function: Any) -> dict[str, str]:
+    """Return the text of each parameter in a docstring."""
+    _, _, section = (inspect.getdoc(function) or "").partition(
+        "\nAttributes:\n" if inspect.isclass(function) else "\nArgs:\n"
+    )
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    for line in section.splitlines():
+        if line and not line.startswith(" "):
+            break
+        match = _ENTRY.fullmatch(line.strip()) if line.startswith("    ") else None
+        if match is not None and not line.startswith("     "):
+            names = match[1].split(", ")
+            texts |= dict.fromkeys(names, match[2])
+        else:
+            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
+    return texts
+
+
+def _help(text: str, default: Any, form: Form, known: Mapping[str, str]) -> str:
+    """Return the first sentence of a docstring about an option, as help for those who type it."""
+    if default is None or default is False or default == ():
+        match = _DEFAULT.search(text)
+        shown = (match[1] or "detected") if match else ""
+    else:
+        value = ",".join(map(str, default)) if isinstance(default, tuple) else default
+        shown = value if isinstance(value, str) else f"{value:,g}" if value < 1e5 else f"{value:,}"
+    text = _DEFAULT.sub("", text)
+    sentence = _SENTENCE_END.split(text)[0].strip().removesuffix(".")
+    sentence = _NAME.sub(
+        lambda name: option_in_shell(name[1], None) if name[1] in known else name[0], sentence
+    )
+    if not _STARTS_WITH_VALUE.match(sentence):
+        sentence = sentence[:1].upper() + sentence[1:]
+    example = f", such as {form.example}" if form.example else ""
+    repeated = " May be repeated." if form.is_list else ""
+    end = f" [default: {shown}]" if shown else ""
+    return f"{sentence}{example}.{repeated}{end}".replace('"', "'")
