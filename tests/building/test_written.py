@@ -33,9 +33,7 @@ def plan(place: Location, seed: int = 1) -> rs.PackPlan:
 
 
 def run(made: rs.PackPlan, *numbers: int) -> list[ShardResult]:
-    return [
-        ShardResult.from_json(run_task(task, made.out)) for task in made.tasks(numbers or (0, 1))
-    ]
+    return [run_task(task, made.out) for task in made.tasks(numbers or (0, 1))]
 
 
 def packed(place: Location, seed: int = 1) -> dict[str, bytes]:
@@ -148,14 +146,14 @@ def test_tasks_run_after_finishing_too_early(place: Location, tmp_path: Path, mi
     """Their rows are kept until the dataset is complete."""
     made = plan(place)
     tasks = [*made.tasks()]
-    results = [ShardResult.from_json(run_task(tasks[0], place))]
+    results = [run_task(tasks[0], place)]
     if missing == "shard":
         results.append(dataclasses.replace(results[0], file=tasks[1].name))
     kind = rs.OptionError if missing == "result" else rs.FileAccessError
     for _ in range(2):
         with raises(kind):
             rs.finish(made, results)
-    rs.finish(made, [results[0], ShardResult.from_json(run_task(tasks[1], place))])
+    rs.finish(made, [results[0], run_task(tasks[1], place)])
     assert visible(place) == packed(as_folder(tmp_path / "plain"))
     internal = {entry.name for entry in (place / ".recordsmith").list_entries()}
     assert internal - {"lock"} == {f"{task.name}.index" for task in tasks}
