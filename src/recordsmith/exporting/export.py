@@ -7,10 +7,10 @@ cannot hold and changed names are reported.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recordsmith.dataset import Dataset, dataset_of, records_of, without_arrow_types
+from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.exporting import formats  # noqa: F401 - registers them
@@ -145,7 +145,7 @@ def export(
     if restore_types:
         dataset.to_arrow(restore_types=True)  # raises if there are none
     elif restore_types is False:
-        dataset = without_arrow_types(dataset)
+        dataset = Dataset(replace(dataset.view, arrow_schema=None))
     shards = {shard.location.identity: str(shard.location) for shard in dataset.shards}
     _check_apart(shards, folder)
     report = ExportReport(folder, format)

@@ -17,13 +17,13 @@ from recordsmith.dataset import (
     DEFAULT_TEMPLATE,
     Dataset,
     SelectedRecords,
-    arrow_schema_of,
-    column_schema,
+    View,
+    joined_shards,
     records_of,
     records_of_part,
     shard_parts,
 )
-from recordsmith.dataset.shard_documents import part_from_json, part_to_json
+from recordsmith.dataset.parts import part_from_json, part_to_json
 from recordsmith.errors import DataError, OptionError, SourceError, located
 from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
@@ -339,11 +339,13 @@ def _described(dataset: Dataset, exporter: Exporter) -> Dataset:
     """
     schema = None
     if isinstance(exporter, TableFiles):
-        schema = column_schema(dataset) or dataset.schema
-    return Dataset(
-        [],
-        schema=schema,
-        class_names=dataset.class_names,
-        arrow_schema=arrow_schema_of(dataset),
-        tfds=exporter.tfds_of(dataset),
+        schema = dataset.view.outer_schema or dataset.schema
+    view = View(
+        joined_shards([]),
+        schema,
+        schema,
+        dataset.class_names,
+        arrow_schema=dataset.view.arrow_schema,
+        formats=exporter.formats_of(dataset),
     )
+    return Dataset(view)

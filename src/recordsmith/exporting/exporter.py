@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from recordsmith.dataset import Dataset, tfds_of
+from recordsmith.dataset import Dataset
 from recordsmith.dataset.selected_records import Decoder
 from recordsmith.example import Features
 from recordsmith.exporting.export_writer import ExportWriter
@@ -43,9 +43,9 @@ class Exporter(ABC):
             MissingExtraError: the package of the format is not installed.
         """
 
-    def tfds_of(self, dataset: Dataset) -> Mapping[str, Any] | None:
-        """Return how TensorFlow Datasets describes the features, as in `Manifest`."""
-        return tfds_of(dataset)
+    def formats_of(self, dataset: Dataset) -> Mapping[str, Any]:
+        """Return how other formats describe the features, as in `Manifest`, for tasks."""
+        return dataset.view.formats
 
 
 class FolderExporter(Exporter):

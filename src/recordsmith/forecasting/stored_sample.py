@@ -17,8 +17,8 @@ from recordsmith.example.keys import DEPTH, FORMAT, HEIGHT, IMAGE, WIDTH
 from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
 from recordsmith.forecasting.variants import FLOATS, ORIGINAL, RAW, Variant
 from recordsmith.image import ImageOptions, probe_image, read_image_header, store_image
-from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.image.storing.store import DROPPED
 from recordsmith.packing import SampleEncoder, apply_image_options

@@ -383,7 +383,7 @@ def _manifest(
         results: in the order of the plan.
         report: has what was skipped.
     """
-    is_canonical = job.recipe.keys is None
+    is_canonical, tfds = job.recipe.keys is None, job.listed["tfds"]
     manifest = make_manifest(
         job.splits,
         zip([shard.split for shard in job.shards], results, strict=True),
@@ -398,13 +398,13 @@ def _manifest(
             "skipped_count": report.skipped_count,
         },
         arrow_schema=job.listed["arrow_schema"] if is_canonical else None,
-        tfds=job.listed["tfds"] if is_canonical else None,
+        formats={"tfds": tfds} if is_canonical and tfds is not None else None,
     )
     notices: list[str] = []
     if job.recipe.keys == PRESET:
-        keys = TfdsKeys.of(job.class_names, job.listed["tfds"])
+        keys = TfdsKeys.of(job.class_names, tfds)
         tfds, notices = keys.description(manifest, job.recipe.file_names, results)
-        manifest = replace(manifest, tfds=tfds)
+        manifest = replace(manifest, formats={"tfds": tfds})
     if manifest.schema.omission is not None:
         notices.append(manifest.schema.omission)
     return manifest, tuple(notices)

@@ -15,7 +15,7 @@ from typing import Any
 
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.dataset import Dataset, arrow_types_of
+from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
@@ -31,7 +31,7 @@ class ArrowTables(TableFiles):
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        types = arrow_types_of(dataset) if self.has_types else None
+        types = dataset.view.arrow_types() if self.has_types else None
         self.decoder = ArrowDecoder(
             dataset.schema, None, dataset.class_names, self._stored_types(types)
         )

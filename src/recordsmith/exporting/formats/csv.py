@@ -27,7 +27,7 @@ from recordsmith.arrow.columns import is_list, plain
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.schema import columns_of
 from recordsmith.buffers import offsets_from_lengths
-from recordsmith.dataset import Dataset, arrow_types_of
+from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
@@ -56,7 +56,7 @@ class CsvTables(TableFiles, format="csv"):
     decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        self.decoder = ArrowDecoder(dataset.schema, types=arrow_types_of(dataset))
+        self.decoder = ArrowDecoder(dataset.schema, types=dataset.view.arrow_types())
         self._out = out
         self._folders = _image_folders(image_keys(dataset.schema.features))
         self._features = {key: found[-1] for key, found in columns_of(dataset.schema).items()}

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, tfds_of
+from recordsmith.dataset import Dataset
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.tfds.describing import TfdsImages, describe_records, make_documents
-from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import TfdsDescription
 from recordsmith.dataset.tfds.folder import TfdsSplit, read_description
 from recordsmith.dataset.tfds.records import RecordConverter
 from recordsmith.errors import CorruptDataError, Defect
@@ -51,9 +51,9 @@ class TfdsFiles(ExampleFiles, format="tfds"):
         self._survey = SchemaSurvey()
         self._sizes: Counter[str] = Counter()  # of the records of each split
 
-    def tfds_of(self, dataset: Dataset) -> Mapping[str, Any] | None:
+    def formats_of(self, dataset: Dataset) -> Mapping[str, Any]:
         known = _read_known(dataset)
-        return None if known is None else known.to_json()
+        return {} if known is None else {"tfds": known.to_json()}
 
     def file_names(self, split: str, count: int) -> Sequence[str]:
         return TfdsSplit(split, (0,) * count).file_names(self._name)
@@ -122,7 +122,7 @@ def _split_name(split: str) -> str:
 
 def _read_known(dataset: Dataset) -> TfdsDescription | None:
     """How TFDS described the dataset, if it was packed from TFDS or is a folder of TFDS."""
-    document = tfds_of(dataset)
+    document = dataset.view.formats.get("tfds")
     if document is not None:
         try:
             return TfdsDescription.from_json(document)
