@@ -39,7 +39,7 @@ COMMANDS = {
         "Create datasets": {
             "detect": ("pack", "Show how `pack` reads a folder, and with which options."),
             "lint": ("lint", "Check images, annotations and classes before packing them."),
-            "forecast": ("forecast", "Forecast how large a dataset becomes and how fast it loads."),
+            "forecast": ("forecast", "Forecast how large a dataset becomes."),
             "pack": (
                 "pack",
                 "Pack images, masks, boxes or tables into TFRecord shards and verify them.",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +10,6 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import (
-    SHARDS,
     Html,
     Json,
     Source,
@@ -20,22 +18,15 @@ from recordsmith.cli.options import (
     title_of,
 )
 from recordsmith.cli.pack import print_detected
-
-if TYPE_CHECKING:
-    from recordsmith.forecasting import ForecastReport
-
-_SHARD_OPTIONS = "shards shard_size_bytes keys"
+from recordsmith.cli.report_text import print_report
 
 
 def forecast(
     source: Source,
-    options: Annotated[dict[str, Any], OptionsOf("forecast", panels={SHARDS: _SHARD_OPTIONS})],
+    options: Annotated[dict[str, Any], OptionsOf("forecast")],
     source_options: SourceOptions,
-    speed: Annotated[
-        bool, typer.Option("--speed/--no-speed", help="Measure speeds.", show_default=False)
-    ] = True,
     plot: Annotated[
-        str | None, typer.Option(help="Also draw the forecast: .png or .svg.", metavar="FILE")
+        str | None, typer.Option(help="Also draw the sizes: a .png file.", metavar="FILE")
     ] = None,
     html: Html = None,
     overwrite: Annotated[
@@ -44,7 +35,7 @@ def forecast(
     json: Json = False,
 ) -> None:
     """Stores a random sample of the images as raw pixels, PNG, JPEG and smaller images, and writes
-    nothing. The sizes of all samples and many headers make the forecast precise.
+    nothing. The error is estimated from the spread in the sample.
 
     Example: `recordsmith forecast flowers --qualities 95,80 --plot forecast.png`
     """
@@ -58,7 +49,7 @@ def forecast(
     detected = rs.detect(source, **source_options)
     listed = print_detected(detected, json=json)
     with console.progress_bar("forecasting", speed=False) as progress:
-        report = rs.forecast(listed, measure_speed=speed, **options, progress=progress)
+        report = rs.forecast(listed, **options, progress=progress)
     if plot is not None:
         save_plot(report, plot, title=title_of([source]), overwrite=overwrite)
     if html is not None:
@@ -66,50 +57,7 @@ def forecast(
     if json:
         console.print_json(report.to_json() | {"format": detected.reading.format})
     else:
-        print_forecast(report, source)
+        print_report(report.content())
     if plot is not None:
         console.print_aside(f"plot: {plot}")
     console.print_written_page(html)
-
-
-def print_forecast(report: ForecastReport, source: str) -> None:
-    """Print the table of the variants, what explains it, and the command to pack one of them."""
-    from recordsmith.forecasting.forecast_text import (
-        HEADINGS,
-        OPTIONAL,
-        cells,
-        pack_options,
-        remarks,
-    )
-    from recordsmith.forecasting.plot import sample_text
-
-    samples = console.count(report.sample_count, "sample")
-    title = f"{samples}, {console.size(report.source_bytes)}"
-    console.print_line(f"{title}: {sample_text(report)}", title=title)
-    print()
-    rows = [cells(variant) for variant in report.variants]
-    filled = [
-        place for place in range(len(HEADINGS)) if place == 0 or any(row[place] for row in rows)
-    ]
-    console.print_table(
-        [HEADINGS[place] for place in filled],
-        [[row[place] for place in filled] for row in rows],
-        [HEADINGS[place] for place in filled if 0 < place < len(HEADINGS) - 1],
-        [heading for heading in OPTIONAL if heading in {HEADINGS[place] for place in filled}],
-    )
-    print()
-    for remark in remarks(report):
-        console.print_line(f"- {remark}")
-    console.print_list(
-        f"unreadable, {report.unreadable_count:,} of the sample",
-        report.unreadable,
-        number=report.unreadable_count,
-    )
-    console.print_list("notices", report.notices)
-    if report.image_count:
-        best = report.recommended
-        words = f"recordsmith pack {shlex.quote(source)} OUT {pack_options(best)}".rstrip()
-        what = f"smallest without visible loss at full size: {best.label}"
-        if best is report.original:
-            what = "no variant is much smaller without visible loss; keep the images as they are"
-        console.print_hint(f"{what}: `{words}`")
