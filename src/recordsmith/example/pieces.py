@@ -34,13 +34,7 @@ def context_as_example(payload: BytesLike) -> bytes:
 def select_features(
     payload: BytesLike, takes: Callable[[str], bool], fields: Sequence[int] = (1, 2)
 ) -> bytes:
-    """Return a payload with only some of its features or feature lists.
-
-    Args:
-        payload: well-formed.
-        takes: called with each name in order; returns whether to keep it.
-        fields: the maps to filter: 1 of features, 2 of feature lists.
-    """
+    """Return a payload with only some of its features or feature lists."""
     data = as_view(payload)
     pieces = []
     for field in fields:

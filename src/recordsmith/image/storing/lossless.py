@@ -45,11 +45,7 @@ class NotLosslessError(Exception):
 
 
 def check_is_plain(data: bytes) -> None:
-    """Check that a JPEG is of a kind that can be rewritten correctly.
-
-    Raises:
-        NotLosslessError: it is not.
-    """
+    """Check that a JPEG is of a kind that can be rewritten correctly."""
     frame = read_frame(data)
     if frame is None or frame.marker not in BASELINE | {PROGRESSIVE_HUFFMAN}:
         raise NotLosslessError("it is not Huffman-coded")
@@ -65,11 +61,7 @@ def check_is_plain(data: bytes) -> None:
 
 
 def check_same_pixels(first: bytes, second: bytes) -> None:
-    """Decode two JPEGs, and check that they have the same pixels.
-
-    Raises:
-        NotLosslessError: they differ, or one of them is damaged.
-    """
+    """Decode two JPEGs, and check that they have the same pixels."""
     damage: list[str] = []
     try:
         one, two = (
@@ -105,12 +97,7 @@ _PNG_LEVEL = 2
 
 
 def shrink_png(data: bytes) -> bytes:
-    """Recompress a PNG. Returns `data` itself if that gains nothing.
-
-    Raises:
-        NotLosslessError: the image is damaged.
-        MissingExtraError: pyoxipng is not installed.
-    """
+    """Recompress a PNG. Returns `data` itself if that gains nothing."""
     try:
         import oxipng
     except ImportError:
@@ -134,10 +121,6 @@ def shrink_jpeg(data: bytes) -> bytes:
     """Recompress a JPEG as progressive, without restart intervals.
 
     Returns `data` itself if that gains nothing.
-
-    Raises:
-        NotLosslessError: the image is damaged, or rewriting would lose something.
-        MissingExtraError: mozjpeg-lossless-optimization is not installed.
     """
     try:
         import mozjpeg_lossless_optimization
@@ -156,10 +139,6 @@ def to_baseline(data: bytes) -> bytes:
     """Convert a JPEG to baseline with optimal Huffman tables. Keeps its restart interval.
 
     Both images are decoded to verify that the pixels are the same.
-
-    Raises:
-        NotLosslessError: the image is damaged, or rewriting would lose something.
-        MissingExtraError: jpeglib is not installed.
     """
     try:
         import jpeglib
@@ -216,11 +195,7 @@ def restart_interval(data: bytes) -> int:
 
 
 def keep_interval(data: bytes, rewritten: bytes) -> bytes:
-    """Give a rewritten JPEG the restart interval of the original.
-
-    Raises:
-        NotLosslessError: it cannot be added.
-    """
+    """Give a rewritten JPEG the restart interval of the original."""
     interval = restart_interval(data)
     if not interval:
         return rewritten

@@ -42,9 +42,6 @@ def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
 
     Returns:
         The new file; `data` itself if it has tiles, or would grow by more than 2 %.
-
-    Raises:
-        NotLosslessError: the image is damaged or of another kind.
     """
     check_is_plain(data)
     mcus = tiling.read_mcus(data)
